@@ -1,0 +1,35 @@
+// polter: only dispatches. One file a verb.
+#include <fmt/core.h>
+
+#include "verb.hpp"
+
+namespace polter::cli {
+
+void add_common(CLI::App& verb, Common& common) {
+    verb.add_flag("--json", common.json, "Print the machine-readable form");
+    verb.add_flag("-q,--quiet", common.quiet, "No progress");
+}
+
+}  // namespace polter::cli
+
+int main(int argc, char** argv) {
+    using namespace polter::cli;
+    CLI::App app{"How many seconds did the operating system cost my program, through whom, and where?", "polter"};
+    app.set_version_flag("--version", "polter " POLTER_VERSION);
+    app.require_subcommand(1);
+    app.footer("Start with: polter run mpirun -n 4 ./app");
+    add_run(app);
+    add_exec(app);
+    add_replay(app);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    } catch (const Exit& exit) {
+        return exit.code;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "polter: {}\n", error.what());
+        return 1;
+    }
+    return 0;
+}

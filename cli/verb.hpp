@@ -1,0 +1,32 @@
+// A verb of the command line, declared once: its help, the list in `polter --help` and what runs all come from here.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace polter::cli {
+
+// What every verb has.
+struct Common {
+    bool json = false;   // the machine-readable form of whatever the verb prints
+    bool quiet = false;  // no progress
+};
+
+// Each verb is one file that defines `void add_<verb>(CLI::App& parent)`: it declares a subcommand (name, summary, example in the
+// footer, flags) and sets its callback. A callback throws Error for a run or an input that failed; main prints it, exit code 1.
+// Exit sets another exit code, for a wrapped job's own.
+struct Error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+struct Exit {
+    int code;
+};
+
+// Adds --json and -q to a verb.
+void add_common(CLI::App& verb, Common& common);
+
+void add_run(CLI::App& parent);
+void add_exec(CLI::App& parent);
+void add_replay(CLI::App& parent);
+
+}  // namespace polter::cli

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The reader of the page: a thread's own noise, without a system call. A C interface, so that any tool can embed it.
+ *
+ * Times are nanoseconds of CLOCK_MONOTONIC of the initial time namespace (see polter_noise_clock_offset).
+ * Nothing here allocates after polter_noise_open_*, takes a lock, or makes a system call in snapshot, moved or drain.
+ * A polter_noise is used by one thread at a time.
+ */
+#ifndef POLTER_NOISE_H
+#define POLTER_NOISE_H
+
+#include <stddef.h>
+
+#include "../page.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct polter_session polter_session; /* this process's registration with the daemon */
+typedef struct polter_noise polter_noise;     /* one thread's mapped page */
+
+struct polter_noise_options {
+    const char* socket_path; /* of polterd; NULL: $POLTER_SOCKET, else /run/polter/polterd.sock */
+    polter_u64 job;          /* processes of one job share it; 0: $POLTER_JOB (hexadecimal), else this process alone */
+    polter_u32 threads;      /* pages the process may need; 0: 16 */
+    polter_u32 timeout_ms;   /* for each answer of the daemon; 0: 2000 */
+};
+
+/* Registers the process. NULL on failure, with the reason (what, where, what to do) in `error`. The session owns one
+ * close-on-exec descriptor; the daemon ends the registration when that closes. */
+polter_session* polter_session_open(const struct polter_noise_options* options, char* error, size_t error_size);
+void polter_session_close(polter_session*);
+
+/* Registers the calling thread and maps its page, read-only, not inherited over fork. NULL on failure, with the reason.
+ * Pages must be closed before their session. */
+polter_noise* polter_noise_open(polter_session*, char* error, size_t error_size);
+/* Maps a page from a descriptor or checks one in memory that the caller owns: the seam for tests and other transports. */
+polter_noise* polter_noise_open_memory(const void* page, size_t size, char* error, size_t error_size);
+void polter_noise_close(polter_noise*);
+
+const struct polter_page_header* polter_noise_header(const polter_noise*);
+
+/* One load: nonzero if anything moved since the last snapshot. */
+int polter_noise_moved(const polter_noise*);
+/* A consistent copy of the counters. 0, or -1 if no consistent copy was had within a bounded number of tries (`out` is then
+ * the last one taken consistently). */
+int polter_noise_snapshot(polter_noise*, struct polter_counters* out);
+/* Takes the recorded ring entries not taken before whose end is <= until_ns, oldest first, at most `capacity`. Returns how many.
+ * *lost is increased by those that were overwritten before they could be taken. */
+size_t polter_noise_drain(polter_noise*, polter_u64 until_ns, struct polter_ring_entry* out, size_t capacity, polter_u64* lost);
+
+/* What to add to this process's CLOCK_MONOTONIC to get that of the initial time namespace. */
+long long polter_noise_clock_offset(void);
+
+/* "timer", … ; NULL past the last. "os:timer" / "os-service:net" are made of it by polter_account_is_service. */
+const char* polter_account_name(unsigned account);
+int polter_account_is_service(unsigned account);
+const char* polter_backend_name(unsigned backend);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,87 @@
+// The replay's interface: one trace in, one result out.
+//
+// Units: integer nanoseconds. Errors: an input that cannot be read throws InputError (what, where, what to do); flawed data is
+// counted in Result::warnings. Source of the method: Nataraj, Morris, Malony, Sottile, Beckman, "The Ghost in the Machine", SC'07.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace polter::replay {
+
+struct InputError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Options {
+    std::string trace;                               // an experiment directory or an .otf2 anchor file
+    std::optional<std::vector<std::string>> remove;  // sources (or os-service:…) of the scenario "all"; unset: every noise source
+    std::function<void(double)> progress;            // 0…1, may be empty
+};
+
+struct LocalNoise {
+    double mean = 0;  // over all ranks
+    int64_t max = 0;
+};
+
+struct SourceResult {
+    std::string name;  // without "os:"
+    LocalNoise local;
+    int64_t alone_ns = 0, without_ns = 0, share_ns = 0;
+    std::optional<double> amplification;  // unset where there was no local noise
+};
+
+struct ServiceResult {
+    std::string name;  // without "os-service:"
+    LocalNoise local;
+    int64_t alone_ns = 0;
+};
+
+struct RankSource {
+    int64_t local_ns = 0, alone_ns = 0, share_ns = 0;
+};
+
+struct RankResult {
+    int64_t rank = 0;
+    int64_t measured_ns = 0, approximated_ns = 0, accumulated_noise_ns = 0, local_noise_ns = 0;
+    std::map<std::string, RankSource> sources;
+    std::map<std::string, int64_t> services;  // local
+};
+
+struct CulpritResult {
+    std::string source, culprit;
+    int64_t rank = 0;  // where it struck
+    int64_t local_ns = 0, events = 0;
+};
+
+struct Result {
+    std::string trace;
+    int64_t ranks = 0, events = 0;
+    int64_t measured_ns = 0, approximated_ns = 0;
+    int64_t bounds_low_ns = 0, bounds_high_ns = 0;
+    int64_t accumulated_noise_ns = 0;
+    LocalNoise local;
+    std::optional<double> amplification;
+    std::vector<SourceResult> sources;
+    std::vector<ServiceResult> services;
+    std::vector<RankResult> per_rank;
+    std::vector<CulpritResult> culprits;  // most local noise first
+    int64_t init_ns = 0, finalize_ns = 0;
+    bool conditional = false;
+    std::vector<std::string> warnings;
+    std::map<std::string, std::string> provenance;  // the archive's POLTER:: properties, without the prefix
+};
+
+Result replay(const Options&);
+
+nlohmann::json to_json(const Result&);      // schema polter.replay/1
+std::string to_text(const Result&);         // the tables of `polter replay`
+std::string to_short_text(const Result&);   // what `polter run` ends with: at most a dozen lines
+
+}  // namespace polter::replay
