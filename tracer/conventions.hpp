@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks and the sealer must agree on: ids, names and files (README.md says what they mean). Used on both sides, so that each
+// fact stands once. Plain constants: the preload library includes it and needs nothing of this project at run time.
+#pragma once
+
+#include <cstdint>
+
+#include "../kmodule/page.h"
+
+namespace polter::trace {
+
+// Definition ids in the event files that are equal in all ranks and therefore need no mapping table.
+// Regions: the index in mpi/functions.txt. Metric classes and members: the number of the account in kmodule/page.h, so class i has
+// the one member i. Metric records on a location are of its own class (no metric instance).
+constexpr uint32_t metric_class_of(unsigned account) {
+    return account;
+}
+
+// Attributes.
+enum Attribute : uint32_t {
+    attribute_culprit = 0,  // STRING, local string id
+    attribute_source = 1,   // INT32, world or remote rank in the communicator as MPI was given it; -1 any
+    attribute_tag = 2,      // INT32; -1 any
+    attribute_comm = 3,     // COMM, local communicator id
+    attribute_mode = 4,     // UINT8, see SendMode
+    attribute_count = 5
+};
+inline constexpr const char* attribute_names[attribute_count] = {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode"};
+enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 2, send_buffered = 3 };
+
+// Ids that are local to a rank and mapped when sealing: strings and communicators, each dense from 0 in the order of the sidecar.
+// The two predefined communicators stand first in every rank.
+inline constexpr uint32_t comm_world = 0;
+inline constexpr uint32_t comm_self = 1;
+
+// Metric names: prefix + polter_account_name().
+inline constexpr const char* noise_prefix = "os:";
+inline constexpr const char* service_prefix = "os-service:";
+inline constexpr const char* noise_unit = "ns";
+
+// Locations: world rank for the thread that called MPI_Init, other threads above it.
+constexpr uint64_t location_of(uint32_t rank, uint32_t thread) {
+    return static_cast<uint64_t>(thread) << 32 | rank;
+}
+constexpr uint32_t rank_of(uint64_t location) {
+    return static_cast<uint32_t>(location);
+}
+constexpr uint32_t thread_of(uint64_t location) {
+    return static_cast<uint32_t>(location >> 32);
+}
+
+// Files, below the experiment directory.
+inline constexpr const char* ranks_folder = "ranks";       // ranks/<host>.<pid>/
+inline constexpr const char* sidecar_name = "rank.jsonl";  // in the rank's folder
+inline constexpr const char* archive_name = "traces";      // traces.otf2, traces.def, traces/<location>.evt
+inline constexpr const char* provenance_name = "experiment.json";
+inline constexpr int sidecar_version = 1;
+
+// The environment that the launcher gives to each rank.
+inline constexpr const char* env_experiment = "POLTER_EXPERIMENT";      // absolute path; unset: the library does nothing
+inline constexpr const char* env_job = "POLTER_JOB";                    // hexadecimal, shared by the processes of a job
+inline constexpr const char* env_socket = "POLTER_SOCKET";              // of the daemon
+inline constexpr const char* env_exporter = "POLTER_EXPORTER";          // "none": do not look for a daemon
+inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why it is "none", for the trace
+
+// The tail file, <rank folder>/<location>.tail: the event chunks that OTF2 has not flushed yet, in a shared file mapping.
+// Slot n lies at tail_header_size + n * chunk_size. The rank stores in this order, so that a kill between any two stores loses at
+// most the chunk being taken: zero the slot, order[chunks_in_use], then chunks_in_use (release). After a flush: chunks_in_use = 0.
+// Chunks that are in the event file and still counted here (killed between flush and release) are told by the event number in
+// OTF2's chunk header.
+inline constexpr uint64_t tail_magic = 0x314c4941544c4f50ull;  // "POLTAIL1" in memory order
+inline constexpr uint32_t tail_header_size = 4096;
+inline constexpr uint32_t tail_slots = (tail_header_size - 24) / 4;
+struct TailHeader {
+    uint64_t magic;
+    uint64_t chunk_size;
+    uint64_t chunks_in_use;
+    uint32_t order[tail_slots];  // which slot holds the n-th chunk
+};
+static_assert(sizeof(TailHeader) == tail_header_size);
+
+// Archive properties (OTF2 allows letters, digits and _ behind the namespace).
+namespace property {
+inline constexpr const char* version = "POLTER::VERSION";
+inline constexpr const char* exporter = "POLTER::EXPORTER";
+inline constexpr const char* exporter_why = "POLTER::EXPORTER_WHY";
+inline constexpr const char* accounts_seen = "POLTER::ACCOUNTS_SEEN";
+inline constexpr const char* accounts_net = "POLTER::ACCOUNTS_NET";
+inline constexpr const char* events_dropped = "POLTER::EVENTS_DROPPED";
+inline constexpr const char* events_dropped_ns = "POLTER::EVENTS_DROPPED_NS";
+inline constexpr const char* incomplete = "POLTER::INCOMPLETE";
+inline constexpr const char* ranks_unfinished = "POLTER::RANKS_UNFINISHED";
+inline constexpr const char* ranks_missing = "POLTER::RANKS_MISSING";
+inline constexpr const char* own_cost_ns = "POLTER::OWN_COST_NS";
+inline constexpr const char* clock_error_ns = "POLTER::CLOCK_ERROR_NS";
+inline constexpr const char* measuring_ended_ns = "POLTER::MEASURING_ENDED_NS";
+inline constexpr const char* command = "POLTER::COMMAND";
+inline constexpr const char* warnings = "POLTER::WARNINGS";  // newline-separated
+}  // namespace property
+
+}  // namespace polter::trace
