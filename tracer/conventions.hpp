@@ -64,6 +64,8 @@ inline constexpr const char* env_exporter = "POLTER_EXPORTER";          // "none
 inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why it is "none", for the trace
 
 // The tail file, <rank folder>/<location>.tail: the event chunks that OTF2 has not flushed yet, in a shared file mapping.
+// OTF2's chunk size for events. It stands in the anchor, so it must be one for the whole archive. 256 KiB is the least that OTF2 takes.
+inline constexpr uint64_t event_chunk_size = 256 * 1024;
 // Slot n lies at tail_header_size + n * chunk_size. The rank stores in this order, so that a kill between any two stores loses at
 // most the chunk being taken: zero the slot, order[chunks_in_use], then chunks_in_use (release). After a flush: chunks_in_use = 0.
 // Chunks that are in the event file and still counted here (killed between flush and release) are told by the event number in
