@@ -63,13 +63,15 @@ inline constexpr const char* env_socket = "POLTER_SOCKET";              // of th
 inline constexpr const char* env_exporter = "POLTER_EXPORTER";          // "none": do not look for a daemon
 inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why it is "none", for the trace
 
-// The tail file, <rank folder>/<location>.tail: the event chunks that OTF2 has not flushed yet, in a shared file mapping.
 // OTF2's chunk size for events. It stands in the anchor, so it must be one for the whole archive. 256 KiB is the least that OTF2 takes.
 inline constexpr uint64_t event_chunk_size = 256 * 1024;
+
+// The tail file, <rank folder>/<location>.tail: the event chunks that OTF2 has not flushed yet, in a shared file mapping.
 // Slot n lies at tail_header_size + n * chunk_size. The rank stores in this order, so that a kill between any two stores loses at
 // most the chunk being taken: zero the slot, order[chunks_in_use], then chunks_in_use (release). After a flush: chunks_in_use = 0.
 // Chunks that are in the event file and still counted here (killed between flush and release) are told by the event number in
-// OTF2's chunk header.
+// OTF2's chunk header. OTF2 3.0 buffers what it flushes (up to some MiB) in its own memory before write(2): a slot may be taken
+// anew only once the event file's size shows that its chunk is there.
 inline constexpr uint64_t tail_magic = 0x314c4941544c4f50ull;  // "POLTAIL1" in memory order
 inline constexpr uint32_t tail_header_size = 4096;
 inline constexpr uint32_t tail_slots = (tail_header_size - 24) / 4;
