@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registration with polterd: the process once, then each thread that wants a page. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "handle.h"
+#include "transport.h"
+
+struct polter_session {
+    int socket;
+    pid_t pid;            /* the process that registered: a forked child has no part in it */
+    pthread_mutex_t lock; /* one exchange at a time */
+};
+
+/* The job from the environment: hexadecimal, with or without 0x. 0 if there is none; -1 if it is none. */
+static int job_from_environment(polter_u64* job, char* error, size_t error_size) {
+    const char* text = getenv("POLTER_JOB");
+    *job = 0;
+    if (!text || !*text) return 0;
+    char* end;
+    errno = 0;
+    *job = strtoull(text, &end, 16);
+    if (*end || errno) {
+        snprintf(error, error_size, "POLTER_JOB=%s is not a hexadecimal number of at most 64 bits", text);
+        return -1;
+    }
+    return 0;
+}
+
+polter_session* polter_session_open(const struct polter_noise_options* options, char* error, size_t error_size) {
+    static const struct polter_noise_options defaults;
+    if (!options) options = &defaults;
+    const char* path = options->socket_path;
+    if (!path || !*path) path = getenv("POLTER_SOCKET");
+    if (!path || !*path) path = POLTER_DEFAULT_SOCKET;
+
+    struct polter_request request;
+    polter_request_init(&request, POLTER_REQUEST_PROCESS);
+    request.threads = options->threads ? options->threads : POLTER_DEFAULT_THREADS;
+    request.job = options->job;
+    if (!request.job && job_from_environment(&request.job, error, error_size) < 0) return NULL;
+
+    polter_session* session = calloc(1, sizeof *session);
+    if (!session) {
+        snprintf(error, error_size, "no memory for a session");
+        return NULL;
+    }
+    session->socket = polter_connect(path, options->timeout_ms ? options->timeout_ms : 2000, error, error_size);
+    struct polter_reply reply;
+    if (session->socket < 0 || polter_exchange(session->socket, &request, &reply, NULL, error, error_size) < 0) {
+        if (session->socket >= 0) close(session->socket);
+        free(session);
+        return NULL;
+    }
+    session->pid = getpid();
+    pthread_mutex_init(&session->lock, NULL);
+    return session;
+}
+
+void polter_session_close(polter_session* session) {
+    if (!session) return;
+    close(session->socket);
+    pthread_mutex_destroy(&session->lock);
+    free(session);
+}
+
+static int map_page(polter_noise* noise, int fd, const struct polter_reply* reply, char* error, size_t error_size) {
+    if (reply->page_size != POLTER_PAGE_SIZE || reply->slot >= POLTER_MAX_THREADS_PROCESS) {
+        snprintf(error, error_size, "polterd gave a page of %u bytes, expected are %u; exporter and reader must be of one installation",
+                 reply->page_size, POLTER_PAGE_SIZE);
+        return -1;
+    }
+    noise->mapping_size = reply->page_size;
+    void* page = mmap(NULL, noise->mapping_size, PROT_READ, MAP_SHARED, fd, (off_t)reply->slot * reply->page_size);
+    if (page == MAP_FAILED) {
+        snprintf(error, error_size, "cannot map the noise page: %s", strerror(errno));
+        return -1;
+    }
+    noise->mapping = page;
+    /* A child must not take its parent's noise for its own: it does not get the page, and finds its handle wiped. */
+    if (madvise(noise, noise->handle_size, MADV_WIPEONFORK) == 0) madvise(page, noise->mapping_size, MADV_DONTFORK);
+    return polter_handle_attach(noise, page, noise->mapping_size, error, error_size);
+}
+
+static void leave(polter_session* session, polter_s32 tid, polter_u32 slot) {
+    struct polter_request request;
+    struct polter_reply reply;
+    char ignored[8]; /* a daemon that is gone has ended the registration already */
+    polter_request_init(&request, POLTER_REQUEST_LEAVE);
+    request.tid = tid;
+    request.slot = slot;
+    pthread_mutex_lock(&session->lock);
+    polter_exchange(session->socket, &request, &reply, NULL, ignored, sizeof ignored);
+    pthread_mutex_unlock(&session->lock);
+}
+
+polter_noise* polter_noise_open(polter_session* session, char* error, size_t error_size) {
+    if (!session || session->pid != getpid()) {
+        snprintf(error, error_size, "this session is %s; open one in this process",
+                 session ? "of the process that forked this one" : "none");
+        return NULL;
+    }
+    polter_noise* noise = polter_handle_new(error, error_size);
+    if (!noise) return NULL;
+    struct polter_request request;
+    struct polter_reply reply;
+    int fd = -1;
+    polter_request_init(&request, POLTER_REQUEST_THREAD);
+    request.tid = (polter_s32)syscall(SYS_gettid);
+    pthread_mutex_lock(&session->lock);
+    int result = polter_exchange(session->socket, &request, &reply, &fd, error, error_size);
+    pthread_mutex_unlock(&session->lock);
+    if (result == 0 && fd < 0) {
+        snprintf(error, error_size, "polterd registered the thread but sent no page");
+        result = -1;
+    } else if (result == 0) {
+        result = map_page(noise, fd, &reply, error, error_size);
+        close(fd);
+        if (result < 0) leave(session, request.tid, reply.slot);
+    }
+    if (result < 0) {
+        if (noise->mapping) munmap(noise->mapping, noise->mapping_size);
+        polter_handle_free(noise);
+        return NULL;
+    }
+    noise->session = session;
+    noise->slot = reply.slot;
+    noise->tid = request.tid;
+    return noise;
+}
+
+void polter_noise_close(polter_noise* noise) {
+    if (!noise) return;
+    if (noise->mapping) {
+        munmap(noise->mapping, noise->mapping_size);
+        leave(noise->session, noise->tid, noise->slot);
+    }
+    polter_handle_free(noise);
+}
