@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "programs.hpp"
+
+namespace polter::truth {
+
+// Bulk-synchronous phases.
+void barrier_phases(const Parameters& p) {
+    const Here here;
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, 1, here.rank, i, 0);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+void allreduce_phases(const Parameters& p) {
+    const Here here;
+    std::vector<char> in(p.bytes), out(p.bytes);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, 1, here.rank, i, 0);
+        MPI_Allreduce(in.data(), out.data(), static_cast<int>(p.bytes), MPI_CHAR, MPI_MAX, MPI_COMM_WORLD);
+    }
+}
+
+// Broadcasts and reductions from roots that change, and now and then everybody with everybody.
+void rooted_mix(const Parameters& p) {
+    const Here here;
+    const int count = static_cast<int>(p.bytes);
+    std::vector<char> in(p.bytes * here.size), out(p.bytes * here.size);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        const int root = static_cast<int>(draw(1, i, 0) * here.size);
+        compute_phase(p, 0.5, here.rank, i, 0);
+        MPI_Bcast(in.data(), count, MPI_CHAR, root, MPI_COMM_WORLD);
+        compute_phase(p, 0.5, here.rank, i, 1);
+        MPI_Reduce(in.data(), out.data(), count, MPI_CHAR, MPI_MAX, root, MPI_COMM_WORLD);
+        if (i % 8 == 7) MPI_Alltoall(in.data(), count, MPI_CHAR, out.data(), count, MPI_CHAR, MPI_COMM_WORLD);
+    }
+}
+
+// The transpose of a distributed Fourier transform.
+void transpose(const Parameters& p) {
+    const Here here;
+    const int count = static_cast<int>(p.bytes);
+    std::vector<char> in(p.bytes * here.size), out(p.bytes * here.size);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, 1, here.rank, i, 0);
+        MPI_Alltoall(in.data(), count, MPI_CHAR, out.data(), count, MPI_CHAR, MPI_COMM_WORLD);
+    }
+}
+
+// A reduction that is under way while the ranks compute, as in pipelined Krylov solvers.
+void overlapped_collectives(const Parameters& p) {
+    const Here here;
+    const int count = static_cast<int>(p.bytes);
+    std::vector<char> in(p.bytes), out(p.bytes), parameters(p.bytes);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        MPI_Request request;
+        compute_phase(p, 0.5, here.rank, i, 0);
+        if (i % 4 == 3)
+            MPI_Ibcast(parameters.data(), count, MPI_CHAR, 0, MPI_COMM_WORLD, &request);
+        else
+            MPI_Iallreduce(in.data(), out.data(), count, MPI_CHAR, MPI_MAX, MPI_COMM_WORLD, &request);
+        compute_phase(p, 0.5, here.rank, i, 1);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+// Rows and columns of a process grid, each with its own communicator.
+void subcommunicators(const Parameters& p) {
+    const Here here;
+    const Grid grid(2);
+    MPI_Comm row, column;
+    MPI_Comm_split(MPI_COMM_WORLD, grid.coordinate(0), grid.coordinate(1), &row);
+    MPI_Comm_split(MPI_COMM_WORLD, grid.coordinate(1), grid.coordinate(0), &column);
+    const int count = static_cast<int>(p.bytes);
+    std::vector<char> in(p.bytes), out(p.bytes);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, 0.5, here.rank, i, 0);
+        MPI_Allreduce(in.data(), out.data(), count, MPI_CHAR, MPI_MAX, row);
+        compute_phase(p, 0.5, here.rank, i, 1);
+        MPI_Barrier(column);
+    }
+    MPI_Comm_free(&row);
+    MPI_Comm_free(&column);
+}
+
+}  // namespace polter::truth

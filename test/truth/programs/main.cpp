@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One pattern under one seed on the simulated machine, with its noise or without: `smpirun -np N … truth_program --pattern stencil …`.
+// Prints the simulated runtime and what was stolen from each rank as one line of JSON, and writes the traces that it is asked for.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+
+#include "programs.hpp"
+
+using namespace polter::truth;
+
+int main(int argc, char** argv) {
+    const std::map<std::string, Program*> programs{{"barrier", barrier_phases},
+                                                   {"allreduce", allreduce_phases},
+                                                   {"rooted", rooted_mix},
+                                                   {"transpose", transpose},
+                                                   {"overlapped", overlapped_collectives},
+                                                   {"subcommunicators", subcommunicators},
+                                                   {"stencil", stencil},
+                                                   {"wavefront", wavefront},
+                                                   {"irregular", irregular},
+                                                   {"butterfly", butterfly},
+                                                   {"pipeline", pipeline},
+                                                   {"one_way", one_way},
+                                                   {"rendezvous", rendezvous},
+                                                   {"master_worker", master_worker}};
+    Settings settings;
+    Parameters parameters;
+    std::string pattern;
+    std::vector<std::string> noise;
+    CLI::App app("A pattern of the truth bench; run it under smpirun.");
+    app.add_option("--pattern", pattern, "Communication pattern")->required()->check(CLI::IsMember(&programs));
+    app.add_option("--iterations", parameters.iterations)->check(CLI::PositiveNumber);
+    app.add_option("--compute-ns", parameters.compute_ns, "Mean computing of one phase")->check(CLI::PositiveNumber);
+    app.add_option("--imbalance", parameters.imbalance, "Half width of its spread")->check(CLI::Range(0.0, 1.0));
+    app.add_option("--bytes", parameters.bytes, "Of one message")->check(CLI::PositiveNumber);
+    app.add_option("--dimensions", parameters.dimensions, "Of the process grid")->check(CLI::Range(1, 3));
+    app.add_option("--seed", settings.seed, "Of computing times and noise");
+    app.add_option("--noise", noise, "NAME:periodic|random|heavy_tailed:period=NS,duration=NS[,rank=R][,culprit=NAME][,alpha=A]")
+        ->allow_extra_args(false);
+    app.add_flag("--quiet", settings.quiet, "No noise strikes: the truth");
+    app.add_option("--detailed", settings.detailed, "Write a trace with each noise event in its place to this directory");
+    app.add_option("--counters", settings.counters, "Write a trace with counters read at MPI events to this directory");
+    app.add_option("--call-overhead-ns", settings.call_overhead_ns)->check(CLI::NonNegativeNumber);
+    app.add_option("--message-overhead-ns", settings.message_overhead_ns)->check(CLI::NonNegativeNumber);
+    app.add_option("--byte-overhead-ns", settings.byte_overhead_ns)->check(CLI::NonNegativeNumber);
+    CLI11_PARSE(app, argc, argv);
+    try {
+        for (const std::string& text : noise) settings.noise.push_back(parse_noise(text));
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "truth: %s\n", error.what());
+        return 2;
+    }
+    settings.command = "truth_program";
+    for (int i = 1; i < argc; ++i) settings.command += std::string(" ") + argv[i];
+    configure(settings);
+    MPI_Init(&argc, &argv);
+    programs.at(pattern)(parameters);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The OTF2 archive by the trace conventions of tracer/README.md. The only place with OTF2 writing calls.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+
+#include "event.hpp"
+
+namespace polter::truth {
+
+namespace {
+
+void check(OTF2_ErrorCode code, const char* what) {
+    if (code != OTF2_SUCCESS)
+        throw std::runtime_error(std::string("writing the archive: ") + what + ": " + OTF2_Error_GetDescription(code));
+}
+
+enum Attribute : OTF2_AttributeRef { culprit, source, tag, comm, mode, attributes };
+constexpr std::array<const char*, attributes> attribute_names{"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode"};
+constexpr std::array<OTF2_Type, attributes> attribute_types{OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32, OTF2_TYPE_COMM,
+                                                            OTF2_TYPE_UINT8};
+
+struct RegionDefinition {
+    const char* name;
+    OTF2_RegionRole role;
+};
+constexpr RegionDefinition regions[] = {
+#define POLTER_TRUTH_REGION(name, role) {#name, OTF2_REGION_ROLE_##role},
+    POLTER_TRUTH_REGIONS(POLTER_TRUTH_REGION)
+#undef POLTER_TRUTH_REGION
+};
+
+// Sources of one name share an account; they differ in culprit and pattern only.
+std::vector<std::string> accounts_of(const Recording& recording) {
+    std::vector<std::string> names;
+    for (const NoiseSource& noise : recording.sources)
+        if (std::find(names.begin(), names.end(), noise.name) == names.end()) names.push_back(noise.name);
+    return names;
+}
+
+class Definitions {
+  public:
+    explicit Definitions(OTF2_GlobalDefWriter* writer) : writer_(writer) { string(""); }
+
+    OTF2_StringRef string(const std::string& text) {
+        const auto [place, is_new] = strings_.try_emplace(text, strings_.size());
+        if (is_new) check(OTF2_GlobalDefWriter_WriteString(writer_, place->second, text.c_str()), "a string");
+        return place->second;
+    }
+
+    void fixed(int64_t first, int64_t last) {
+        check(OTF2_GlobalDefWriter_WriteClockProperties(writer_, 1'000'000'000, first, last - first + 1, OTF2_UNDEFINED_TIMESTAMP),
+              "clock");
+        check(OTF2_GlobalDefWriter_WriteParadigm(writer_, OTF2_PARADIGM_MPI, string("MPI"), OTF2_PARADIGM_CLASS_PROCESS), "paradigm");
+        for (uint32_t i = 0; i < attributes; ++i)
+            check(OTF2_GlobalDefWriter_WriteAttribute(writer_, i, string(attribute_names[i]), string(""), attribute_types[i]), "attribute");
+        for (uint32_t i = 0; i < std::size(regions); ++i)
+            check(OTF2_GlobalDefWriter_WriteRegion(writer_, i, string(regions[i].name), string(regions[i].name), string(""),
+                                                   regions[i].role, OTF2_PARADIGM_MPI, OTF2_REGION_FLAG_NONE, string(""), 0, 0),
+                  "region");
+    }
+
+    void accounts(const std::vector<std::string>& names) {
+        for (uint32_t i = 0; i < names.size(); ++i) {
+            check(
+                OTF2_GlobalDefWriter_WriteMetricMember(writer_, i, string("os:" + names[i]), string(""), OTF2_METRIC_TYPE_OTHER,
+                                                       OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL, 0, string("ns")),
+                "metric member");
+            check(OTF2_GlobalDefWriter_WriteMetricClass(writer_, i, 1, &i, OTF2_METRIC_ASYNCHRONOUS, OTF2_RECORDER_KIND_CPU),
+                  "metric class");
+        }
+    }
+
+    void places(const Recording& recording, const std::vector<uint64_t>& event_counts) {
+        check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer_, 0, string("simulated machine"), string("machine"),
+                                                       OTF2_UNDEFINED_SYSTEM_TREE_NODE),
+              "system tree");
+        std::map<std::string, uint32_t> nodes;
+        for (uint32_t rank = 0; rank < recording.ranks.size(); ++rank) {
+            const std::string& host = recording.ranks[rank].host;
+            const auto [node, is_new] = nodes.try_emplace(host, nodes.size() + 1);
+            if (is_new) check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer_, node->second, string(host), string("node"), 0), "node");
+            const OTF2_StringRef name = string("MPI Rank " + std::to_string(rank));
+            check(OTF2_GlobalDefWriter_WriteLocationGroup(writer_, rank, name, OTF2_LOCATION_GROUP_TYPE_PROCESS, node->second,
+                                                          OTF2_UNDEFINED_LOCATION_GROUP),
+                  "location group");
+            check(OTF2_GlobalDefWriter_WriteLocation(writer_, rank, name, OTF2_LOCATION_TYPE_CPU_THREAD, event_counts[rank], rank),
+                  "location");
+        }
+    }
+
+    void communicators(const Recording& recording) {
+        auto group = [&](uint32_t id, OTF2_GroupType type, const std::vector<uint64_t>& members) {
+            check(OTF2_GlobalDefWriter_WriteGroup(writer_, id, string(""), type, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE, members.size(),
+                                                  members.data()),
+                  "group");
+        };
+        group(0, OTF2_GROUP_TYPE_COMM_LOCATIONS, recording.communicators[0].members);
+        group(1, OTF2_GROUP_TYPE_COMM_SELF, {});
+        for (uint32_t id = 0; id < recording.communicators.size(); ++id) {
+            const Communicator& made = recording.communicators[id];
+            const bool self = id == 1;
+            if (!self) group(id + 2, OTF2_GROUP_TYPE_COMM_GROUP, made.members);
+            const OTF2_CommRef parent = id < 2 ? OTF2_UNDEFINED_COMM : made.parent;
+            check(OTF2_GlobalDefWriter_WriteComm(writer_, id, string(made.name), self ? 1 : id + 2, parent, OTF2_COMM_FLAG_NONE),
+                  "communicator");
+        }
+    }
+
+  private:
+    OTF2_GlobalDefWriter* writer_;
+    std::map<std::string, OTF2_StringRef> strings_;
+};
+
+// Writes one rank's events; noise goes in front of the first MPI record that is not earlier than its end.
+class LocationWriter {
+  public:
+    LocationWriter(OTF2_EvtWriter* writer, const std::vector<uint32_t>& account_of_source, const std::vector<OTF2_StringRef>& culprits,
+                   size_t accounts, Detail detail)
+        : writer_(writer), account_(account_of_source), culprits_(culprits), total_(accounts), written_(accounts), detail_(detail) {
+        list_ = OTF2_AttributeList_New();
+    }
+    ~LocationWriter() { OTF2_AttributeList_Delete(list_); }
+    LocationWriter(const LocationWriter&) = delete;
+
+    void write(const Recording::Rank& rank) {
+        if (rank.events.empty()) return;
+        for (uint32_t account = 0; account < total_.size(); ++account) metric(rank.events.front().time, account);
+        for (const Event& event : rank.events) {
+            while (next_ < rank.noise.size() && rank.noise[next_].end <= event.time) strike(rank.noise[next_++]);
+            if (detail_ == Detail::counters)
+                for (uint32_t account = 0; account < total_.size(); ++account)
+                    if (total_[account] != written_[account]) metric(event.time, account);
+            record(event);
+        }
+    }
+
+  private:
+    void strike(const NoiseEvent& event) {
+        const uint32_t account = account_[event.source];
+        total_[account] += event.duration();
+        if (detail_ == Detail::counters) return;
+        if (culprits_[event.source] != 0) OTF2_AttributeList_AddStringRef(list_, culprit, culprits_[event.source]);
+        metric(event.end, account);
+    }
+
+    void metric(int64_t time, uint32_t account) {
+        const OTF2_Type type = OTF2_TYPE_UINT64;
+        OTF2_MetricValue value;
+        value.unsigned_int = written_[account] = total_[account];
+        check(OTF2_EvtWriter_Metric(writer_, list_, time, account, 1, &type, &value), "a metric");
+    }
+
+    void record(const Event& e) {
+        const uint32_t root = e.peer < 0 ? OTF2_UNDEFINED_UINT32 : e.peer;
+        OTF2_ErrorCode code = OTF2_SUCCESS;
+        switch (e.kind) {
+            case Kind::enter:
+                code = OTF2_EvtWriter_Enter(writer_, nullptr, e.time, e.region);
+                break;
+            case Kind::leave:
+                code = OTF2_EvtWriter_Leave(writer_, nullptr, e.time, e.region);
+                break;
+            case Kind::mpi_send:
+                if (e.mode != 0) OTF2_AttributeList_AddUint8(list_, mode, e.mode);
+                code = OTF2_EvtWriter_MpiSend(writer_, list_, e.time, e.peer, e.comm, e.tag, e.bytes);
+                break;
+            case Kind::mpi_isend:
+                if (e.mode != 0) OTF2_AttributeList_AddUint8(list_, mode, e.mode);
+                code = OTF2_EvtWriter_MpiIsend(writer_, list_, e.time, e.peer, e.comm, e.tag, e.bytes, e.request);
+                break;
+            case Kind::mpi_isend_complete:
+                code = OTF2_EvtWriter_MpiIsendComplete(writer_, nullptr, e.time, e.request);
+                break;
+            case Kind::mpi_irecv_request:
+                OTF2_AttributeList_AddInt32(list_, source, e.peer);
+                OTF2_AttributeList_AddInt32(list_, tag, e.tag);
+                OTF2_AttributeList_AddCommRef(list_, comm, e.comm);
+                code = OTF2_EvtWriter_MpiIrecvRequest(writer_, list_, e.time, e.request);
+                break;
+            case Kind::mpi_recv:
+                code = OTF2_EvtWriter_MpiRecv(writer_, nullptr, e.time, e.peer, e.comm, e.tag, e.bytes);
+                break;
+            case Kind::mpi_irecv:
+                code = OTF2_EvtWriter_MpiIrecv(writer_, nullptr, e.time, e.peer, e.comm, e.tag, e.bytes, e.request);
+                break;
+            case Kind::mpi_request_test:
+                code = OTF2_EvtWriter_MpiRequestTest(writer_, nullptr, e.time, e.request);
+                break;
+            case Kind::collective_begin:
+                code = OTF2_EvtWriter_MpiCollectiveBegin(writer_, nullptr, e.time);
+                break;
+            case Kind::collective_end:
+                code = OTF2_EvtWriter_MpiCollectiveEnd(writer_, nullptr, e.time, e.operation, e.comm, root, e.bytes, e.bytes_received);
+                break;
+            case Kind::nonblocking_collective_request:
+                code = OTF2_EvtWriter_NonBlockingCollectiveRequest(writer_, nullptr, e.time, e.request);
+                break;
+            case Kind::nonblocking_collective_complete:
+                code = OTF2_EvtWriter_NonBlockingCollectiveComplete(writer_, nullptr, e.time, e.operation, e.comm, root, e.bytes,
+                                                                    e.bytes_received, e.request);
+                break;
+        }
+        check(code, "an event");
+    }
+
+    OTF2_EvtWriter* writer_;
+    const std::vector<uint32_t>& account_;
+    const std::vector<OTF2_StringRef>& culprits_;
+    std::vector<uint64_t> total_, written_;
+    Detail detail_;
+    size_t next_ = 0;
+    OTF2_AttributeList* list_;
+};
+
+OTF2_FlushType flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
+    return OTF2_FLUSH;
+}
+
+}  // namespace
+
+void write_archive(const Recording& recording, const std::string& directory, Detail detail) {
+    if (std::filesystem::exists(directory)) throw std::runtime_error(directory + ": exists already; remove it or give another name");
+    rlimit files{};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {  // an open file for each location
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    OTF2_Archive* archive = OTF2_Archive_Open(directory.c_str(), "traces", OTF2_FILEMODE_WRITE, 1024 * 1024, 1024 * 1024,
+                                              OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+    if (archive == nullptr) throw std::runtime_error(directory + ": OTF2 cannot make an archive there");
+    OTF2_FlushCallbacks callbacks{flush, nullptr};
+    check(OTF2_Archive_SetFlushCallbacks(archive, &callbacks, nullptr), "set-up");
+    check(OTF2_Archive_SetSerialCollectiveCallbacks(archive), "set-up");
+
+    const std::vector<std::string> accounts = accounts_of(recording);
+    OTF2_GlobalDefWriter* global = OTF2_Archive_GetGlobalDefWriter(archive);
+    if (global == nullptr) throw std::runtime_error(directory + ": cannot write definitions");
+    Definitions definitions(global);
+    std::vector<uint32_t> account_of_source;
+    std::vector<OTF2_StringRef> culprits;
+    for (const NoiseSource& noise : recording.sources) {
+        account_of_source.push_back(std::find(accounts.begin(), accounts.end(), noise.name) - accounts.begin());
+        culprits.push_back(definitions.string(noise.culprit));
+    }
+
+    std::vector<uint64_t> counts;
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    check(OTF2_Archive_OpenEvtFiles(archive), "event files");
+    check(OTF2_Archive_OpenDefFiles(archive), "definition files");
+    for (uint32_t rank = 0; rank < recording.ranks.size(); ++rank) {
+        const Recording::Rank& recorded = recording.ranks[rank];
+        OTF2_EvtWriter* events = OTF2_Archive_GetEvtWriter(archive, rank);
+        OTF2_DefWriter* local = OTF2_Archive_GetDefWriter(archive, rank);
+        if (events == nullptr || local == nullptr) throw std::runtime_error(directory + ": no file for rank " + std::to_string(rank));
+        LocationWriter(events, account_of_source, culprits, accounts.size(), detail).write(recorded);
+        counts.push_back(0);
+        OTF2_EvtWriter_GetNumberOfEvents(events, &counts.back());
+        check(OTF2_Archive_CloseEvtWriter(archive, events), "an event file");
+        check(OTF2_Archive_CloseDefWriter(archive, local), "a definition file");
+        if (!recorded.events.empty()) {
+            first = std::min(first, recorded.events.front().time);
+            last = std::max(last, recorded.events.back().time);
+        }
+    }
+    check(OTF2_Archive_CloseDefFiles(archive), "definition files");
+    check(OTF2_Archive_CloseEvtFiles(archive), "event files");
+
+    definitions.fixed(first, last);
+    definitions.accounts(accounts);
+    definitions.places(recording, counts);
+    definitions.communicators(recording);
+    check(OTF2_Archive_SetProperty(archive, "POLTER::EXPORTER", "simulated", true), "property");
+    check(OTF2_Archive_SetProperty(archive, "POLTER::INCOMPLETE", "no", true), "property");
+    check(OTF2_Archive_SetProperty(archive, "POLTER::COMMAND", recording.command.c_str(), true), "property");
+    check(OTF2_Archive_Close(archive), "closing");
+}
+
+}  // namespace polter::truth
