@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * Interruptions that nest, each net of those nested in it: a stack of frames a CPU.
+ *
+ * An interruption may begin and end between any two instructions here; it leaves the stack as it found it, but for the time it adds to
+ * `child_ns` of the frame below it. Where a nested one falls between the reading of the clock and the change of the stack, it is booked so
+ * that no nanosecond counts twice.
+ * The includer defines POLTER_NOW(): nanoseconds of CLOCK_MONOTONIC.
+ */
+#ifndef POLTER_NESTING_H
+#define POLTER_NESTING_H
+
+#include "state.h"
+
+/* Adds what a nested interruption took to the frame that was running: the topmost one that has begun. One that is not begun yet
+ * starts after it. */
+POLTER_INLINE void polter_nesting_charge(struct polter_cpu* cpu, polter_u32 depth, polter_u64 gross_ns) {
+    if (depth == 0) return;
+    if (POLTER_LOAD(cpu->frame[(depth - 1) & (POLTER_NESTING - 1)].start_ns)) {
+        POLTER_ADD(cpu->frame[(depth - 1) & (POLTER_NESTING - 1)].child_ns, gross_ns);
+        return;
+    }
+    if (depth > 1) POLTER_ADD(cpu->frame[(depth - 2) & (POLTER_NESTING - 1)].child_ns, gross_ns);
+}
+
+POLTER_INLINE void polter_nesting_enter(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 kind, polter_u32 id) {
+    polter_u32 depth = POLTER_LOAD(cpu->depth);
+    struct polter_frame* frame;
+
+    if (depth >= POLTER_NESTING) { /* exits were lost: nothing on the stack can be trusted */
+        POLTER_ADD(thread->master.unbalanced, (polter_u64)depth);
+        depth = 0;
+    }
+    frame = &cpu->frame[depth & (POLTER_NESTING - 1)];
+    POLTER_STORE(frame->start_ns, 0ull);
+    POLTER_STORE(frame->child_ns, 0ull);
+    frame->kind = kind;
+    frame->id = id;
+    frame->tid = thread->tid;
+    POLTER_BARRIER();
+    POLTER_STORE(cpu->depth, depth + 1);
+    POLTER_BARRIER();
+    POLTER_STORE(frame->start_ns, POLTER_NOW());
+}
+
+/* Ends the interruption that was entered last. 1 and its end and net duration, or 0: the reading does not fit, and is dropped. */
+POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 kind, polter_u32 id,
+                                      polter_u64* end_ns, polter_u64* net_ns) {
+    polter_u32 depth = POLTER_LOAD(cpu->depth), i;
+    polter_u64 child, now, gross, late;
+    struct polter_frame* frame;
+
+    if (depth == 0 || depth > POLTER_NESTING) {
+        POLTER_ADD(thread->master.unbalanced, 1ull);
+        return 0;
+    }
+    frame = &cpu->frame[(depth - 1) & (POLTER_NESTING - 1)];
+    if (frame->kind != kind || frame->id != id || frame->tid != thread->tid) {
+        polter_u64 dropped = 1;
+        /* If it lies deeper, the exits above it were lost, and its own time is not known net. */
+        for (i = 2; i <= POLTER_NESTING; i++) {
+            if (i > depth) break;
+            frame = &cpu->frame[(depth - i) & (POLTER_NESTING - 1)];
+            if (frame->kind == kind && frame->id == id && frame->tid == thread->tid) {
+                dropped = i;
+                POLTER_STORE(cpu->depth, depth - i);
+                break;
+            }
+        }
+        POLTER_ADD(thread->master.unbalanced, dropped);
+        return 0;
+    }
+    /* The clock and the nested time must be of one moment. */
+    for (i = 0; i < 3; i++) {
+        child = POLTER_LOAD(frame->child_ns);
+        now = POLTER_NOW();
+        if (POLTER_LOAD(frame->child_ns) == child) break;
+    }
+    POLTER_STORE(cpu->depth, depth - 1);
+    POLTER_BARRIER();
+    late = POLTER_LOAD(frame->child_ns) - child; /* came after that moment: the frame below was interrupted by it, not this one */
+    gross = now > frame->start_ns ? now - frame->start_ns : 0;
+    polter_nesting_charge(cpu, depth - 1, gross + late);
+    *end_ns = now;
+    *net_ns = gross > child ? gross - child : 0;
+    return 1;
+}
+
+/* No interruption survives a switch of tasks. */
+POLTER_INLINE void polter_nesting_reset(struct polter_cpu* cpu, struct polter_thread* thread) {
+    polter_u32 depth = POLTER_LOAD(cpu->depth);
+    if (depth == 0) return;
+    POLTER_STORE(cpu->depth, 0u);
+    if (thread) POLTER_ADD(thread->master.unbalanced, (polter_u64)depth);
+}
+
+#endif

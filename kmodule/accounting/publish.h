@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * The writer's side of the page protocol (page.h): begin, any number of records, end.
+ *
+ * Writers of one thread's page run on one CPU at a time and nest: an inner one runs from begin to end while the outer one stands still.
+ * So plain program order suffices between them; the atomics are against an inner writer between a load and a store, and order the
+ * stores for readers on other CPUs.
+ */
+#ifndef POLTER_PUBLISH_H
+#define POLTER_PUBLISH_H
+
+#include "state.h"
+
+#define POLTER_PUBLISH_TRIES 4
+
+/* 1 for the outermost writer, which publishes at its end; 0 for one nested in it. */
+POLTER_INLINE int polter_publish_begin(struct polter_thread* thread) {
+    return POLTER_SWAP(thread->pub, 1ull) == 0;
+}
+
+/* One noise event into counters and ring; only between begin and end. `count` is 0 for the further parts of one wait. */
+POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct polter_page* page, polter_u64 end_ns, polter_u64 duration_ns,
+                                         polter_u32 account, polter_u64 count, const struct polter_culprit* culprit) {
+    polter_u64 index;
+    struct polter_ring_entry* entry;
+
+    account &= POLTER_ACCOUNT_SLOTS - 1;
+    POLTER_ADD(thread->master.ns[account], duration_ns);
+    if (count) POLTER_ADD(thread->master.count[account], count);
+
+    /* Claimed before it is written: a reader that still reads the slot's old entry sees by `reserved` that it is overtaken. */
+    index = POLTER_FETCH_ADD(page->header.reserved, 1ull);
+    entry = &page->ring[index & (POLTER_RING_ENTRIES - 1)];
+    POLTER_STORE(entry->index, index);
+    entry->end_ns = end_ns;
+    entry->duration_ns = duration_ns;
+    entry->account = account;
+    entry->culprit_pid = culprit->pid;
+    __builtin_memcpy(entry->culprit, culprit->name, POLTER_CULPRIT_LEN);
+}
+
+POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polter_page* page, struct polter_counters* back,
+                                       polter_u64 now_ns) {
+    /* Word by word: the BPF back end has no memcpy for lengths like this. */
+#pragma clang loop unroll(full)
+    for (int i = 0; i < POLTER_ACCOUNTS; i++) {
+        POLTER_STORE(back->ns[i], POLTER_LOAD(thread->master.ns[i]));
+        POLTER_STORE(back->count[i], POLTER_LOAD(thread->master.count[i]));
+    }
+    back->updated_ns = now_ns;
+    back->after_yield_ns = POLTER_LOAD(thread->master.after_yield_ns);
+    back->yields = POLTER_LOAD(thread->master.yields);
+    back->unbalanced = POLTER_LOAD(thread->master.unbalanced);
+    back->give_ups = POLTER_LOAD(thread->master.give_ups);
+    back->dropped = POLTER_LOAD(thread->master.dropped);
+    /* Whoever claimed an entry nested in this writer has completed it, and this writer has completed its own. */
+    back->recorded = POLTER_LOAD(page->header.reserved);
+}
+
+POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polter_page* page, int outermost, polter_u64 now_ns) {
+    if (!outermost) {
+        POLTER_STORE(thread->dirty, 1ull);
+        return;
+    }
+#pragma clang loop unroll(disable)
+    for (int i = 0; i < POLTER_PUBLISH_TRIES; i++) {
+        polter_u64 seq = POLTER_LOAD(page->header.seq);
+        POLTER_STORE(thread->dirty, 0ull);
+        POLTER_BARRIER();
+        polter_publish_copy(thread, page, &page->copy[(seq + 1) & 1], now_ns);
+        POLTER_BARRIER();
+        if (POLTER_LOAD(thread->dirty)) continue; /* a nested writer changed the master while it was copied */
+        POLTER_ADD(page->header.seq, 1ull);
+        POLTER_STORE(thread->pub, 0ull);
+        POLTER_BARRIER();
+        /* Between the look at `dirty` and the release of `pub` a nested writer could only mark. */
+        if (!POLTER_LOAD(thread->dirty)) return;
+        if (POLTER_SWAP(thread->pub, 1ull) != 0) return;
+    }
+    POLTER_ADD(thread->master.give_ups, 1ull);
+    POLTER_STORE(thread->pub, 0ull);
+}
+
+#endif

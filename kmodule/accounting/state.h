@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * The private state of the accounting: what an exporter keeps beside the pages. Compiled by the BPF program, and by any backend that runs
+ * the same code elsewhere (a kernel module, the tests in user space). Includers bring the fixed-width types (page.h does outside the
+ * kernel).
+ */
+#ifndef POLTER_STATE_H
+#define POLTER_STATE_H
+
+#include "../page.h"
+
+#define POLTER_LOG_SEGMENTS 128u /* a power of two; what one CPU ran lately */
+#define POLTER_NESTING 8u        /* a power of two; hardware nests at most four: task, softirq, interrupt, NMI */
+#define POLTER_STAYS 4u          /* a power of two; CPUs on whose queues a thread waited during one wait */
+
+/* The whole of one thread's mapping, as page.h lays it out. */
+struct polter_page {
+    struct polter_page_header header;
+    struct polter_counters copy[2];
+    unsigned char padding0[POLTER_RING_OFFSET - POLTER_COPY_OFFSET - 2 * POLTER_COPY_STRIDE];
+    struct polter_ring_entry ring[POLTER_RING_ENTRIES];
+    unsigned char padding1[POLTER_PAGE_SIZE - POLTER_RING_OFFSET - POLTER_RING_ENTRIES * 48u];
+};
+POLTER_STATIC_ASSERT(sizeof(struct polter_page) == POLTER_PAGE_SIZE, "page layout");
+
+/* Why a thread is off the CPU. */
+enum polter_off {
+    POLTER_RUNNING = 0,
+    POLTER_BLOCKED,   /* by its own will, or stopped; what follows a wake-up is a wait */
+    POLTER_WOKEN,     /* runnable again, not yet running */
+    POLTER_PREEMPTED, /* taken off while runnable */
+    POLTER_YIELDED,   /* gave way by sched_yield */
+    POLTER_THROTTLED  /* its cgroup's CPU quota is used up */
+};
+
+/* A stretch of a wait on one CPU's queue: it lasts until the next stay begins, or the thread runs. */
+struct polter_stay {
+    polter_u64 from_ns;
+    polter_u64 segment; /* number of the log segment that ran on that CPU when the stay began */
+    polter_u32 cpu;
+    polter_u32 padding;
+};
+
+/* One registered thread. Written by the CPU it runs on; while it waits, under its run queue's lock. */
+struct polter_thread {
+    polter_u64 pub;   /* 1: a writer publishes */
+    polter_u64 dirty; /* a nested writer changed the master meanwhile */
+    struct polter_counters master;
+    polter_u64 job;
+    polter_u64 off_ns; /* since when it is off the CPU */
+    struct polter_stay stay[POLTER_STAYS];
+    polter_u32 stays;
+    polter_u32 off; /* enum polter_off */
+    polter_s32 tid; /* ids in the initial pid namespace */
+    polter_u32 tgid;
+    polter_u32 slot;
+    polter_u32 gone;                    /* exited: its page is frozen */
+    char throttler[POLTER_CULPRIT_LEN]; /* the cgroup whose quota holds it */
+};
+
+/* One registered process. */
+struct polter_process {
+    polter_u64 job; /* node-wide number of the job, never 0 */
+};
+
+enum polter_frame_kind { POLTER_FRAME_TIMER = 1, POLTER_FRAME_IRQ, POLTER_FRAME_IPI, POLTER_FRAME_SOFTIRQ };
+
+/* An interruption that has begun. */
+struct polter_frame {
+    polter_u64 start_ns; /* 0 until it is known */
+    polter_u64 child_ns; /* what nested interruptions took of it */
+    polter_u32 kind;
+    polter_u32 id; /* interrupt line, vector, softirq */
+    polter_s32 tid;
+    polter_u32 padding;
+};
+
+/* What ran on a CPU from start_ns until the next segment began. */
+struct polter_segment {
+    polter_u64 number; /* + 1; another value: it is being written, or was written over */
+    polter_u64 start_ns;
+    polter_s32 tid; /* 0: idle */
+    polter_u32 tgid;
+    char comm[POLTER_CULPRIT_LEN];
+};
+
+/* The state of the split of one wait among those who ran during it. */
+struct polter_split {
+    polter_u64 cursor_ns; /* all before is distributed */
+    polter_u64 end_ns;    /* of the stay at hand */
+    polter_u64 segment;
+    polter_u64 part_from_ns; /* the part not recorded yet, [part_from_ns, cursor_ns] */
+    polter_u32 cpu;
+    polter_u32 part_account;
+    polter_s32 part_tid;
+    polter_u32 counted; /* bit set of the accounts that have counted this wait */
+    char part_culprit[POLTER_CULPRIT_LEN];
+};
+
+/* One CPU. Written by that CPU; the log is read by others. */
+struct polter_cpu {
+    polter_u64 head; /* segments logged so far */
+    polter_u32 depth;
+    polter_u32 padding;
+    struct polter_frame frame[POLTER_NESTING];
+    struct polter_split split;
+    struct polter_segment log[POLTER_LOG_SEGMENTS];
+};
+
+/* What is taken from a task, so that the accounting needs no kernel types. */
+struct polter_culprit {
+    polter_s32 pid; /* 0: no task */
+    char name[POLTER_CULPRIT_LEN];
+};
+
+#define POLTER_LOAD(x) (*(const volatile __typeof__(x)*)&(x))
+#define POLTER_STORE(x, v) (*(volatile __typeof__(x)*)&(x) = (v))
+#define POLTER_BARRIER() __asm__ volatile("" ::: "memory")
+/* Atomic against writers that nest on the same CPU, and ordered for readers on others. */
+#define POLTER_ADD(x, v) ((void)__sync_fetch_and_add(&(x), (v)))
+#define POLTER_FETCH_ADD(x, v) __sync_fetch_and_add(&(x), (v))
+#define POLTER_SWAP(x, v) __sync_lock_test_and_set(&(x), (v))
+#define POLTER_INLINE static inline __attribute__((always_inline))
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What every backend fills in: how the kernel's events get into the pages. The daemon knows nothing else of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "page.h"
+
+namespace polter::exporter {
+
+// The reason of a failure: what, where, what to do. Nothing: it went well.
+using Failure = std::optional<std::string>;
+
+// Used by one thread. Ids are those of the initial pid namespace.
+class Backend {
+  public:
+    virtual ~Backend() = default;
+
+    virtual const char* name() const = 0;
+    virtual polter_backend id() const = 0;
+
+    // Attaches to the kernel. A failure says why this backend is not available here, and leaves nothing behind.
+    virtual Failure start() = 0;
+    // Freezes all pages and detaches; they stay readable for those who have them mapped.
+    virtual void stop() = 0;
+
+    // Valid after start(): bit sets of enum polter_account, and in words what it cannot see and why.
+    virtual std::uint32_t accounts_seen() const = 0;
+    virtual std::uint32_t accounts_net() const = 0;
+    virtual std::string cannot_see() const = 0;
+    // Kernel events not shown to the backend so far.
+    virtual std::uint64_t recursion_misses() const = 0;
+
+    // Makes the pages of a process: `slots` of POLTER_PAGE_SIZE behind one descriptor that can only be mapped for reading.
+    virtual Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots) = 0;
+    virtual void remove_process(pid_t tgid) = 0;
+    // Owned by the backend, until remove_process; -1 for a process that it does not know.
+    virtual int pages(pid_t tgid) const = 0;
+
+    // From here on the thread is accounted, from zero, on that slot.
+    virtual Failure add_thread(pid_t tgid, pid_t tid, unsigned slot) = 0;
+    // Freezes the page. The thread may have exited already.
+    virtual void remove_thread(pid_t tgid, pid_t tid, unsigned slot) = 0;
+    // Whether the thread is still accounted: false once it has exited.
+    virtual bool has_thread(pid_t tid) const = 0;
+};
+
+// Those built into this daemon, the best first.
+std::vector<std::unique_ptr<Backend>> all_backends();
+
+}  // namespace polter::exporter

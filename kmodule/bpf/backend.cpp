@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Loads polter.bpf.o and keeps its maps.
+#include "backend.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+#include <map>
+
+#include "../accounting/state.h"
+#include "net_irqs.hpp"
+#include "polter.skel.h"
+
+namespace polter::exporter {
+namespace {
+
+std::string last_warning;  // libbpf's, since its functions return numbers only
+
+int keep_warning(libbpf_print_level level, const char* format, va_list arguments) {
+    if (level != LIBBPF_WARN) return 0;
+    char text[1024];
+    const int n = vsnprintf(text, sizeof text, format, arguments);
+    last_warning.assign(text, n < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1));
+    last_warning.resize(std::min(last_warning.find('\n'), last_warning.size()));
+    return 0;
+}
+
+std::uint64_t now_ns() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+constexpr std::uint32_t bit(unsigned account) {
+    return 1u << account;
+}
+
+// A program and the tracepoint that it needs; the accounts that cannot be seen without it.
+struct Part {
+    const char* program;
+    const char* tracepoint;
+    std::uint32_t accounts;
+};
+constexpr std::uint32_t scheduling =
+    bit(POLTER_PREEMPT) | bit(POLTER_RUNQUEUE) | bit(POLTER_PREEMPT_JOB) | bit(POLTER_WAKEUP) | bit(POLTER_THROTTLE);
+constexpr Part parts[] = {
+    {"on_switch", "sched_switch", scheduling},
+    {"on_wakeup", "sched_wakeup", scheduling},
+    {"on_migrate", "sched_migrate_task", scheduling},
+    {"on_exit", "sched_process_exit", scheduling},
+    {"on_local_timer_entry", "local_timer_entry", bit(POLTER_TIMER)},
+    {"on_local_timer_exit", "local_timer_exit", bit(POLTER_TIMER)},
+    {"on_irq_handler_entry", "irq_handler_entry", bit(POLTER_IRQ) | bit(POLTER_NET)},
+    {"on_irq_handler_exit", "irq_handler_exit", bit(POLTER_IRQ) | bit(POLTER_NET)},
+    {"on_softirq_entry", "softirq_entry", bit(POLTER_SOFTIRQ) | bit(POLTER_NET)},
+    {"on_softirq_exit", "softirq_exit", bit(POLTER_SOFTIRQ) | bit(POLTER_NET)},
+    {"on_reschedule_entry", "reschedule_entry", bit(POLTER_IPI)},
+    {"on_reschedule_exit", "reschedule_exit", bit(POLTER_IPI)},
+    {"on_call_function_entry", "call_function_entry", bit(POLTER_IPI)},
+    {"on_call_function_exit", "call_function_exit", bit(POLTER_IPI)},
+    {"on_call_function_single_entry", "call_function_single_entry", bit(POLTER_IPI)},
+    {"on_call_function_single_exit", "call_function_single_exit", bit(POLTER_IPI)},
+    {"on_irq_work_entry", "irq_work_entry", bit(POLTER_IPI)},
+    {"on_irq_work_exit", "irq_work_exit", bit(POLTER_IPI)},
+    {"on_nmi_handler", "nmi_handler", bit(POLTER_NMI)},
+};
+
+bool has_member(const btf* types, const char* structure, const char* member) {
+    const int id = btf__find_by_name_kind(types, structure, BTF_KIND_STRUCT);
+    if (id < 0) return false;
+    const btf_type* t = btf__type_by_id(types, static_cast<__u32>(id));
+    const btf_member* m = btf_members(t);
+    for (int i = 0; i < btf_vlen(t); i++)
+        if (std::strcmp(btf__name_by_offset(types, m[i].name_off), member) == 0) return true;
+    return false;
+}
+
+class Bpf final : public Backend {
+  public:
+    ~Bpf() override { stop(); }
+
+    const char* name() const override { return "bpf"; }
+    polter_backend id() const override { return POLTER_BACKEND_BPF; }
+    Failure start() override;
+    void stop() override;
+    std::uint32_t accounts_seen() const override { return seen_; }
+    std::uint32_t accounts_net() const override { return seen_; }
+    std::string cannot_see() const override;
+    std::uint64_t recursion_misses() const override;
+    Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots) override;
+    void remove_process(pid_t tgid) override;
+    int pages(pid_t tgid) const override;
+    Failure add_thread(pid_t tgid, pid_t tid, unsigned slot) override;
+    void remove_thread(pid_t tgid, pid_t tid, unsigned slot) override;
+    bool has_thread(pid_t tid) const override;
+
+  private:
+    struct Pages {
+        int fd;
+        unsigned slots;
+        std::map<unsigned, pid_t> threads;  // by slot
+    };
+
+    Failure attach();
+    void refresh_net_irqs();
+    static int run(const bpf_program* program, std::uint64_t (&arguments)[4]);
+
+    polter_bpf* object_ = nullptr;
+    std::vector<bpf_link*> links_;
+    std::map<pid_t, Pages> processes_;
+    std::uint32_t seen_ = 0;
+    std::uint64_t irqs_refreshed_ns_ = 0;
+};
+
+Failure Bpf::start() {
+    libbpf_set_print(keep_warning);
+    // PROC_PID_INIT_INO: the kernel side names tasks by the initial namespace's ids, which cannot be had elsewhere.
+    struct stat self;
+    if (stat("/proc/self/ns/pid", &self) == 0 && self.st_ino != 0xEFFFFFFCu)
+        return "bpf: polterd runs in a pid namespace of its own (a container); start it on the host, and give the container its socket";
+    // Before 5.11 the kernel charged maps to this limit.
+    const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_MEMLOCK, &unlimited);
+
+    btf* types = btf__load_vmlinux_btf();
+    if (!types) return "bpf: the kernel does not describe its types (no /sys/kernel/btf/vmlinux; CONFIG_DEBUG_INFO_BTF)";
+    object_ = polter_bpf__open();
+    if (!object_) {
+        btf__free(types);
+        return fmt::format("bpf: cannot open the object: {}", std::strerror(errno));
+    }
+    std::uint32_t ipi_missing = 0, missing = 0;
+    for (const auto& part : parts) {
+        if (btf__find_by_name_kind(types, fmt::format("btf_trace_{}", part.tracepoint).c_str(), BTF_KIND_TYPEDEF) >= 0) continue;
+        bpf_program__set_autoload(bpf_object__find_program_by_name(object_->obj, part.program), false);
+        if (part.accounts == bit(POLTER_IPI))
+            ipi_missing++;
+        else
+            missing |= part.accounts;
+    }
+    // Any kind of inter-processor interrupt is worth having; without one of the four the account is said to be seen all the same.
+    if (ipi_missing >= 8) missing |= bit(POLTER_IPI);
+    seen_ = (bit(POLTER_STEAL) - 1) | bit(POLTER_PREEMPT_JOB) | bit(POLTER_WAKEUP) | bit(POLTER_NET);
+    seen_ &= ~missing;
+    if (!has_member(types, "task_struct", "throttled") && !has_member(types, "cfs_rq", "throttle_count")) seen_ &= ~bit(POLTER_THROTTLE);
+    btf__free(types);
+    if (missing & bit(POLTER_PREEMPT)) {
+        stop();
+        return "bpf: the kernel lacks a scheduler tracepoint that this backend needs (CONFIG_TRACEPOINTS)";
+    }
+    Failure failure = attach();
+    if (failure) stop();
+    return failure;
+}
+
+Failure Bpf::attach() {
+    const int cpus = libbpf_num_possible_cpus();
+    if (cpus > 0) bpf_map__set_max_entries(object_->maps.cpus, static_cast<__u32>(cpus));
+    if (const int error = polter_bpf__load(object_); error != 0) {
+        if (error == -EPERM || error == -EACCES)
+            return "bpf: the kernel does not let this process load programs; run polterd as root, or give it CAP_BPF and CAP_PERFMON "
+                   "(setcap cap_bpf,cap_perfmon+ep)";
+        return fmt::format("bpf: the kernel refuses the programs ({}): {}", std::strerror(-error), last_warning);
+    }
+    refresh_net_irqs();
+    for (const auto& part : parts) {
+        bpf_program* program = bpf_object__find_program_by_name(object_->obj, part.program);
+        if (!bpf_program__autoload(program)) continue;
+        bpf_link* link = bpf_program__attach(program);
+        if (!link) return fmt::format("bpf: cannot attach to the tracepoint {}: {}", part.tracepoint, std::strerror(errno));
+        links_.push_back(link);
+    }
+    return std::nullopt;
+}
+
+void Bpf::stop() {
+    while (!processes_.empty()) remove_process(processes_.begin()->first);
+    for (bpf_link* link : links_) bpf_link__destroy(link);
+    links_.clear();
+    if (object_) polter_bpf__destroy(object_);
+    object_ = nullptr;
+}
+
+std::string Bpf::cannot_see() const {
+    std::string text;
+    const auto add = [&](unsigned account, const char* why) {
+        if (seen_ & bit(account)) return;
+        if (!text.empty()) text += "; ";
+        text += why;
+    };
+    add(POLTER_TIMER, "timer: no local_timer tracepoints (timer interrupts may appear as irq)");
+    add(POLTER_IRQ, "irq: no irq_handler tracepoints");
+    add(POLTER_IPI, "ipi: no tracepoints of inter-processor interrupts");
+    add(POLTER_SOFTIRQ, "softirq: no softirq tracepoints");
+    add(POLTER_NMI, "nmi: no nmi_handler tracepoint");
+    add(POLTER_THROTTLE, "throttle: the kernel has no CPU quotas");
+    add(POLTER_STEAL, "steal: what the hypervisor takes has no tracepoint");
+    add(POLTER_NET, "net: needs the irq_handler and softirq tracepoints");
+    add(POLTER_FAULT, "fault: page faults have an entry tracepoint only");
+    return text;
+}
+
+std::uint64_t Bpf::recursion_misses() const {
+    std::uint64_t sum = 0;
+    bpf_program* program;
+    bpf_object__for_each_program(program, object_->obj) {
+        bpf_prog_info info{};
+        __u32 size = sizeof info;
+        if (bpf_program__fd(program) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
+            sum += info.recursion_misses;
+    }
+    return sum;
+}
+
+// Interfaces come and go; looked at again when a process registers, so that an idle daemon stays idle.
+void Bpf::refresh_net_irqs() {
+    const std::uint64_t now = now_ns();
+    if (irqs_refreshed_ns_ && now - irqs_refreshed_ns_ < 10'000'000'000u) return;
+    irqs_refreshed_ns_ = now;
+    const int map = bpf_map__fd(object_->maps.net_irqs);
+    const auto lines = net_irqs();
+    std::vector<__u32> stale;
+    __u32 key;
+    for (void* previous = nullptr; bpf_map_get_next_key(map, previous, &key) == 0; previous = &key)
+        if (!lines.contains(key)) stale.push_back(key);
+    for (const __u32 line : stale) bpf_map_delete_elem(map, &line);
+    for (const __u32 line : lines) {
+        const __u8 yes = 1;
+        bpf_map_update_elem(map, &line, &yes, BPF_ANY);
+    }
+}
+
+int Bpf::run(const bpf_program* program, std::uint64_t (&arguments)[4]) {
+    LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments, .ctx_size_in = sizeof arguments);
+    const int error = bpf_prog_test_run_opts(bpf_program__fd(program), &options);
+    return error ? error : static_cast<int>(options.retval);
+}
+
+Failure Bpf::add_process(pid_t tgid, std::uint64_t job, unsigned slots) {
+    refresh_net_irqs();
+    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    const int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "polter_pages", sizeof(__u32), POLTER_PAGE_SIZE, slots, &options);
+    if (fd < 0) return fmt::format("bpf: no memory for {} noise pages of {} bytes: {}", slots, POLTER_PAGE_SIZE, std::strerror(errno));
+
+    const auto page = std::make_unique<polter_page>();
+    auto& header = page->header;
+    header.magic = POLTER_PAGE_MAGIC;
+    header.version = POLTER_PAGE_VERSION;
+    header.size = POLTER_PAGE_SIZE;
+    header.copy_offset = POLTER_COPY_OFFSET;
+    header.copy_stride = POLTER_COPY_STRIDE;
+    header.ring_offset = POLTER_RING_OFFSET;
+    header.ring_entries = POLTER_RING_ENTRIES;
+    header.backend = POLTER_BACKEND_BPF;
+    header.accounts_seen = accounts_seen();
+    header.accounts_net = accounts_net();
+    header.pid = tgid;
+    int error = 0;
+    for (__u32 slot = 0; slot < slots && !error; slot++) error = bpf_map_update_elem(fd, &slot, page.get(), BPF_ANY);
+    // From here on user space, this daemon included, can only read; so the descriptor may be handed out.
+    if (!error) error = bpf_map_freeze(fd);
+    const auto key = static_cast<__u32>(tgid);
+    const polter_process process{job};
+    if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.processes), &key, &process, BPF_ANY);
+    if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.pages), &key, &fd, BPF_ANY);
+    if (error) {
+        const std::string why = std::strerror(-error);
+        bpf_map_delete_elem(bpf_map__fd(object_->maps.processes), &key);
+        close(fd);
+        return fmt::format("bpf: cannot set up the noise pages of process {}: {}", tgid, why);
+    }
+    processes_[tgid] = {fd, slots, {}};
+    return std::nullopt;
+}
+
+void Bpf::remove_process(pid_t tgid) {
+    const auto found = processes_.find(tgid);
+    if (found == processes_.end()) return;
+    while (!found->second.threads.empty()) {
+        const auto [slot, tid] = *found->second.threads.begin();
+        remove_thread(tgid, tid, slot);
+    }
+    const auto key = static_cast<__u32>(tgid);
+    bpf_map_delete_elem(bpf_map__fd(object_->maps.processes), &key);
+    bpf_map_delete_elem(bpf_map__fd(object_->maps.pages), &key);
+    close(found->second.fd);
+    processes_.erase(found);
+}
+
+int Bpf::pages(pid_t tgid) const {
+    const auto found = processes_.find(tgid);
+    return found == processes_.end() ? -1 : found->second.fd;
+}
+
+Failure Bpf::add_thread(pid_t tgid, pid_t tid, unsigned slot) {
+    const auto found = processes_.find(tgid);
+    if (found == processes_.end() || slot >= found->second.slots) return fmt::format("bpf: process {} has no noise page {}", tgid, slot);
+    std::uint64_t arguments[4] = {static_cast<std::uint64_t>(tgid), slot, static_cast<std::uint64_t>(tid), now_ns()};
+    if (run(object_->progs.begin_page, arguments) != 0) return fmt::format("bpf: cannot begin the noise page of thread {}", tid);
+
+    polter_process process{};
+    const auto process_key = static_cast<__u32>(tgid);
+    bpf_map_lookup_elem(bpf_map__fd(object_->maps.processes), &process_key, &process);
+    polter_thread thread{};
+    thread.tid = tid;
+    thread.tgid = static_cast<std::uint32_t>(tgid);
+    thread.slot = slot;
+    thread.job = process.job;
+    // It waits for our answer, or still runs and will be seen to leave the CPU: both are right with this state.
+    thread.off = POLTER_BLOCKED;
+    const auto key = static_cast<__u32>(tid);
+    if (bpf_map_update_elem(bpf_map__fd(object_->maps.threads), &key, &thread, BPF_ANY) != 0)
+        return fmt::format("bpf: cannot account thread {}: {}", tid, std::strerror(errno));
+    found->second.threads[slot] = tid;
+    return std::nullopt;
+}
+
+void Bpf::remove_thread(pid_t tgid, pid_t tid, unsigned slot) {
+    const auto key = static_cast<__u32>(tid);
+    // Its id may belong to another thread by now, even a registered one.
+    polter_thread thread;
+    if (bpf_map_lookup_elem(bpf_map__fd(object_->maps.threads), &key, &thread) == 0 && thread.tgid == static_cast<std::uint32_t>(tgid) &&
+        thread.slot == slot)
+        bpf_map_delete_elem(bpf_map__fd(object_->maps.threads), &key);
+    std::uint64_t arguments[4] = {static_cast<std::uint64_t>(tgid), slot, now_ns(), 0};
+    run(object_->progs.freeze_page, arguments);
+    const auto found = processes_.find(tgid);
+    if (found != processes_.end()) found->second.threads.erase(slot);
+}
+
+bool Bpf::has_thread(pid_t tid) const {
+    const auto key = static_cast<__u32>(tid);
+    polter_thread thread;
+    return bpf_map_lookup_elem(bpf_map__fd(object_->maps.threads), &key, &thread) == 0 && !thread.gone;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> bpf_backend() {
+    return std::make_unique<Bpf>();
+}
+
+}  // namespace polter::exporter

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * Differences between kernels, each in one place, found by the existence of fields, never by version number.
+ */
+#ifndef POLTER_CORE_FIXES_BPF_H
+#define POLTER_CORE_FIXES_BPF_H
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "vmlinux.h"
+
+/* task_struct.state became __state in 2f064a59a11f ("sched: Change task_struct::state", 5.14): not needed here, since sched_switch passes
+ * the state that decided, from fa2c3254d7cf ("sched/tracing: Don't re-read p->state when emitting sched_switch event", 5.18) on. */
+
+/* bcf9033e5449 ("sched: move CPU field back into thread_info if THREAD_INFO_IN_TASK=y", 5.16) */
+struct thread_info___in_task {
+    u32 cpu;
+} __attribute__((preserve_access_index));
+struct task_struct___before_5_16 {
+    unsigned int cpu;
+} __attribute__((preserve_access_index));
+struct task_struct___in_task {
+    struct thread_info___in_task thread_info;
+} __attribute__((preserve_access_index));
+
+static __always_inline u32 task_cpu(struct task_struct* task) {
+    struct task_struct___before_5_16* old = (void*)task;
+    if (bpf_core_field_exists(old->cpu)) return BPF_CORE_READ(old, cpu);
+    return BPF_CORE_READ((struct task_struct___in_task*)(void*)task, thread_info.cpu);
+}
+
+/* 152e11f6df29 ("sched/fair: Implement delayed dequeue", 6.12): a task that blocks may stay on the queue. Before b9c55a8ad4b6-era fixes of
+ * __schedule the tracepoint named a state although a pending signal had kept the task runnable; that shows in on_rq. */
+struct sched_entity___delayed {
+    unsigned char sched_delayed;
+} __attribute__((preserve_access_index));
+struct task_struct___delayed {
+    int on_rq;
+    struct sched_entity___delayed se;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool task_is_blocked(struct task_struct* task, unsigned int prev_state) {
+    struct task_struct___delayed* t = (void*)task;
+    if (!prev_state) return false;
+    if (!BPF_CORE_READ(t, on_rq)) return true;
+    return bpf_core_field_exists(t->se.sched_delayed) && BPF_CORE_READ(t, se.sched_delayed);
+}
+
+/* The CPU quota. From e1fad12dcb66 ("sched/fair: Switch to task based throttle model", 6.18) on a throttled task is marked itself; before,
+ * its queue was taken off as a whole, by then counted in throttle_count of every queue below the one whose quota is used up. */
+struct task_struct___task_throttle {
+    bool throttled;
+} __attribute__((preserve_access_index));
+struct cfs_rq___queue_throttle {
+    int throttle_count;
+} __attribute__((preserve_access_index));
+struct sched_entity___group {
+    struct cfs_rq___queue_throttle* cfs_rq;
+} __attribute__((preserve_access_index));
+struct task_struct___queue_throttle {
+    struct sched_entity___group se;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool task_is_throttled(struct task_struct* task) {
+    struct task_struct___task_throttle* marked = (void*)task;
+    struct task_struct___queue_throttle* queued = (void*)task;
+    if (bpf_core_field_exists(marked->throttled)) return BPF_CORE_READ(marked, throttled);
+    if (bpf_core_field_exists(struct cfs_rq___queue_throttle, throttle_count) && bpf_core_field_exists(queued->se.cfs_rq))
+        return BPF_CORE_READ(queued, se.cfs_rq, throttle_count) > 0;
+    return false;
+}
+
+/* The name of the cgroup whose CPU controller a task is under; the nearest one, which need not be the one whose quota is used up. */
+struct kernfs_node___name {
+    const char* name;
+} __attribute__((preserve_access_index));
+struct cgroup___name {
+    struct kernfs_node___name* kn;
+} __attribute__((preserve_access_index));
+struct cgroup_subsys_state___name {
+    struct cgroup___name* cgroup;
+} __attribute__((preserve_access_index));
+struct task_group___name {
+    struct cgroup_subsys_state___name css;
+} __attribute__((preserve_access_index));
+struct task_struct___group {
+    struct task_group___name* sched_task_group;
+} __attribute__((preserve_access_index));
+
+static __always_inline void task_throttler(struct task_struct* task, char* name, u32 size) {
+    struct task_struct___group* t = (void*)task;
+    name[0] = 0;
+    if (bpf_core_field_exists(t->sched_task_group)) {
+        const char* from = BPF_CORE_READ(t, sched_task_group, css.cgroup, kn, name);
+        if (from) bpf_probe_read_kernel_str(name, size, from);
+    }
+    if (!name[0]) __builtin_memcpy(name, "cpu quota", 10);
+}
+
+#endif

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * The eBPF backend: kernel tracepoints feed the accounting of ../accounting/. Each program finds the registered thread that it is about,
+ * calls one function of the accounting and returns; anything else is left alone after one look into a hash map.
+ */
+// clang-format off: vmlinux.h defines the types that the others use
+#include "vmlinux.h"
+// clang-format on
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../accounting/state.h"
+#include "arch.bpf.h"
+#include "core_fixes.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* One process's pages: mapped by the process, so a map of its own. */
+struct page_array {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    __uint(max_entries, 1);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, sizeof(struct polter_page)); /* sizes, since clang describes a type only named here as a forward declaration */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+    __uint(max_entries, 1024);
+    __type(key, u32); /* tgid */
+    __array(values, struct page_array);
+} pages SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1024);
+    __type(key, u32); /* tgid */
+    __type(value, struct polter_process);
+} processes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 4096);
+    __type(key, u32); /* tid */
+    __type(value, struct polter_thread);
+} threads SEC(".maps");
+
+/* An array of all CPUs, not a per-CPU one: a thread that moved while it waited reads the log of the CPU that it left. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1); /* set to the number of CPUs before loading */
+    __type(key, u32);
+    __type(value, struct polter_cpu);
+} cpus SEC(".maps");
+
+/* Interrupt lines that belong to network devices. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 4096);
+    __type(key, u32);
+    __type(value, u8);
+} net_irqs SEC(".maps");
+
+static __always_inline struct polter_cpu* cpu_state(u32 cpu) {
+    return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline u64 job_of(u32 tgid) {
+    struct polter_process* process = bpf_map_lookup_elem(&processes, &tgid);
+    return process ? process->job : 0;
+}
+
+static __always_inline struct polter_page* page_of(u32 tgid, u32 slot) {
+    void* array = bpf_map_lookup_elem(&pages, &tgid);
+    return array ? bpf_map_lookup_elem(array, &slot) : NULL;
+}
+
+static __always_inline struct polter_thread* thread_of(u32 tid) {
+    struct polter_thread* thread = tid ? bpf_map_lookup_elem(&threads, &tid) : NULL;
+    return thread && !thread->gone ? thread : NULL;
+}
+
+static __always_inline struct polter_thread* current_thread(void) {
+    return thread_of((u32)bpf_get_current_pid_tgid());
+}
+
+#define POLTER_NOW() bpf_ktime_get_ns()
+#define POLTER_CPU(n) cpu_state(n)
+#define POLTER_JOB_OF(tgid) job_of(tgid)
+#define POLTER_REPEAT(n, callback, context) bpf_loop(n, callback, context, 0)
+#include "../accounting/nesting.h"
+#include "../accounting/waiting.h"
+
+/* ---- scheduling ---- */
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next, unsigned int prev_state) {
+    u64 now = bpf_ktime_get_ns();
+    u32 number = bpf_get_smp_processor_id();
+    struct polter_cpu* cpu = cpu_state(number);
+    if (!cpu) return 0;
+
+    struct polter_thread* thread = thread_of(prev->pid);
+    polter_nesting_reset(cpu, thread);
+    if (thread) {
+        u32 off = POLTER_PREEMPTED;
+        if (!preempt && task_is_blocked(prev, prev_state)) {
+            off = POLTER_BLOCKED;
+        } else if (task_is_throttled(prev)) {
+            off = POLTER_THROTTLED;
+            task_throttler(prev, thread->throttler, sizeof thread->throttler);
+        } else if (!preempt && in_sched_yield(prev)) {
+            off = POLTER_YIELDED;
+        }
+        polter_waiting_leave(thread, cpu, number, off, now);
+    }
+
+    thread = thread_of(next->pid);
+    if (thread) {
+        struct polter_page* page = page_of(thread->tgid, thread->slot);
+        if (page) polter_waiting_return(thread, page, &cpu->split, now);
+    }
+
+    struct polter_segment* segment = polter_waiting_next(cpu);
+    segment->tid = next->pid;
+    segment->tgid = next->tgid;
+    bpf_probe_read_kernel(segment->comm, sizeof segment->comm, next->comm);
+    polter_waiting_logged(cpu, segment, now);
+    return 0;
+}
+
+/* `woken`, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
+static __always_inline int queued(struct task_struct* task, u32 number, bool woken) {
+    struct polter_thread* thread = thread_of(task->pid);
+    struct polter_cpu* cpu = thread ? cpu_state(number) : NULL;
+    if (cpu) polter_waiting_queue(thread, cpu, number, woken, bpf_ktime_get_ns());
+    return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct* task) {
+    return queued(task, task_cpu(task), true);
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct* task, int dest_cpu) {
+    return queued(task, dest_cpu, false);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct* task) {
+    u32 tid = task->pid;
+    struct polter_thread* thread = thread_of(tid);
+    if (!thread) return 0;
+    struct polter_page* page = page_of(thread->tgid, thread->slot);
+    u64 now = bpf_ktime_get_ns();
+    if (page) {
+        int outermost = polter_publish_begin(thread);
+        polter_publish_end(thread, page, outermost, now);
+        thread->gone = 1;
+        page->header.end_ns = now;
+        POLTER_STORE(page->header.state, (u32)POLTER_PAGE_FROZEN);
+    }
+    thread->gone = 1;
+    bpf_map_delete_elem(&threads, &tid);
+    return 0;
+}
+
+/* ---- interruptions ---- */
+
+static __always_inline int enter(u32 kind, u32 id) {
+    struct polter_thread* thread = current_thread();
+    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
+    if (cpu) polter_nesting_enter(cpu, thread, kind, id);
+    return 0;
+}
+
+static __always_inline void record(struct polter_thread* thread, u64 end, u64 duration, u32 account, const struct polter_culprit* culprit) {
+    struct polter_page* page = page_of(thread->tgid, thread->slot);
+    if (!page) return;
+    int outermost = polter_publish_begin(thread);
+    polter_publish_record(thread, page, end, duration, account, 1, culprit);
+    polter_publish_end(thread, page, outermost, end);
+}
+
+static __always_inline int leave(u32 kind, u32 id, u32 account, const struct polter_culprit* culprit) {
+    struct polter_thread* thread = current_thread();
+    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
+    u64 end, net;
+    if (cpu && polter_nesting_exit(cpu, thread, kind, id, &end, &net)) record(thread, end, net, account, culprit);
+    return 0;
+}
+
+static const struct polter_culprit local_timer = {0, "local_timer"};
+static const struct polter_culprit reschedule = {0, "reschedule"};
+static const struct polter_culprit call_function = {0, "call_function"};
+static const struct polter_culprit irq_work = {0, "irq_work"};
+
+/* The vectors of the x86 local interrupt controller. */
+enum vector { VECTOR_TIMER, VECTOR_RESCHEDULE, VECTOR_CALL, VECTOR_CALL_SINGLE, VECTOR_IRQ_WORK };
+
+SEC("tp_btf/local_timer_entry")
+int BPF_PROG(on_local_timer_entry) {
+    return enter(POLTER_FRAME_TIMER, VECTOR_TIMER);
+}
+SEC("tp_btf/local_timer_exit")
+int BPF_PROG(on_local_timer_exit) {
+    return leave(POLTER_FRAME_TIMER, VECTOR_TIMER, POLTER_TIMER, &local_timer);
+}
+
+SEC("tp_btf/reschedule_entry")
+int BPF_PROG(on_reschedule_entry) {
+    return enter(POLTER_FRAME_IPI, VECTOR_RESCHEDULE);
+}
+SEC("tp_btf/reschedule_exit")
+int BPF_PROG(on_reschedule_exit) {
+    return leave(POLTER_FRAME_IPI, VECTOR_RESCHEDULE, POLTER_IPI, &reschedule);
+}
+
+SEC("tp_btf/call_function_entry")
+int BPF_PROG(on_call_function_entry) {
+    return enter(POLTER_FRAME_IPI, VECTOR_CALL);
+}
+SEC("tp_btf/call_function_exit")
+int BPF_PROG(on_call_function_exit) {
+    return leave(POLTER_FRAME_IPI, VECTOR_CALL, POLTER_IPI, &call_function);
+}
+
+SEC("tp_btf/call_function_single_entry")
+int BPF_PROG(on_call_function_single_entry) {
+    return enter(POLTER_FRAME_IPI, VECTOR_CALL_SINGLE);
+}
+SEC("tp_btf/call_function_single_exit")
+int BPF_PROG(on_call_function_single_exit) {
+    return leave(POLTER_FRAME_IPI, VECTOR_CALL_SINGLE, POLTER_IPI, &call_function);
+}
+
+SEC("tp_btf/irq_work_entry")
+int BPF_PROG(on_irq_work_entry) {
+    return enter(POLTER_FRAME_IPI, VECTOR_IRQ_WORK);
+}
+SEC("tp_btf/irq_work_exit")
+int BPF_PROG(on_irq_work_exit) {
+    return leave(POLTER_FRAME_IPI, VECTOR_IRQ_WORK, POLTER_IPI, &irq_work);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_handler_entry, int irq) {
+    return enter(POLTER_FRAME_IRQ, irq);
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(on_irq_handler_exit, int irq, struct irqaction* action) {
+    struct polter_thread* thread = current_thread();
+    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
+    u64 end, net;
+    if (!cpu || !polter_nesting_exit(cpu, thread, POLTER_FRAME_IRQ, irq, &end, &net)) return 0;
+    struct polter_culprit culprit = {};
+    u32 line = irq;
+    bpf_probe_read_kernel_str(culprit.name, sizeof culprit.name, action->name);
+    record(thread, end, net, bpf_map_lookup_elem(&net_irqs, &line) ? POLTER_NET : POLTER_IRQ, &culprit);
+    return 0;
+}
+
+/* By number, in the order of the kernel's enum; a power of two of them, so that a mask shows the verifier the bound. */
+#define SOFTIRQS 16
+static const struct polter_culprit softirq_names[SOFTIRQS] = {
+    {0, "HI"},      {0, "TIMER"}, {0, "NET_TX"},  {0, "NET_RX"},  {0, "BLOCK"},   {0, "IRQ_POLL"}, {0, "TASKLET"}, {0, "SCHED"},
+    {0, "HRTIMER"}, {0, "RCU"},   {0, "softirq"}, {0, "softirq"}, {0, "softirq"}, {0, "softirq"},  {0, "softirq"}, {0, "softirq"}};
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq_entry, unsigned int vector) {
+    return enter(POLTER_FRAME_SOFTIRQ, vector);
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(on_softirq_exit, unsigned int vector) {
+    /* The program's own communication and I/O are done in these. */
+    bool net = vector == NET_TX_SOFTIRQ || vector == NET_RX_SOFTIRQ || vector == BLOCK_SOFTIRQ || vector == IRQ_POLL_SOFTIRQ;
+    return leave(POLTER_FRAME_SOFTIRQ, vector, net ? POLTER_NET : POLTER_SOFTIRQ, &softirq_names[vector & (SOFTIRQS - 1)]);
+}
+
+/* The tracepoint comes after each handler of a non-maskable interrupt, with the handler's time; nothing nests in it. */
+static const struct polter_culprit nmi = {0, "nmi"};
+
+SEC("tp_btf/nmi_handler")
+int BPF_PROG(on_nmi_handler, void* handler, s64 delta_ns) {
+    struct polter_thread* thread = current_thread();
+    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
+    if (!cpu || delta_ns <= 0) return 0;
+    polter_nesting_charge(cpu, POLTER_LOAD(cpu->depth), delta_ns);
+    record(thread, bpf_ktime_get_ns(), delta_ns, POLTER_NMI, &nmi);
+    return 0;
+}
+
+/* ---- called by the daemon (BPF_PROG_TEST_RUN), which cannot write a frozen map ---- */
+
+/* A thread takes a slot: (tgid, slot, tid, start_ns). */
+SEC("raw_tp")
+int begin_page(struct bpf_raw_tracepoint_args* ctx) {
+    struct polter_page* page = page_of(ctx->args[0], ctx->args[1]);
+    if (!page) return 1;
+    struct polter_counters* copies = page->copy;
+    u64* word = (u64*)copies;
+    for (u32 i = 0; i < 2 * POLTER_COPY_STRIDE / 8; i++) word[i] = 0;
+    page->header.reserved = 0;
+    page->header.tid = ctx->args[2];
+    page->header.start_ns = ctx->args[3];
+    page->header.end_ns = 0;
+    POLTER_BARRIER();
+    POLTER_STORE(page->header.state, (u32)POLTER_PAGE_LIVE);
+    return 0;
+}
+
+/* What stands there is final: (tgid, slot, end_ns). */
+SEC("raw_tp")
+int freeze_page(struct bpf_raw_tracepoint_args* ctx) {
+    struct polter_page* page = page_of(ctx->args[0], ctx->args[1]);
+    if (!page) return 1;
+    if (page->header.state != POLTER_PAGE_LIVE) return 0;
+    page->header.end_ns = ctx->args[2];
+    POLTER_BARRIER();
+    POLTER_STORE(page->header.state, (u32)POLTER_PAGE_FROZEN);
+    return 0;
+}

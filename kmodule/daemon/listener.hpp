@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The daemon's address: one daemon a path, however the last one ended.
+#pragma once
+
+#include <string>
+#include <variant>
+
+namespace polter::daemon {
+
+// A listening socket, and the lock beside it (`PATH.lock`) that says that its owner lives. Removes both when it goes.
+class Listener {
+  public:
+    // Or the reason: another daemon serves there, the path is something else, no permission.
+    static std::variant<Listener, std::string> open(const std::string& path);
+    Listener(Listener&&) noexcept;
+    Listener& operator=(Listener&&) = delete;
+    ~Listener();
+    int fd() const { return fd_; }
+
+  private:
+    Listener(std::string path, int fd, int lock) : path_(std::move(path)), fd_(fd), lock_(lock) {}
+    std::string path_;
+    int fd_;
+    int lock_;
+};
+
+}  // namespace polter::daemon

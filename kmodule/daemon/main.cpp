@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// polterd: the one privileged process of a node. Picks a backend, then serves.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+
+#include "server.hpp"
+
+namespace {
+
+namespace exporter = polter::exporter;
+namespace node = polter::daemon;  // ::daemon is a function of libc
+
+int fail(const std::string& text) {
+    fmt::print(stderr, "polterd: {}\n", text);
+    return 1;
+}
+
+// The best backend that starts; the reasons of those that did not go to `why`.
+std::unique_ptr<exporter::Backend> pick(std::string& why) {
+    for (auto& backend : exporter::all_backends()) {
+        const auto failure = backend->start();
+        if (!failure) return std::move(backend);
+        why += (why.empty() ? "" : "; ") + *failure;
+    }
+    if (why.empty()) why = "built without any backend: building it needs clang, bpftool and a kernel with /sys/kernel/btf/vmlinux";
+    return nullptr;
+}
+
+void raise_descriptor_limit() {
+    rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    // Three descriptors a process: its connection, the process itself, its pages.
+    const rlim_t wanted = 4 * POLTER_MAX_CONNECTIONS;
+    if (limit.rlim_cur >= wanted) return;
+    rlimit raised{wanted, std::max(limit.rlim_max, wanted)};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void say_ready(int fd) {
+    if (fd < 0) return;
+    (void)!write(fd, "R", 1);
+    close(fd);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::string socket = POLTER_DEFAULT_SOCKET;
+    bool foreground = false;
+    node::ServerOptions options;
+    int ready_fd = -1;
+    long long grace = 30;
+
+    CLI::App app{
+        "polterd gives threads their operating system noise on a shared page.\nExample: polterd --socket /run/polter/polterd.sock"};
+    app.set_version_flag("--version", "polterd " POLTER_VERSION);
+    app.add_option("--socket", socket, "where clients connect")->capture_default_str();
+    app.add_flag("--foreground", foreground, "do not go into the background");
+    app.add_flag("--exit-with-last", options.exit_with_last, "end when the last registered process has left");
+    app.add_option("--grace", grace, "seconds to wait for another process before that")->capture_default_str()->check(CLI::Range(0, 86400));
+    app.add_option("--ready-fd", ready_fd, "descriptor that gets one byte when clients may connect")->check(CLI::Range(0, 1 << 20));
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    }
+    options.grace = std::chrono::seconds(grace);
+    if (ready_fd >= 0) fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
+
+    // Before anything else, since processes that follow a fork inherit nothing of the backend.
+    if (!foreground && ::daemon(0, 1) != 0) return fail(fmt::format("cannot go into the background: {}", std::strerror(errno)));
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    raise_descriptor_limit();
+
+    auto listener = node::Listener::open(socket);
+    if (auto* reason = std::get_if<std::string>(&listener)) return fail(*reason);
+    std::string why;
+    const auto backend = pick(why);
+    if (!backend) return fail(why);
+    const std::string unseen = backend->cannot_see();
+    if (!unseen.empty()) why += (why.empty() ? "" : "; ") + unseen;
+    fmt::print(stderr, "polterd: serves on {} by {}{}\n", socket, backend->name(), why.empty() ? "" : "; not seen: " + why);
+
+    node::Server server(std::get<node::Listener>(listener), *backend, why, options);
+    say_ready(ready_fd);
+    if (const auto failure = server.run()) return fail(*failure);
+    if (const auto missed = backend->recursion_misses())
+        fmt::print(stderr, "polterd: the kernel skipped {} events that struck inside another of the same kind\n", missed);
+    return 0;
+}
