@@ -24,6 +24,7 @@ POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct po
     polter_u64 index;
     struct polter_ring_entry* entry;
 
+    POLTER_HIDE(culprit);
     account &= POLTER_ACCOUNT_SLOTS - 1;
     POLTER_ADD(thread->master.ns[account], duration_ns);
     if (count) POLTER_ADD(thread->master.count[account], count);

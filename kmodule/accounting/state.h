@@ -120,6 +120,9 @@ struct polter_culprit {
 #define POLTER_ADD(x, v) ((void)__sync_fetch_and_add(&(x), (v)))
 #define POLTER_FETCH_ADD(x, v) __sync_fetch_and_add(&(x), (v))
 #define POLTER_SWAP(x, v) __sync_lock_test_and_set(&(x), (v))
+/* Makes the compiler forget where a pointer points. clang 14's BPF back end turns loads from constants into numbers and loses the stores
+ * before them on the way (BPFDAGToDAGISel::PreprocessLoad gives the load's chain away); constants are read through this. */
+#define POLTER_HIDE(pointer) __asm__ volatile("" : "+r"(pointer))
 #define POLTER_INLINE static inline __attribute__((always_inline))
 
 #endif

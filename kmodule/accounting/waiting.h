@@ -23,14 +23,6 @@ struct polter_waiting {
     struct polter_split* split;
 };
 
-POLTER_INLINE void polter_culprit_set(char to[POLTER_CULPRIT_LEN], const char* from) {
-    __builtin_memset(to, 0, POLTER_CULPRIT_LEN);
-    for (int i = 0; i < POLTER_CULPRIT_LEN - 1; i++) {
-        if (!from[i]) break;
-        to[i] = from[i];
-    }
-}
-
 /* Records the part that has been put together, and begins an empty one. */
 POLTER_INLINE void polter_waiting_flush(struct polter_waiting* w) {
     struct polter_split* s = w->split;
@@ -58,6 +50,7 @@ POLTER_INLINE void polter_waiting_give(struct polter_waiting* w, polter_u64 unti
         polter_waiting_flush(w);
         s->part_account = account;
         s->part_tid = tid;
+        POLTER_HIDE(name);
         __builtin_memcpy(s->part_culprit, name, POLTER_CULPRIT_LEN);
     }
     s->cursor_ns = until_ns;
@@ -91,9 +84,10 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     return 0;
 }
 
+static const char polter_unknown[POLTER_CULPRIT_LEN] = "?";
+
 /* Splits the stay `k` of the wait, which ends at `end_ns`. */
 POLTER_INLINE void polter_waiting_stay(struct polter_waiting* w, polter_u32 k, polter_u64 end_ns) {
-    const char unknown[POLTER_CULPRIT_LEN] = "?";
     struct polter_split* s = w->split;
     struct polter_stay* stay = &w->thread->stay[k & (POLTER_STAYS - 1)];
     struct polter_cpu* cpu = POLTER_CPU(stay->cpu);
@@ -108,11 +102,11 @@ POLTER_INLINE void polter_waiting_stay(struct polter_waiting* w, polter_u32 k, p
             struct polter_segment* oldest;
             s->segment = head - POLTER_LOG_SEGMENTS + 1;
             oldest = &cpu->log[s->segment & (POLTER_LOG_SEGMENTS - 1)];
-            polter_waiting_give(w, oldest->start_ns, rest, -1, unknown);
+            polter_waiting_give(w, oldest->start_ns, rest, -1, polter_unknown);
         }
         POLTER_REPEAT(POLTER_LOG_SEGMENTS, polter_waiting_step, w);
     }
-    polter_waiting_give(w, end_ns, rest, -1, unknown);
+    polter_waiting_give(w, end_ns, rest, -1, polter_unknown);
 }
 
 /* The thread leaves the CPU: `off` says why. */

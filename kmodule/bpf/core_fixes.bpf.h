@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "../accounting/state.h"
 #include "vmlinux.h"
 
 /* task_struct.state became __state in 2f064a59a11f ("sched: Change task_struct::state", 5.14): not needed here, since sched_switch passes
@@ -88,14 +89,19 @@ struct task_struct___group {
     struct task_group___name* sched_task_group;
 } __attribute__((preserve_access_index));
 
-static __always_inline void task_throttler(struct task_struct* task, char* name, u32 size) {
+static __always_inline void task_throttler(struct task_struct* task, char name[POLTER_CULPRIT_LEN]) {
     struct task_struct___group* t = (void*)task;
     name[0] = 0;
     if (bpf_core_field_exists(t->sched_task_group)) {
         const char* from = BPF_CORE_READ(t, sched_task_group, css.cgroup, kn, name);
-        if (from) bpf_probe_read_kernel_str(name, size, from);
+        if (from) bpf_probe_read_kernel_str(name, POLTER_CULPRIT_LEN, from);
     }
-    if (!name[0]) __builtin_memcpy(name, "cpu quota", 10);
+    if (!name[0]) {
+        static const char unnamed[POLTER_CULPRIT_LEN] = "cpu quota";
+        const char* from = unnamed;
+        POLTER_HIDE(from);
+        __builtin_memcpy(name, from, POLTER_CULPRIT_LEN);
+    }
 }
 
 #endif

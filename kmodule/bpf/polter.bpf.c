@@ -109,7 +109,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
             off = POLTER_BLOCKED;
         } else if (task_is_throttled(prev)) {
             off = POLTER_THROTTLED;
-            task_throttler(prev, thread->throttler, sizeof thread->throttler);
+            task_throttler(prev, thread->throttler);
         } else if (!preempt && in_sched_yield(prev)) {
             off = POLTER_YIELDED;
         }
