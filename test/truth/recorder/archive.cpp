@@ -100,14 +100,14 @@ class Definitions {
                   "group");
         };
         group(0, OTF2_GROUP_TYPE_COMM_LOCATIONS, recording.communicators[0].members);
-        group(1, OTF2_GROUP_TYPE_COMM_SELF, {});
+        group(1, OTF2_GROUP_TYPE_COMM_GROUP, recording.communicators[0].members);
+        group(2, OTF2_GROUP_TYPE_COMM_SELF, {});
         for (uint32_t id = 0; id < recording.communicators.size(); ++id) {
             const Communicator& made = recording.communicators[id];
-            const bool self = id == 1;
-            if (!self) group(id + 2, OTF2_GROUP_TYPE_COMM_GROUP, made.members);
+            const OTF2_GroupRef members = id + 1;  // of communicator 0: group 1, of 1 (self): group 2
+            if (id > 1) group(members, OTF2_GROUP_TYPE_COMM_GROUP, made.members);
             const OTF2_CommRef parent = id < 2 ? OTF2_UNDEFINED_COMM : made.parent;
-            check(OTF2_GlobalDefWriter_WriteComm(writer_, id, string(made.name), self ? 1 : id + 2, parent, OTF2_COMM_FLAG_NONE),
-                  "communicator");
+            check(OTF2_GlobalDefWriter_WriteComm(writer_, id, string(made.name), members, parent, OTF2_COMM_FLAG_NONE), "communicator");
         }
     }
 
@@ -183,7 +183,11 @@ class LocationWriter {
                 code = OTF2_EvtWriter_MpiIrecvRequest(writer_, list_, e.time, e.request);
                 break;
             case Kind::mpi_recv:
-                code = OTF2_EvtWriter_MpiRecv(writer_, nullptr, e.time, e.peer, e.comm, e.tag, e.bytes);
+                if (e.wildcard) {
+                    OTF2_AttributeList_AddInt32(list_, source, e.posted_peer);
+                    OTF2_AttributeList_AddInt32(list_, tag, e.posted_tag);
+                }
+                code = OTF2_EvtWriter_MpiRecv(writer_, list_, e.time, e.peer, e.comm, e.tag, e.bytes);
                 break;
             case Kind::mpi_irecv:
                 code = OTF2_EvtWriter_MpiIrecv(writer_, nullptr, e.time, e.peer, e.comm, e.tag, e.bytes, e.request);
@@ -198,7 +202,8 @@ class LocationWriter {
                 code = OTF2_EvtWriter_MpiCollectiveEnd(writer_, nullptr, e.time, e.operation, e.comm, root, e.bytes, e.bytes_received);
                 break;
             case Kind::nonblocking_collective_request:
-                code = OTF2_EvtWriter_NonBlockingCollectiveRequest(writer_, nullptr, e.time, e.request);
+                OTF2_AttributeList_AddCommRef(list_, comm, e.comm);
+                code = OTF2_EvtWriter_NonBlockingCollectiveRequest(writer_, list_, e.time, e.request);
                 break;
             case Kind::nonblocking_collective_complete:
                 code = OTF2_EvtWriter_NonBlockingCollectiveComplete(writer_, nullptr, e.time, e.operation, e.comm, root, e.bytes,

@@ -73,6 +73,8 @@ struct Event {
     OTF2_CollectiveOp operation = OTF2_COLLECTIVE_OP_BARRIER;  // collectives
     int32_t peer = 0;                                          // rank in the communicator; root of a collective; -1 any or none
     int32_t tag = 0;                                           // -1 any
+    bool wildcard = false;                                     // a blocking receive that was posted with posted_peer, posted_tag
+    int32_t posted_peer = 0, posted_tag = 0;
     uint32_t comm = 0;
     uint64_t bytes = 0, bytes_received = 0;  // a collective has both
     uint64_t request = 0;

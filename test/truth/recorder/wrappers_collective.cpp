@@ -61,6 +61,7 @@ int nonblocking(Region region, const Shape& shape, MPI_Request* request, F&& fun
     Event begin;
     begin.kind = Kind::nonblocking_collective_request;
     begin.request = call.rank().next_request++;
+    begin.comm = comm_id(call.rank(), shape.comm);
     call.began(begin);
     const int result = function();
     call.rank().pending[*request] = {Pending::What::collective, begin.request,

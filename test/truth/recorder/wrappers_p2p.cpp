@@ -22,10 +22,13 @@ Event message(Rank& rank, Kind kind, int count, MPI_Datatype type, int peer, int
     return event;
 }
 
-void received(Call& call, const MPI_Status& status, MPI_Comm comm) {
+void received(Call& call, const MPI_Status& status, int posted_from, int posted_tag, MPI_Comm comm) {
     int bytes = 0;
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     Event event = message(call.rank(), Kind::mpi_recv, bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, comm);
+    event.wildcard = posted_from == MPI_ANY_SOURCE || posted_tag == MPI_ANY_TAG;
+    event.posted_peer = posted_from == MPI_ANY_SOURCE ? -1 : posted_from;
+    event.posted_tag = posted_tag == MPI_ANY_TAG ? -1 : posted_tag;
     call.completed(event);
 }
 
@@ -101,7 +104,7 @@ int MPI_Recv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_
     MPI_Status own;
     const int result = PMPI_Recv(buffer, count, type, from, tag, comm, &own);
     call.ended();
-    if (from != MPI_PROC_NULL) received(call, own, comm);
+    if (from != MPI_PROC_NULL) received(call, own, from, tag, comm);
     if (status != MPI_STATUS_IGNORE) *status = own;
     return result;
 }
@@ -127,7 +130,7 @@ int MPI_Sendrecv(const void* out, int out_count, MPI_Datatype out_type, int to, 
     MPI_Status own;
     const int result = PMPI_Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, &own);
     call.ended();
-    if (from != MPI_PROC_NULL) received(call, own, comm);
+    if (from != MPI_PROC_NULL) received(call, own, from, in_tag, comm);
     if (status != MPI_STATUS_IGNORE) *status = own;
     return result;
 }

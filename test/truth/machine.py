@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The simulated machine: platform and host files for SimGrid, and one run of the truth program on them."""
+
+import json
+import pathlib
+import subprocess
+
+
+class Failed(Exception):
+    """A run that did not give a result: what, and the last lines of what it said."""
+
+
+def platform(description, ranks):
+    """The platform file for `description` (an entry of "machines" in cases.json) with one host for each rank."""
+    extra = ""
+    if "topology" in description:
+        extra = f' topology="{description["topology"]}" topo_parameters="{description["topo_parameters"]}"'
+    if "backbone" in description:
+        extra += f' bb_bw="{description["backbone"]}" bb_lat="{description["latency"]}"'
+    hosts = description.get("hosts", ranks)
+    return (
+        "<?xml version='1.0'?>\n"
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
+        '<platform version="4.1">\n'
+        f'<cluster id="cluster" prefix="n" suffix="" radical="0-{hosts - 1}" speed="1Gf"'
+        f' bw="{description["bandwidth"]}" lat="{description["latency"]}"{extra}/>\n'
+        "</platform>\n"
+    )
+
+
+class Machine:
+    def __init__(self, description, ranks, folder, smpirun, program):
+        self.description, self.ranks, self.smpirun, self.program = description, ranks, smpirun, program
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.platform, self.hosts = folder / "platform.xml", folder / "hosts"
+        self.platform.write_text(platform(description, ranks))
+        self.hosts.write_text("".join(f"n{i}\n" for i in range(ranks)))
+
+    def run(self, arguments, timeout=600):
+        """Runs the program; gives what it printed: runtime_ns, events, noise_ns of each rank. smpirun splits arguments at blanks."""
+        eager = self.description.get("eager_limit", 65536)
+        settings = {
+            "smpi/simulate-computation": "no",  # computing is given in nanoseconds, not measured here
+            "smpi/privatization": "no",  # one set of globals: one process writes the trace of all ranks
+            "surf/precision": "1e-10",
+            "smpi/test": "0",  # time passes by the recorder's own cost of a call, which noise can prolong
+            "smpi/iprobe": "0",
+            # Below it a send ends at once and the message is under way before its receive is posted, as in real MPIs.
+            "smpi/async-small-thresh": eager,
+            "smpi/send-is-detached-thresh": eager,
+            "smpi/finalization-barrier": "1",
+            "smpi/coll-selector": self.description.get("collectives", "mpich"),
+        }
+        command = [self.smpirun, "-np", str(self.ranks), "-platform", str(self.platform), "-hostfile", str(self.hosts)]
+        command += ["--log=root.thresh:warning"] + [f"--cfg={key}:{value}" for key, value in settings.items()]
+        command += [str(self.program)] + [str(argument) for argument in arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"no end after {timeout} s: {' '.join(command)}") from error
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode != 0 or len(lines) != 1:
+            said = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
+            raise Failed(f"exit code {done.returncode}: {' '.join(command)}\n{said}")
+        return json.loads(lines[0])
