@@ -43,7 +43,7 @@ POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct po
 POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polter_page* page, struct polter_counters* back,
                                        polter_u64 now_ns) {
     /* Word by word: the BPF back end has no memcpy for lengths like this. */
-#pragma clang loop unroll(full)
+    POLTER_UNROLL
     for (int i = 0; i < POLTER_ACCOUNTS; i++) {
         POLTER_STORE(back->ns[i], POLTER_LOAD(thread->master.ns[i]));
         POLTER_STORE(back->count[i], POLTER_LOAD(thread->master.count[i]));
@@ -63,7 +63,7 @@ POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polte
         POLTER_STORE(thread->dirty, 1ull);
         return;
     }
-#pragma clang loop unroll(disable)
+    POLTER_NO_UNROLL
     for (int i = 0; i < POLTER_PUBLISH_TRIES; i++) {
         polter_u64 seq = POLTER_LOAD(page->header.seq);
         POLTER_STORE(thread->dirty, 0ull);

@@ -123,6 +123,13 @@ struct polter_culprit {
 /* Makes the compiler forget where a pointer points. clang 14's BPF back end turns loads from constants into numbers and loses the stores
  * before them on the way (BPFDAGToDAGISel::PreprocessLoad gives the load's chain away); constants are read through this. */
 #define POLTER_HIDE(pointer) __asm__ volatile("" : "+r"(pointer))
+#ifdef __clang__
+#define POLTER_UNROLL _Pragma("clang loop unroll(full)")
+#define POLTER_NO_UNROLL _Pragma("clang loop unroll(disable)")
+#else
+#define POLTER_UNROLL
+#define POLTER_NO_UNROLL
+#endif
 #define POLTER_INLINE static inline __attribute__((always_inline))
 
 #endif

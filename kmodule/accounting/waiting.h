@@ -67,7 +67,7 @@ POLTER_INLINE polter_u32 polter_waiting_account(const struct polter_thread* thre
 
 /* One segment of the log. */
 static long polter_waiting_step(polter_u32 i, void* context) {
-    struct polter_waiting* w = context;
+    struct polter_waiting* w = (struct polter_waiting*)context;
     struct polter_split* s = w->split;
     struct polter_cpu* cpu = POLTER_CPU(s->cpu);
     struct polter_segment *segment, *next;
