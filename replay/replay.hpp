@@ -80,8 +80,8 @@ struct Result {
 
 Result replay(const Options&);
 
-nlohmann::json to_json(const Result&);      // schema polter.replay/1
-std::string to_text(const Result&);         // the tables of `polter replay`
-std::string to_short_text(const Result&);   // what `polter run` ends with: at most a dozen lines
+nlohmann::json to_json(const Result&);     // schema polter.replay/1
+std::string to_text(const Result&);        // the tables of `polter replay`
+std::string to_short_text(const Result&);  // what `polter run` ends with: at most a dozen lines
 
 }  // namespace polter::replay

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// polter replay: when each event of a trace would have happened without the noise, and what that adds up to.
+#include "replay/replay.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "verb.hpp"
+
+namespace polter::cli {
+
+namespace {
+
+struct Arguments {
+    Common common;
+    std::string trace, remove;
+    CLI::Option* remove_option = nullptr;
+};
+
+std::vector<std::string> split(const std::string& list) {
+    std::vector<std::string> names;
+    for (size_t begin = 0; begin < list.size();) {
+        const size_t end = std::min(list.find(',', begin), list.size());
+        if (end > begin) names.push_back(list.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return names;
+}
+
+std::function<void(double)> progress_bar() {
+    return [last = -1](double part) mutable {
+        const int percent = static_cast<int>(part * 100);
+        if (percent == last) return;
+        last = percent;
+        fmt::print(stderr, "\rreplaying {:3d} %{}", percent, percent == 100 ? "\r\033[K" : "");
+        std::fflush(stderr);
+    };
+}
+
+void run(const Arguments& arguments) {
+    replay::Options options;
+    options.trace = arguments.trace;
+    if (arguments.remove_option->count() > 0) options.remove = split(arguments.remove);
+    if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
+    const replay::Result result = replay::replay(options);
+    if (arguments.common.json)
+        fmt::print("{}\n", replay::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    else
+        fmt::print("{}", replay::to_text(result));
+}
+
+}  // namespace
+
+void add_replay(CLI::App& parent) {
+    auto* verb = parent.add_subcommand("replay", "What the noise in a trace cost: accumulated, amplified, by source and by rank");
+    const auto arguments = std::make_shared<Arguments>();
+    add_common(*verb, arguments->common);
+    verb->add_option("TRACE", arguments->trace, "Experiment directory or .otf2 file")->required();
+    arguments->remove_option =
+        verb->add_option("--remove", arguments->remove, "Sources to remove, comma-separated (os-service:NAME for a service; \"\": none)")
+            ->expected(1)
+            ->allow_extra_args(false);
+    verb->footer("Example: polter replay --remove timer,preempt polter-lmp-20260102-030405");
+    verb->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace polter::cli

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "rules/semantics.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr uint64_t shortest_event = 2;          // bytes: no OTF2 event record is shorter
+constexpr int64_t first_window = 1'000'000;     // ns; adapts from there
+constexpr uint64_t events_per_turn = 1u << 14;  // of one thread, before the window is closed at where it has come
+
+}  // namespace
+
+Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, Faults faults)
+    : archive_(archive),
+      lanes_(lanes),
+      model_(model),
+      learning_(learning),
+      faults_(faults),
+      lane_pool_(lanes.count),
+      flaws_(static_cast<size_t>(Flaw::count_)) {
+    const Definitions& definitions = archive.definitions();
+    processes_.resize(static_cast<size_t>(std::max(definitions.ranks, 1)));
+    ticks_per_second_ = definitions.ticks_per_second;
+    for (const Location& location : definitions.locations) {
+        auto thread = std::make_unique<Thread>();
+        thread->engine = this;
+        thread->index = static_cast<uint32_t>(threads_.size());
+        thread->rank = location.rank;
+        thread->host = location.host;
+        thread->carries_rank = location.carries_rank;
+        thread->counters.assign(definitions.accounts.size(), -1);
+        thread->local.assign(definitions.accounts.size(), 0);
+        thread->delay = lane_pool_.take();
+        std::fill_n(thread->delay, lanes.count, 0);
+        thread->polling.delay = lane_pool_.take();
+        const uint64_t bytes = archive.event_file_bytes(threads_.size());
+        thread->most_events = bytes > 0 ? bytes / shortest_event : OTF2_UNDEFINED_UINT64;
+        if (location.carries_rank) processes_[static_cast<size_t>(location.rank)].thread = thread.get();
+        declared_events_ += static_cast<int64_t>(location.declared_events);
+        threads_.push_back(std::move(thread));
+    }
+}
+
+int32_t Engine::world_rank(const Thread& thread, uint32_t comm, uint32_t rank) {
+    const Communicator* known = communicator(comm);
+    if (!known) {
+        count(Flaw::unknown_communicator);
+        return rank < processes_.size() ? static_cast<int32_t>(rank) : no_rank;
+    }
+    if (known->self) return thread.rank;
+    const auto* group = &known->ranks;
+    // On an intercommunicator ranks name the other group's members.
+    if (!known->remote.empty() && std::find(group->begin(), group->end(), thread.rank) != group->end()) group = &known->remote;
+    return rank < group->size() ? (*group)[rank] : no_rank;
+}
+
+const Communicator* Engine::communicator(uint32_t comm) const {
+    const auto& all = archive_.definitions().communicators;
+    const auto found = all.find(comm);
+    return found == all.end() ? nullptr : &found->second;
+}
+
+void Engine::wake(Thread* thread) {
+    if (thread->state != Thread::State::blocked) return;
+    thread->state = Thread::State::ready;
+    ready_.push_back(thread);
+}
+
+Request* Engine::new_request(Thread& thread, uint64_t id, Request::Kind kind) {
+    drop_request(thread, id);  // an id that is used again: its first request was freed
+    Request* request = request_pool_.take();
+    *request = Request{};
+    request->kind = kind;
+    process(thread).requests.insert({id}, request);
+    return request;
+}
+
+Request* Engine::find_request(Thread& thread, uint64_t id) {
+    Request** found = process(thread).requests.find({id});
+    return found ? *found : nullptr;
+}
+
+void Engine::drop_request(Thread& thread, uint64_t id) {
+    Request** found = process(thread).requests.find({id});
+    if (!found) return;
+    Request* request = *found;
+    lane_pool_.give(request->post_delay);
+    process(thread).requests.erase({id});
+    request_pool_.give(request);
+}
+
+// ---- scheduling ----------------------------------------------------------------------------------------------------------------
+
+void Engine::run() {
+    for (auto& thread : threads_) ready_.push_back(thread.get());
+    schedule();
+    int64_t unmatched = 0;
+    channels_.each([&](const ChannelKey&, Channel* channel) {
+        if (!channel->holds_messages) return;
+        for (Match* match = channel->head; match; match = match->next) ++unmatched;
+    });
+    flaws_[static_cast<size_t>(Flaw::unmatched_message)].count += unmatched;
+    for (const auto& [key, collective] : collectives_)
+        if (collective->arrived < collective->members.size()) count(Flaw::unmatched_collective);
+}
+
+void Engine::schedule() {
+    int64_t width = first_window;
+    window_end_ = INT64_MIN / 2;  // the first turn only finds out where each thread begins
+    for (;;) {
+        events_in_window_ = 0;
+        while (!ready_.empty()) {
+            Thread* thread = ready_.back();
+            ready_.pop_back();
+            read(*thread);
+        }
+        report_progress();
+        if (!parked_.empty()) {
+            // Wide enough that a turn is worth its cost, narrow enough that what is in flight stays small.
+            const uint64_t wanted = std::max<uint64_t>(parked_.size() * 256, 1024);
+            if (events_in_window_ < wanted / 2 && width < INT64_MAX / 8) width *= 2;
+            if (events_in_window_ > wanted * 2 && width > 64) width /= 2;
+            int64_t first = INT64_MAX;
+            for (const Thread* thread : parked_) first = std::min(first, thread->now);
+            window_end_ = std::max(first, first + width);
+            for (size_t i = 0; i < parked_.size();) {
+                Thread* thread = parked_[i];
+                if (thread->now > window_end_) {
+                    ++i;
+                    continue;
+                }
+                thread->state = Thread::State::ready;
+                ready_.push_back(thread);
+                parked_[i] = parked_.back();
+                parked_.pop_back();
+            }
+            continue;
+        }
+        const bool blocked =
+            std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t->state == Thread::State::blocked; });
+        if (!blocked) return;
+        resolve_deadlock();
+    }
+}
+
+void Engine::read(Thread& thread) {
+    if (thread.next_dependency < thread.dependencies.size() && !try_finish_call(thread)) return;
+    const uint64_t before = thread.events;
+    while (thread.state == Thread::State::ready) {
+        // Never asked again once it has ended: OTF2 then reads behind the file's end.
+        if (!thread.ended && archive_.read(thread.index, &thread.events) == Archive::Progress::ended) thread.ended = true;
+        if (thread.events > thread.most_events) thread.broken = true;
+        if (thread.state == Thread::State::blocked) break;
+        if (thread.broken || thread.ended) {
+            finish(thread);
+            break;
+        }
+        if (thread.now > window_end_) {
+            thread.state = Thread::State::parked;
+            parked_.push_back(&thread);
+            break;
+        }
+        if (thread.events - before >= events_per_turn) {
+            // A burst: nobody need come further than this for now.
+            window_end_ = std::min(window_end_, thread.now);
+            thread.state = Thread::State::parked;
+            parked_.push_back(&thread);
+            break;
+        }
+    }
+    events_in_window_ += thread.events - before;
+}
+
+void Engine::finish(Thread& thread) {
+    if (thread.broken) count(Flaw::truncated_location);
+    if (thread.in_call) {  // what it sent has still been sent
+        count(Flaw::call_not_left);
+        thread.leave = thread.now;
+        rules::publish_unfinished(*this, thread);
+        thread.in_call = false;
+    }
+    events_ += static_cast<int64_t>(thread.events);
+    thread.state = Thread::State::finished;
+}
+
+// Nobody can go on: what is waited for never comes. Those whose partner has no more records go first; if there are none, whoever
+// has come least far in measured time does.
+void Engine::resolve_deadlock() {
+    Thread* least = nullptr;
+    std::vector<Thread*> hopeless;
+    for (auto& thread : threads_) {
+        if (thread->state != Thread::State::blocked) continue;
+        const Dependency& dependency = thread->dependencies[thread->next_dependency];
+        if (rules::partner_finished(*this, dependency)) hopeless.push_back(thread.get());
+        if (!least || thread->leave < least->leave) least = thread.get();
+    }
+    if (hopeless.empty()) hopeless.push_back(least);
+    for (Thread* thread : hopeless) force(*thread);
+}
+
+void Engine::force(Thread& thread) {
+    Dependency& dependency = thread.dependencies[thread.next_dependency];
+    rules::give_up(*this, thread, dependency);
+    wake(&thread);
+}
+
+void Engine::report_progress() {
+    if (!progress || declared_events_ <= 0) return;
+    int64_t read = 0;
+    for (const auto& thread : threads_) read += static_cast<int64_t>(thread->events);
+    if (read < next_progress_) return;
+    next_progress_ = read + declared_events_ / 100;
+    progress(std::min(1.0, static_cast<double>(read) / static_cast<double>(declared_events_)));
+}
+
+// ---- events --------------------------------------------------------------------------------------------------------------------
+
+bool Engine::advance(Thread& thread, uint64_t ticks) {
+    if (ticks < thread.last_ticks) {
+        thread.broken = true;
+        return false;
+    }
+    thread.last_ticks = ticks;
+    const auto since = static_cast<int64_t>(ticks - archive_.definitions().global_offset);
+    thread.now = ticks_per_second_ == 1'000'000'000
+                     ? since
+                     : static_cast<int64_t>(static_cast<__int128>(since) * 1'000'000'000 / static_cast<int64_t>(ticks_per_second_));
+    return true;
+}
+
+void Engine::on_enter(Thread& thread, uint32_t region) {
+    if (!thread.started) {
+        thread.started = true;
+        thread.first = thread.now;
+        thread.claimed.start(thread.now);
+    }
+    if (!thread.pending.empty()) take_noise(thread, thread.now);
+    thread.last = thread.now;
+    if (thread.in_call) {
+        ++thread.depth;
+    } else if (const CallKind kind = archive_.definitions().kind(region); kind != CallKind::not_mpi) {
+        open_call(thread, kind, region);
+    }
+    note(thread, thread.now);
+}
+
+void Engine::on_leave(Thread& thread, uint32_t region) {
+    if (!thread.started) {
+        thread.started = true;
+        thread.first = thread.now;
+        thread.claimed.start(thread.now);
+    }
+    if (!thread.pending.empty()) take_noise(thread, thread.now);
+    thread.last = thread.now;
+    if (thread.in_call) {
+        if (thread.depth > 0 && region != thread.region) {
+            --thread.depth;
+        } else {
+            if (thread.depth > 0) count(Flaw::call_not_left);  // regions inside were never left
+            close_call(thread);
+            return;
+        }
+    }
+    note(thread, thread.now);
+}
+
+void Engine::open_call(Thread& thread, CallKind kind, uint32_t region) {
+    thread.in_call = true;
+    thread.has_mpi = true;
+    thread.kind = kind;
+    thread.region = region;
+    thread.depth = 0;
+    thread.enter = thread.now;
+    thread.claimed.start(thread.now);
+}
+
+void Engine::add_operation(Thread& thread, const Operation& operation) {
+    if (thread.rank < 0) return;
+    if (!thread.in_call) {  // a record on its own is a call without length
+        if (!thread.started) {
+            thread.started = true;
+            thread.first = thread.now;
+            thread.claimed.start(thread.now);
+        }
+        if (!thread.pending.empty()) take_noise(thread, thread.now);
+        open_call(thread, CallKind::local, UINT32_MAX);
+        thread.operations.push_back(operation);
+        close_call(thread);
+        return;
+    }
+    thread.operations.push_back(operation);
+}
+
+// The call is complete in the trace: first everybody may know what it did, then it waits for what the others did.
+void Engine::close_call(Thread& thread) {
+    thread.leave = thread.now;
+    thread.in_call = false;
+    thread.claimed.start(thread.now);
+    rules::publish(*this, thread);
+    try_finish_call(thread);
+}
+
+bool Engine::try_finish_call(Thread& thread) {
+    while (thread.next_dependency < thread.dependencies.size()) {
+        const Dependency& dependency = thread.dependencies[thread.next_dependency];
+        if (!satisfied(dependency)) {
+            thread.state = Thread::State::blocked;
+            wait_for(thread, dependency);
+            return false;
+        }
+        ++thread.next_dependency;
+    }
+    rules::conclude(*this, thread);
+    thread.operations.clear();
+    thread.pieces.clear();
+    thread.dependencies.clear();
+    thread.next_dependency = 0;
+    thread.completions = 0;
+    check_identity(thread);
+    note(thread, thread.leave);
+    return true;
+}
+
+// Lane 0 removes nothing: whatever the rules do, its delay is 0.
+void Engine::check_identity(const Thread& thread) const {
+    if (lanes_.count > 0 && thread.delay[0] != 0 && !faults_.residual_of_binding)
+        throw std::logic_error(
+            "replay: the timeline moves though nothing was removed; this is a defect of polter, please report the trace");
+}
+
+bool Engine::satisfied(const Dependency& dependency) const {
+    switch (dependency.kind) {
+        case Dependency::Kind::message:
+            return dependency.match == nullptr || dependency.match->sent;
+        case Dependency::Kind::posting:
+            return dependency.match == nullptr || dependency.match->posted;
+        case Dependency::Kind::collective:
+            return dependency.collective == nullptr || rules::collective_ready(*dependency.collective, dependency.member);
+        case Dependency::Kind::probe:
+            return dependency.channel == nullptr || (dependency.channel->head && dependency.channel->holds_messages);
+    }
+    return true;
+}
+
+void Engine::wait_for(Thread& thread, const Dependency& dependency) {
+    switch (dependency.kind) {
+        case Dependency::Kind::message:
+            dependency.match->receiver_waits = &thread;
+            break;
+        case Dependency::Kind::posting:
+            dependency.match->sender_waits = &thread;
+            break;
+        case Dependency::Kind::collective:
+            dependency.collective->waiting.push_back(&thread);
+            break;
+        case Dependency::Kind::probe:
+            dependency.channel->probing.push_back(&thread);
+            break;
+    }
+}
+
+// ---- noise ---------------------------------------------------------------------------------------------------------------------
+
+void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const OTF2_Type* types, const OTF2_MetricValue* values,
+                       uint32_t culprit) {
+    const auto& metrics = archive_.definitions().metrics;
+    const auto found = metrics.find(metric);
+    if (found == metrics.end()) return;
+    for (size_t i = 0; i < std::min<size_t>(count_of, found->second.size()); ++i) {
+        const MetricSlot& slot = found->second[i];
+        if (slot.account < 0) continue;
+        int64_t value = types[i] == OTF2_TYPE_DOUBLE ? static_cast<int64_t>(values[i].floating_point) : values[i].signed_int;
+        if (slot.numerator != 1 || slot.denominator != 1)
+            value = static_cast<int64_t>(static_cast<__int128>(value) * slot.numerator / slot.denominator);
+        int64_t increment = value;
+        if (!slot.increment) {
+            int64_t& before = thread.counters[static_cast<size_t>(slot.account)];
+            increment = value - before;
+            if (before < 0) {
+                increment = 0;
+                // The baseline stands at the location's first event; a later one leaves open what was stolen before it.
+                if (thread.started && thread.now > thread.first) count(Flaw::no_baseline);
+            }
+            before = value;
+        }
+        if (increment < 0) {
+            count(Flaw::counter_decreased);
+            continue;
+        }
+        if (increment > 0) thread.pending.push_back({thread.now, increment, static_cast<uint16_t>(slot.account), culprit});
+    }
+}
+
+void Engine::take_noise(Thread& thread, int64_t upto) {
+    for (const PendingNoise& record : thread.pending) {
+        thread.local[record.account] += record.ns;
+        if (learning_ && thread.carries_rank) {
+            auto& culprit = culprits_[{record.account, thread.rank, record.culprit}];
+            culprit.first += record.ns;
+            ++culprit.second;
+        }
+        if (thread.in_call) ++(record.time == upto ? noise_records_at_leave : noise_records_inside);
+        const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
+            if (thread.in_call) {
+                thread.pieces.push_back({begin, end, record.account});
+                return;
+            }
+            remove_noise(thread.delay, lanes_.masks[record.account].data(), end - begin, lanes_.count);
+            if (thread.polling.active) {
+                thread.polling.pieces.push_back({begin, end, record.account});
+                thread.polling.noise_since += end - begin;
+            }
+        });
+        if (excess > 0) count(Flaw::noise_beyond_interval, excess);
+    }
+    thread.pending.clear();
+}
+
+}  // namespace polter::replay

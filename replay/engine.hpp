@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine: one pass over the event files, either learning (no lanes) or replaying. It owns the queues and the clocks; what a
+// call waits for and what that costs is told by the rules.
+//
+// Order: each thread is read until it waits for a record of another that has not been read yet, or has come to the end of the
+// current window of measured time. The window keeps whoever never waits from running ahead; so memory is bounded by ranks and
+// messages in flight, not by events.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "archive.hpp"
+#include "lanes.hpp"
+#include "state.hpp"
+
+namespace polter::replay {
+
+// Flawed data and open questions, counted; each becomes one line of the result.
+enum class Flaw : uint8_t {
+    truncated_location,
+    unmatched_message,
+    unmatched_receive,
+    unmatched_collective,
+    noise_beyond_interval,
+    no_baseline,
+    counter_decreased,
+    unknown_communicator,
+    unknown_request,
+    call_not_left,
+    collective_without_record,
+    threads_with_mpi,
+    uncertain_order,
+    // These make the result conditional.
+    any_source,
+    polling,
+    count_
+};
+
+struct FlawCount {
+    int64_t count = 0, ns = 0;
+};
+
+class Engine {
+  public:
+    Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, Faults faults = {});
+
+    // Called at each Enter and Leave (of the thread's own time), with the delay there; for tests and for writing the timeline.
+    std::function<void(const Thread&, int64_t time, const int64_t* delay)> observer;
+    std::function<void(double)> progress;
+
+    void run();
+
+    // Results.
+    const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
+    std::vector<Process>& processes() { return processes_; }
+    const std::vector<FlawCount>& flaws() const { return flaws_; }
+    struct CulpritKey {
+        uint16_t account;
+        int32_t rank;
+        uint32_t culprit;
+        auto operator<=>(const CulpritKey&) const = default;
+    };
+    const std::map<CulpritKey, std::pair<int64_t, int64_t>>& culprits() const { return culprits_; }  // ns, events
+    int64_t events() const { return events_; }
+    int64_t noise_records_at_leave = 0, noise_records_inside = 0;  // whether the trace places noise in time at all
+    bool counter_only = false;                                     // given to the replay pass
+    std::vector<std::string> warnings;
+    size_t most_matches() const { return matches_.allocated(); }
+
+    // For the rules.
+    const Lanes& lanes() const { return lanes_; }
+    Model& model() { return model_; }
+    const Faults& faults() const { return faults_; }
+    bool learning() const { return learning_; }
+    LanePool& lane_pool() { return lane_pool_; }
+    void count(Flaw flaw, int64_t ns = 0) {
+        ++flaws_[static_cast<size_t>(flaw)].count;
+        flaws_[static_cast<size_t>(flaw)].ns += ns;
+    }
+    Process& process(const Thread& thread) { return processes_[static_cast<size_t>(thread.rank)]; }
+    // World rank of a communicator's rank, as this thread sees it; no_rank where unknown.
+    int32_t world_rank(const Thread& thread, uint32_t comm, uint32_t rank);
+    const Communicator* communicator(uint32_t comm) const;
+    uint32_t world() const { return archive_.definitions().world; }
+    void wake(Thread* thread);
+    void copy(int64_t* to, const int64_t* from) const { copy_lanes(to, from, lanes_.count); }
+    int64_t* take_copy(const int64_t* from) {
+        int64_t* vector = lane_pool_.take();
+        copy(vector, from);
+        return vector;
+    }
+
+    // Matching (matching.cpp).
+    Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag);
+    Match* add_send(Channel* channel, Thread& sender, const Operation&);  // the send half; attaches to a waiting receive
+    Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay);
+    void withdraw_receive(Match* match);  // cancelled
+    void release(Match* match);           // one user less
+    void learn_protocol(Match& match);    // once both halves are there: what the measured times prove
+
+    // Collectives (collectives.cpp).
+    struct Arrival {
+        uint32_t comm = 0, root = 0;  // root: rank in comm
+        uint8_t operation = 0;
+        bool nonblocking = false;
+        uint64_t size = 0;
+        int64_t enter = 0, leave = 0;
+        const int64_t* delay = nullptr;  // at enter
+        const std::vector<NoisePiece>* pieces = nullptr;
+    };
+    // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
+    Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
+    void wake_waiting(Collective* collective);
+    void member_done(Collective* collective);
+
+    // Requests.
+    Request* new_request(Thread& thread, uint64_t id, Request::Kind kind);
+    Request* find_request(Thread& thread, uint64_t id);
+    void drop_request(Thread& thread, uint64_t id);
+
+  private:
+    friend struct EventCallbacks;
+    void schedule();
+    void read(Thread& thread);
+    void finish(Thread& thread);
+    void resolve_deadlock();
+    void force(Thread& thread);
+    bool advance(Thread& thread, uint64_t ticks);
+    void on_enter(Thread& thread, uint32_t region);
+    void on_leave(Thread& thread, uint32_t region);
+    void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values,
+                   uint32_t culprit);
+    void take_noise(Thread& thread, int64_t upto);
+    void open_call(Thread& thread, CallKind kind, uint32_t region);
+    void close_call(Thread& thread);
+    bool try_finish_call(Thread& thread);  // false: blocked
+    bool satisfied(const Dependency& dependency) const;
+    void wait_for(Thread& thread, const Dependency& dependency);
+    void add_operation(Thread& thread, const Operation& operation);
+    void note(const Thread& thread, int64_t time) {
+        if (observer) observer(thread, time, thread.delay);
+    }
+    void check_identity(const Thread& thread) const;
+    void report_progress();
+
+    Archive& archive_;
+    const Lanes& lanes_;
+    Model& model_;
+    const bool learning_;
+    const Faults faults_;
+    LanePool lane_pool_;
+    Pool<Match> matches_;
+    Pool<Channel> channel_pool_;
+    Pool<Collective> collective_pool_;
+    Pool<Request> request_pool_;
+    std::vector<std::unique_ptr<Thread>> threads_;
+    std::vector<Process> processes_;
+    FlatMap<ChannelKey, Channel*> channels_;
+    size_t channels_after_sweep_ = 0;
+    std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
+    std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
+    std::vector<Thread*> ready_, parked_;
+    int64_t window_end_ = 0;
+    uint64_t events_in_window_ = 0;
+    std::vector<FlawCount> flaws_;
+    std::map<CulpritKey, std::pair<int64_t, int64_t>> culprits_;
+    int64_t events_ = 0, declared_events_ = 0, next_progress_ = 0;
+    int64_t offset_ticks_ = 0;
+    uint64_t ticks_per_second_ = 1'000'000'000;
+};
+
+}  // namespace polter::replay

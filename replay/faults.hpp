@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Deliberate faults, one for each invariant. The tests switch them on to show that they would catch them; nothing else does.
+#pragma once
+
+namespace polter::replay {
+
+struct Faults {
+    bool residual_of_binding = false;  // identity: the constraint that bound gets a residual
+    bool drop_dependency = false;      // causality: whoever waited no longer does
+    bool negative_removal = false;     // monotonicity: noise in a tail is added back where much is removed
+    bool swap_bounds = false;          // bounds: costs of the low and the high lane exchanged
+    bool round_shares = false;         // additivity: shares rounded one by one
+    bool first_sample = false;         // determinism: the model believes whoever came first
+};
+
+}  // namespace polter::replay

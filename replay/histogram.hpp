@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A histogram of durations by logarithm, 16 linear parts an octave. Integers only, and merging is addition: what is learned does
+// not depend on the order in which it was seen, nor on who saw it.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <map>
+
+namespace polter::replay {
+
+class Histogram {
+  public:
+    void add(int64_t ns) {
+        if (ns < 0) ns = 0;
+        Bin& bin = bins_[index(static_cast<uint64_t>(ns))];
+        ++bin.count;
+        bin.sum += ns;
+        ++count_;
+    }
+
+    void merge(const Histogram& other) {
+        for (const auto& [at, bin] : other.bins_) {
+            bins_[at].count += bin.count;
+            bins_[at].sum += bin.sum;
+        }
+        count_ += other.count_;
+    }
+
+    int64_t count() const { return count_; }
+
+    // The mean of the bin that holds the quantile (per cent): exact where all values of the bin are equal.
+    int64_t quantile(int percent) const {
+        int64_t before = 0;
+        const int64_t wanted = (count_ - 1) * percent / 100;
+        for (const auto& [at, bin] : bins_) {
+            before += bin.count;
+            if (before > wanted) return bin.sum / bin.count;
+        }
+        return 0;
+    }
+
+  private:
+    struct Bin {
+        int64_t count = 0, sum = 0;
+    };
+    static constexpr int part_bits = 4;
+
+    static uint16_t index(uint64_t value) {
+        if (value < (1u << part_bits)) return static_cast<uint16_t>(value);
+        const int octave = std::bit_width(value) - 1 - part_bits;
+        return static_cast<uint16_t>((octave << part_bits) + (value >> octave));
+    }
+
+    std::map<uint16_t, Bin> bins_;  // few are ever used: a cost of communication spans little more than an octave or two
+    int64_t count_ = 0;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which receive takes which message: first come, first served on each channel, receives in the order in which they were posted
+// (MPI-4.0, section 3.5). A channel holds one kind of halves at a time.
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+void append(Channel* channel, Match* match) {
+    match->next = nullptr;
+    match->channel = channel;
+    match->queued = true;
+    (channel->tail ? channel->tail->next : channel->head) = match;
+    channel->tail = match;
+}
+
+Match* take_first(Channel* channel) {
+    Match* match = channel->head;
+    channel->head = match->next;
+    if (!channel->head) channel->tail = nullptr;
+    match->queued = false;
+    return match;
+}
+
+void unlink(Match* match) {
+    Channel* channel = match->channel;
+    Match* before = nullptr;
+    for (Match* at = channel->head; at && at != match; at = at->next) before = at;
+    (before ? before->next : channel->head) = match->next;
+    if (channel->tail == match) channel->tail = before;
+    match->queued = false;
+}
+
+}  // namespace
+
+Channel* Engine::channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag) {
+    const ChannelKey key{comm, static_cast<uint32_t>(source), static_cast<uint32_t>(destination), tag};
+    if (Channel** found = channels_.find(key)) return *found;
+    if (channels_.size() > 2 * channels_after_sweep_ + 4096) {  // tags may be used once: keep what holds something
+        std::vector<std::pair<ChannelKey, Channel*>> empty;
+        channels_.each([&](const ChannelKey& at, Channel* channel) {
+            if (!channel->head && channel->probing.empty()) empty.emplace_back(at, channel);
+        });
+        for (auto& [at, channel] : empty) {
+            channels_.erase(at);
+            channel_pool_.give(channel);
+        }
+        channels_after_sweep_ = channels_.size();
+    }
+    Channel* channel = channel_pool_.take();
+    *channel = Channel{};
+    channel->key = key;
+    channels_.insert(key, channel);
+    return channel;
+}
+
+namespace {
+
+Match* fresh(Pool<Match>& pool, const Channel& channel) {
+    Match* match = pool.take();
+    *match = Match{};
+    match->source = static_cast<int32_t>(channel.key.source);
+    match->destination = static_cast<int32_t>(channel.key.destination);
+    match->users = 1;  // the receiver, who is here or may come
+    return match;
+}
+
+}  // namespace
+
+void Engine::learn_protocol(Match& match) {
+    if (!learning_ || !match.protocol_open || match.send_leave == 0 || !match.sent || !match.posted) return;
+    match.protocol_open = false;
+    if (match.send_leave < match.post_time)
+        model_.learn_protocol(match.same_host, match.size, true);
+    else if (match.alone && match.post_time > match.send_time && match.post_time > match.send_wait_enter)
+        model_.learn_protocol(match.same_host, match.size, false);
+}
+
+Match* Engine::add_send(Channel* channel, Thread& sender, const Operation& operation) {
+    Match* match;
+    if (channel->head && !channel->holds_messages) {
+        match = take_first(channel);
+    } else {
+        match = fresh(matches_, *channel);
+        channel->holds_messages = true;
+        append(channel, match);
+    }
+    match->sent = true;
+    match->sender = &sender;
+    match->size = operation.size;
+    match->send_time = sender.enter;
+    match->send_delay = take_copy(sender.delay);
+    return match;
+}
+
+Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay) {
+    Match* match;
+    if (channel->head && channel->holds_messages) {
+        match = take_first(channel);
+    } else {
+        match = fresh(matches_, *channel);
+        channel->holds_messages = false;
+        append(channel, match);
+    }
+    match->posted = true;
+    match->receiver = &receiver;
+    match->post_time = post_time;
+    match->post_delay = take_copy(post_delay);
+    learn_protocol(*match);
+    if (match->sender_waits) {
+        Thread* waiting = match->sender_waits;
+        match->sender_waits = nullptr;
+        wake(waiting);
+    }
+    return match;
+}
+
+void Engine::withdraw_receive(Match* match) {
+    if (match->queued) {
+        unlink(match);
+        match->users = 1;
+        release(match);
+        return;
+    }
+    release(match);  // a message was bound to it: MPI would have refused the cancellation
+    count(Flaw::uncertain_order);
+}
+
+void Engine::release(Match* match) {
+    if (--match->users > 0) return;
+    if (match->queued) unlink(match);
+    lane_pool_.give(match->send_delay);
+    lane_pool_.give(match->send_noise_removed);
+    lane_pool_.give(match->post_delay);
+    matches_.give(match);
+}
+
+}  // namespace polter::replay

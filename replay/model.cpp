@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "model.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace polter::replay {
+
+namespace {
+
+// Four classes an octave: a message's cost changes little within a fifth of its size.
+uint64_t size_class(uint64_t size) {
+    if (size < 8) return size;
+    const int octave = std::bit_width(size) - 3;
+    return static_cast<uint64_t>(octave) * 4 + (size >> octave) + 4;
+}
+
+constexpr int size_bits = 16;
+
+}  // namespace
+
+uint64_t CostClass::key() const {
+    const uint64_t kind_and_pair =
+        (static_cast<uint64_t>(kind) << 2 | static_cast<uint64_t>(same_host) << 1 | static_cast<uint64_t>(synchronous));
+    return (kind_and_pair << 16 | operation) << size_bits | size_class(size);
+}
+
+void Model::learn(const CostClass& of, int64_t ns, int64_t slack) {
+    Samples& samples = samples_[of.key()];
+    if (samples.first < 0) samples.first = ns;
+    samples.by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(ns);
+}
+
+void Model::learn_protocol(bool same_host, uint64_t size, bool ended_before_post) {
+    Protocol& protocol = protocols_[static_cast<uint64_t>(same_host) << size_bits | size_class(size)];
+    ++(ended_before_post ? protocol.eager : protocol.late);
+}
+
+void Model::merge(const Model& other) {
+    for (const auto& [key, samples] : other.samples_)
+        for (const auto& [slack, histogram] : samples.by_slack) samples_[key].by_slack[slack].merge(histogram);
+    for (const auto& [key, protocol] : other.protocols_) {
+        protocols_[key].eager += protocol.eager;
+        protocols_[key].late += protocol.late;
+    }
+    clock_disorder_ns = std::max(clock_disorder_ns, other.clock_disorder_ns);
+}
+
+// Of the classes with slack, the samples with most of it, a quarter of all at least: little slack can still hide waiting.
+Cost Model::summarise(uint64_t, const Samples& samples) const {
+    int64_t all = 0;
+    for (const auto& [slack, histogram] : samples.by_slack) all += histogram.count();
+    Histogram chosen;
+    for (auto row = samples.by_slack.rbegin(); row != samples.by_slack.rend() && chosen.count() * 4 < all; ++row) chosen.merge(row->second);
+    Cost cost{chosen.quantile(5), chosen.quantile(50), chosen.quantile(95), true};
+    if (faults_.first_sample) cost.low = cost.mid = cost.high = samples.first;
+    return cost;
+}
+
+void Model::freeze() {
+    for (const auto& [key, samples] : samples_) costs_[key] = summarise(key, samples);
+}
+
+const Cost& Model::cost(const CostClass& of) const {
+    const uint64_t key = of.key();
+    const auto found = asked_.find(key);
+    if (found != asked_.end()) return found->second;
+    Cost cost;
+    const auto above = costs_.lower_bound(key);
+    uint64_t nearest = std::numeric_limits<uint64_t>::max();
+    const auto consider = [&](const auto& entry) {
+        const uint64_t distance = entry.first > key ? entry.first - key : key - entry.first;
+        if (entry.first >> size_bits != key >> size_bits || distance >= nearest) return;
+        nearest = distance;
+        cost = entry.second;
+    };
+    if (above != costs_.end()) consider(*above);
+    if (above != costs_.begin()) consider(*std::prev(above));
+    return asked_.emplace(key, cost).first->second;
+}
+
+// Protocols change at one size: what was proved for a class holds for smaller ones if eager, for larger ones if not.
+bool Model::rendezvous(bool same_host, uint64_t size) const {
+    const uint64_t key = static_cast<uint64_t>(same_host) << size_bits | size_class(size);
+    const auto found = rendezvous_asked_.find(key);
+    if (found != rendezvous_asked_.end()) return found->second;
+    bool waits = false;
+    const auto verdict = [](const Protocol& p) { return p.late > 0 && p.eager * 50 <= p.late; };
+    for (const auto& [at, protocol] : protocols_) {
+        if (at >> size_bits != key >> size_bits) continue;
+        if (at <= key && verdict(protocol)) waits = true;
+        if (at >= key && protocol.eager > 0 && !verdict(protocol)) {
+            waits = false;
+            break;
+        }
+    }
+    rendezvous_asked_.emplace(key, waits);
+    return waits;
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What communication costs on this machine without noise, learned from the trace in a pass before the replay. Integer histograms
+// by class: the result does not depend on the order in which the samples came.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include "faults.hpp"
+#include "histogram.hpp"
+
+namespace polter::replay {
+
+// The noise-free time from a dependency to the end of the call that waited for it: plausible least, expected, plausible most.
+struct Cost {
+    int64_t low = 0, mid = 0, high = 0;
+    bool known = false;
+};
+
+enum class CostKind : uint8_t {
+    receive_after_send,  // from the send to the end of a receive that waited for it: overhead and latency
+    receive_after_post,  // from a late posting to the end: the message was there
+    wait_own,            // of a completion call for which everything was ready; class: how many it completed
+    send_after_post,     // from the late posting to the end of a synchronous send
+    send_own,            // of a synchronous send whose receiver was there
+    collective_tail,     // from the last that mattered to the end of a collective
+    collective_own,      // of a rooted collective for which the root had come long ago
+};
+
+struct CostClass {
+    CostKind kind;
+    bool same_host = true, synchronous = false;
+    uint16_t operation = 0;  // of collectives: which, and for how many
+    uint64_t size = 0;       // bytes, or what the kind counts
+
+    uint64_t key() const;
+};
+
+class Model {
+  public:
+    explicit Model(Faults faults = {}) : faults_(faults) {}
+
+    // Learning. `slack` is how long before the call the dependency had happened: where it may be large or small (receive_after_post,
+    // wait_own, collective_own), only what had much slack tells the cost without any waiting.
+    // Of collectives (collective_tail): `clean` where no noise struck after the last arrival, else 0.
+    static constexpr int64_t clean = int64_t{1} << 60;
+    void learn(const CostClass&, int64_t ns, int64_t slack = 0);
+    // A standard send that ended before its receive was posted was eager; one that ended soon after may have waited for it.
+    void learn_protocol(bool same_host, uint64_t size, bool ended_before_post);
+    void merge(const Model&);
+    void freeze();  // ends learning
+
+    // Asking. The class itself, else its neighbour in size, else unknown (0, 0, 0).
+    const Cost& cost(const CostClass&) const;
+    bool rendezvous(bool same_host, uint64_t size) const;
+
+    int64_t clock_disorder_ns = 0;  // largest time that a receive ended before its send began
+
+  private:
+    struct Samples {
+        std::map<int, Histogram> by_slack;  // by the logarithm of the slack
+        int64_t first = -1;
+    };
+    struct Protocol {
+        int64_t eager = 0, late = 0;
+    };
+    Cost summarise(uint64_t key, const Samples&) const;
+
+    std::map<uint64_t, Samples> samples_;
+    std::map<uint64_t, Protocol> protocols_;
+    std::map<uint64_t, Cost> costs_;
+    mutable std::unordered_map<uint64_t, Cost> asked_;
+    mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;
+    Faults faults_;
+};
+
+}  // namespace polter::replay

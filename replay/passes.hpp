@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two passes over a trace, with the seams that the tests need. Everybody else calls replay() of replay.hpp.
+#pragma once
+
+#include <functional>
+
+#include "engine.hpp"
+#include "replay.hpp"
+#include "scenario.hpp"
+
+namespace polter::replay {
+
+struct Hooks {
+    Faults faults;
+    // At each Enter and Leave of the replay pass: `delay` is in the lanes of `scenarios`.
+    std::function<void(const Scenarios& scenarios, const Thread&, int64_t time, const int64_t* delay)> observer;
+    size_t* most_matches = nullptr;  // out: message records that were ever alive at once, rounded up to a slab
+};
+
+Result replay_with(const Options&, const Hooks&);
+
+// What the learning pass found, in the order of the enumeration: one line for each kind of flaw that occurred.
+std::vector<std::string> flaw_lines(const std::vector<FlawCount>&, int64_t clock_disorder_ns);
+// Lines from the archive's properties: what the exporter could not see, ranks that never finished, dropped events.
+std::vector<std::string> provenance_lines(const std::map<std::string, std::string>& properties);
+
+}  // namespace polter::replay

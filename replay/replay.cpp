@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "replay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "events.hpp"
+#include "names.hpp"
+#include "passes.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+using Callbacks = std::unique_ptr<OTF2_EvtReaderCallbacks, decltype(&OTF2_EvtReaderCallbacks_Delete)>;
+
+void pass(Archive& archive, Engine& engine) {
+    const Callbacks callbacks(event_callbacks(), OTF2_EvtReaderCallbacks_Delete);
+    std::vector<void*> user_data;
+    for (const auto& thread : engine.threads()) user_data.push_back(thread.get());
+    archive.open_events(callbacks.get(), user_data, engine.warnings);
+    engine.run();
+}
+
+// Of each rank its MPI thread; ranks of which nothing is left are null.
+std::vector<const Thread*> rank_threads(const Engine& engine, int32_t ranks) {
+    std::vector<const Thread*> list(static_cast<size_t>(ranks), nullptr);
+    for (const auto& thread : engine.threads())
+        if (thread->carries_rank && thread->started) list[static_cast<size_t>(thread->rank)] = thread.get();
+    return list;
+}
+
+LocalNoise local_noise(const std::vector<int64_t>& by_rank) {
+    LocalNoise local;
+    for (const int64_t ns : by_rank) local.max = std::max(local.max, ns);
+    const auto sum = std::accumulate(by_rank.begin(), by_rank.end(), int64_t{0});
+    if (!by_rank.empty()) local.mean = static_cast<double>(sum) / static_cast<double>(by_rank.size());
+    return local;
+}
+
+std::optional<double> amplification(int64_t accumulated, const LocalNoise& local) {
+    if (local.mean <= 0) return std::nullopt;
+    return static_cast<double>(accumulated) / local.mean;
+}
+
+std::string short_name(const Account& account) {
+    return account.name.substr(account.service ? names::service_prefix.size() : names::source_prefix.size());
+}
+
+// What the ranks' ends say of the program's: its end is the latest of theirs.
+struct Ends {
+    int64_t first = 0, last = 0;
+    std::vector<int64_t> accumulated;  // in lanes
+};
+
+Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
+    Ends ends;
+    ends.first = INT64_MAX;
+    ends.last = INT64_MIN;
+    for (const Thread* rank : ranks) {
+        if (!rank) continue;
+        ends.first = std::min(ends.first, rank->first);
+        ends.last = std::max(ends.last, rank->last);
+    }
+    ends.accumulated.assign(lanes, 0);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+        int64_t latest = INT64_MIN;
+        for (const Thread* rank : ranks)
+            if (rank) latest = std::max(latest, rank->last - rank->delay[lane]);
+        ends.accumulated[lane] = ends.last - latest;
+    }
+    return ends;
+}
+
+void fill_sources(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
+                  const Ends& ends) {
+    std::vector<double> errors;
+    const std::vector<int64_t> shares = scenarios.shares(ends.accumulated, &errors);
+    std::vector<int64_t> share_of(definitions.accounts.size(), 0);
+    for (size_t i = 0; i < shares.size(); ++i) share_of[scenarios.players()[i]] = shares[i];
+    if (scenarios.sampled()) {
+        const double worst = errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end());
+        result.warnings.push_back(fmt::format("more than {} sources have noise: the shares are sampled, standard error at most {:.0f} ns",
+                                              Scenarios::most_exact, worst));
+    }
+    for (size_t account = 0; account < definitions.accounts.size(); ++account) {
+        std::vector<int64_t> by_rank;
+        for (const Thread* rank : ranks) by_rank.push_back(rank ? rank->local[account] : 0);
+        const LocalNoise local = local_noise(by_rank);
+        const int64_t alone = scenarios.alone(ends.accumulated, account);
+        const bool service = definitions.accounts[account].service;
+        if (service) result.services.push_back({short_name(definitions.accounts[account]), local, alone});
+        if (service && !scenarios.removed(account)) continue;
+        // A service that is removed because it was asked for shares in the sum as a source does, under its full name.
+        result.sources.push_back({service ? definitions.accounts[account].name : short_name(definitions.accounts[account]), local, alone,
+                                  scenarios.without(ends.accumulated, account), share_of[account], amplification(alone, local)});
+    }
+}
+
+void fill_ranks(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
+                const Ends& ends) {
+    const size_t lanes = scenarios.lanes().count;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+        RankResult rank;
+        rank.rank = static_cast<int64_t>(r);
+        if (const Thread* thread = ranks[r]) {
+            const std::vector<int64_t> delay(thread->delay, thread->delay + lanes);
+            rank.measured_ns = thread->last - ends.first;
+            rank.accumulated_noise_ns = delay[scenarios.all()];
+            rank.approximated_ns = rank.measured_ns - rank.accumulated_noise_ns;
+            const std::vector<int64_t> shares = scenarios.shares(delay);
+            for (size_t account = 0; account < definitions.accounts.size(); ++account) {
+                const Account& of = definitions.accounts[account];
+                const int64_t local = thread->local[account];
+                if (of.service) rank.services[short_name(of)] = local;
+                if (of.service && !scenarios.removed(account)) continue;
+                if (!of.service) rank.local_noise_ns += local;
+                RankSource source{local, scenarios.alone(delay, account), 0};
+                for (size_t i = 0; i < shares.size(); ++i)
+                    if (scenarios.players()[i] == account) source.share_ns = shares[i];
+                rank.sources[of.service ? of.name : short_name(of)] = source;
+            }
+            result.init_ns = std::max(result.init_ns, thread->init_ns);
+            result.finalize_ns = std::max(result.finalize_ns, thread->finalize_ns);
+        }
+        result.per_rank.push_back(std::move(rank));
+    }
+    std::vector<int64_t> local;
+    for (const RankResult& rank : result.per_rank) local.push_back(rank.local_noise_ns);
+    result.local = local_noise(local);
+}
+
+void fill_culprits(Result& result, const Definitions& definitions, const Engine& learned) {
+    for (const auto& [key, sums] : learned.culprits()) {
+        const auto name = definitions.strings.find(key.culprit);
+        const Account& account = definitions.accounts[key.account];
+        result.culprits.push_back({account.service ? account.name : short_name(account),
+                                   name == definitions.strings.end() ? "unknown" : name->second, key.rank, sums.first, sums.second});
+    }
+    std::stable_sort(result.culprits.begin(), result.culprits.end(),
+                     [](const CulpritResult& a, const CulpritResult& b) { return a.local_ns > b.local_ns; });
+}
+
+}  // namespace
+
+Result replay_with(const Options& options, const Hooks& hooks) {
+    // First what communication costs here and which accounts have noise at all; then all scenarios in one pass.
+    Model model(hooks.faults);
+    const Lanes none{0, 0, 0, 0, {}};
+    Archive archive(options.trace);
+    const Definitions& definitions = archive.definitions();
+    Lanes learning = none;
+    learning.masks.assign(definitions.accounts.size(), {});
+    Engine learner(archive, learning, model, true, hooks.faults);
+    if (options.progress) learner.progress = [&](double part) { options.progress(part / 2); };
+    pass(archive, learner);
+    model.freeze();
+
+    std::vector<bool> has_noise(definitions.accounts.size(), false);
+    for (const auto& thread : learner.threads())
+        for (size_t i = 0; i < has_noise.size(); ++i) has_noise[i] = has_noise[i] || thread->local[i] > 0;
+    const Scenarios scenarios(definitions.accounts, options.remove, has_noise, hooks.faults);
+
+    Archive again(options.trace);
+    Engine engine(again, scenarios.lanes(), model, false, hooks.faults);
+    engine.counter_only = learner.noise_records_at_leave > 20 * learner.noise_records_inside;
+    if (options.progress) engine.progress = [&](double part) { options.progress(0.5 + part / 2); };
+    if (hooks.observer)
+        engine.observer = [&](const Thread& thread, int64_t time, const int64_t* delay) { hooks.observer(scenarios, thread, time, delay); };
+    pass(again, engine);
+    if (options.progress) options.progress(1);
+    if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
+
+    const std::vector<const Thread*> ranks = rank_threads(engine, definitions.ranks);
+    if (std::none_of(ranks.begin(), ranks.end(), [](const Thread* rank) { return rank != nullptr; }))
+        throw InputError(fmt::format("{}: no rank has an Enter or a Leave; the trace is empty", archive.anchor()));
+    const Ends ends = program_ends(ranks, scenarios.lanes().count);
+    Result result;
+    result.trace = options.trace;
+    result.ranks = definitions.ranks;
+    result.events = engine.events();
+    result.measured_ns = ends.last - ends.first;
+    result.accumulated_noise_ns = ends.accumulated[scenarios.all()];
+    result.approximated_ns = result.measured_ns - result.accumulated_noise_ns;
+    result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
+    result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
+    result.provenance = definitions.properties;
+    result.warnings = provenance_lines(definitions.properties);
+    fill_sources(result, definitions, scenarios, ranks, ends);
+    fill_ranks(result, definitions, scenarios, ranks, ends);
+    fill_culprits(result, definitions, learner);
+    result.amplification = amplification(result.accumulated_noise_ns, result.local);
+
+    const auto append = [&](const std::vector<std::string>& lines) {
+        result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
+    };
+    append(definitions.warnings);
+    append(learner.warnings);
+    if (definitions.accounts.empty())
+        result.warnings.push_back("the trace has no noise metrics (os:…): nothing was removed, accumulated noise is 0");
+    else if (std::none_of(has_noise.begin(), has_noise.end(), [](bool has) { return has; }))
+        result.warnings.push_back("no noise was recorded: its counters never moved");
+    if (engine.counter_only)
+        result.warnings.push_back(
+            "the trace has noise counters at MPI events only: noise inside a call counts by how much longer its tail was than usual");
+    int64_t missing = 0, other_threads = 0, mpi_threads = 0;
+    for (const Thread* rank : ranks) missing += rank == nullptr;
+    for (const auto& thread : engine.threads()) {
+        other_threads += !thread->carries_rank;
+        mpi_threads += !thread->carries_rank && thread->has_mpi;
+    }
+    if (missing > 0) result.warnings.push_back(fmt::format("{} of {} ranks have no events in the trace", missing, definitions.ranks));
+    if (other_threads + definitions.other_locations > 0)
+        result.warnings.push_back(
+            fmt::format("{} locations besides the ranks' MPI threads were only counted", other_threads + definitions.other_locations));
+    if (mpi_threads > 0)
+        result.warnings.push_back(fmt::format(
+            "conditional: {} further threads call MPI; how threads of a process wait for each other is not in the trace", mpi_threads));
+    append(flaw_lines(engine.flaws(), model.clock_disorder_ns));
+    const auto& flaws = engine.flaws();
+    result.conditional = mpi_threads > 0 || flaws[static_cast<size_t>(Flaw::any_source)].count > 0 ||
+                         flaws[static_cast<size_t>(Flaw::polling)].count > 0 || flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
+    return result;
+}
+
+Result replay(const Options& options) {
+    return replay_with(options, {});
+}
+
+}  // namespace polter::replay

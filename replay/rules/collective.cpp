@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives.
+//
+// In words: in an all-to-all collective nobody leaves before the last has come; from there, `m`, each has its tail. With a root, the
+// others wait for the root (bcast, scatter) or the root for the others (reduce, gather). In a scan everybody waits for the lower
+// ranks. Where a member may come with nothing to give (v-forms, freeing, finalize), only those count that came before one's own
+// measured leave.
+//
+// A collective is made of messages, so noise that strikes one member after m holds the others up. What a member's tail is longer
+// than it is without noise, up to the time in which noise struck anybody after m and before the member's leave, is that noise's:
+// with U the measure of the union of such noise, the tail shrinks by min(excess, U − U of what is not removed), and by its own
+// removed noise at least.
+#include <algorithm>
+#include <bit>
+
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+uint16_t operation_class(const Collective& c) {
+    return static_cast<uint16_t>(c.operation | std::bit_width(c.members.size() - 1) << 8);
+}
+
+CostClass cost_class(const Collective& c, CostKind kind) {
+    return {kind, true, c.nonblocking, operation_class(c), c.size};
+}
+
+// What the member waits for: the last of those that count, measured and in lanes (approximated times).
+struct Last {
+    bool any = false;
+    int64_t enter = 0;
+    const int64_t* arrival = nullptr;
+    int64_t* lent = nullptr;
+};
+
+void fold_lower(Engine& engine, Collective& c, uint32_t member) {
+    for (; c.folded < member; ++c.folded) {
+        const Collective::Member& before = c.members[c.folded];
+        Collective::Member& next = c.members[c.folded + 1];
+        if (!before.arrival || !next.arrival) continue;
+        next.latest = std::max(next.latest, before.latest);
+        raise_to(next.arrival, before.arrival, engine.lanes().count);
+    }
+}
+
+Last last_of(Engine& engine, Collective& c, uint32_t member, int64_t leave) {
+    const bool root = member == c.root;
+    switch (c.waits) {
+        case Waits::for_nobody:
+            return {};
+        case Waits::for_root:
+            if (root || !c.root_came) return {};
+            break;
+        case Waits::root_for_all:
+            if (!root) return {};
+            break;
+        case Waits::for_lower:
+            fold_lower(engine, c, member);
+            return {true, c.members[member].latest, c.members[member].arrival, nullptr};
+        case Waits::for_all_likely: {
+            if (c.last_enter <= leave) break;
+            Last last{true, c.members[member].enter, nullptr, engine.take_copy(c.members[member].arrival)};
+            for (const Collective::Member& other : c.members) {
+                if (!other.thread || other.enter > leave) continue;
+                last.enter = std::max(last.enter, other.enter);
+                raise_to(last.lent, other.arrival, engine.lanes().count);
+            }
+            last.arrival = last.lent;
+            return last;
+        }
+        case Waits::for_all:
+            break;
+    }
+    return {true, c.last_enter, c.last_arrival, nullptr};
+}
+
+// The measure of the union of the noise after `from`, for each lane of what it does not remove, subtracted from that of all.
+void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int64_t upto, int64_t* less) {
+    const Lanes& lanes = engine.lanes();
+    std::sort(pieces.begin(), pieces.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+    const auto measure = [&](size_t lane) {
+        int64_t sum = 0, reached = from;
+        for (const NoisePiece& piece : pieces) {
+            if (piece.end > upto || piece.end <= reached) continue;
+            if (lane < lanes.count && lanes.masks[piece.account][lane]) continue;
+            sum += piece.end - std::max(piece.begin, reached);
+            reached = piece.end;
+        }
+        return sum;
+    };
+    const int64_t all = measure(SIZE_MAX);
+    for (size_t i = 0; i < lanes.count; ++i) less[i] = all - measure(i);
+}
+
+const int64_t* held_up(Engine& engine, Collective& c, int64_t from, int64_t leave, int64_t** lent) {
+    static thread_local std::vector<NoisePiece> pieces;
+    const auto collect = [&] {
+        pieces.clear();
+        for (const Collective::Noise& noise : c.noise)
+            if (noise.piece.end > from) pieces.push_back(noise.piece);
+    };
+    if (!c.held_known) {  // for those who left after all of it: mostly everybody
+        collect();
+        c.held_known = true;
+        c.held_until = from;
+        for (const NoisePiece& piece : pieces) c.held_until = std::max(c.held_until, piece.end);
+        c.held = engine.lane_pool().take();
+        union_of(engine, pieces, from, c.held_until, c.held);
+    }
+    if (leave >= c.held_until) return c.held;
+    collect();
+    *lent = engine.lane_pool().take();
+    union_of(engine, pieces, from, leave, *lent);
+    return *lent;
+}
+
+void leave_after_all(Engine& engine, Thread& thread, Collective& c, const Last& last) {
+    const Lanes& lanes = engine.lanes();
+    const int64_t m = std::min(std::max(last.enter, thread.enter), thread.leave), tail = thread.leave - m;
+    const bool struck = std::any_of(c.noise.begin(), c.noise.end(), [&](const Collective::Noise& noise) { return noise.piece.end > m; });
+    if (engine.learning()) {
+        int64_t noise = 0;
+        if (struck) noise = noise_after(thread.pieces, m);
+        engine.model().learn(cost_class(c, CostKind::collective_tail), std::max<int64_t>(0, tail - noise), struck ? 0 : Model::clean);
+        return;
+    }
+    int64_t* out = engine.lane_pool().take();
+    const int64_t slip = std::max<int64_t>(0, thread.leave < last.enter ? 0 : m - last.enter);  // own coming is part of the last
+    for (size_t i = 0; i < lanes.count; ++i) {
+        out[i] = last.enter + slip - std::max(last.arrival[i], thread.enter - thread.delay[i]);
+        out[i] = std::min(out[i], thread.delay[i] + (thread.leave - thread.enter));
+        if (engine.faults().residual_of_binding) ++out[i];
+        if (engine.faults().drop_dependency) out[i] = thread.delay[i];
+    }
+    if (struck) {
+        const Cost cost = engine.model().cost(cost_class(c, CostKind::collective_tail));
+        int64_t* own = engine.lane_pool().take();
+        std::fill_n(own, lanes.count, 0);
+        int64_t placed = 0;
+        for (const NoisePiece& piece : thread.pieces) {
+            const int64_t n = piece.end - std::max(piece.begin, m);
+            if (n <= 0) continue;
+            placed += n;
+            remove_noise(own, lanes.masks[piece.account].data(), engine.faults().negative_removal && piece.account > 0 ? -n : n,
+                         lanes.count);
+        }
+        int64_t* lent = nullptr;
+        // In a scan, and where only some were waited for, whose noise mattered is not known: one's own alone.
+        const bool together = c.waits != Waits::for_lower && !last.lent;
+        const int64_t* held = together ? held_up(engine, c, last.enter, thread.leave, &lent) : own;
+        for (size_t i = 0; i < lanes.count; ++i) {
+            const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;
+            const int64_t without = low ? cost.low : high ? cost.high : cost.mid;
+            const int64_t excess = std::max<int64_t>(0, tail - without);
+            int64_t mine = own[i];
+            if (engine.counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the waiting part
+            out[i] += high ? mine : std::max(mine, std::min(excess, held[i]));
+        }
+        engine.lane_pool().give(own);
+        engine.lane_pool().give(lent);
+    }
+    engine.copy(thread.delay, out);
+    engine.lane_pool().give(out);
+}
+
+void leave_after_root(Engine& engine, Thread& thread, Collective& c, const Last& last) {
+    const CostClass after{cost_class(c, CostKind::collective_tail)}, own{cost_class(c, CostKind::collective_own)};
+    if (engine.learning()) {
+        const int64_t begin = std::max(thread.enter, last.enter);
+        if (thread.leave < begin) return;
+        const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
+        if (last.enter >= thread.enter)
+            engine.model().learn(after, took, Model::clean);
+        else
+            engine.model().learn(own, took, thread.enter - last.enter);
+        return;
+    }
+    Cost latency = engine.model().cost(after), alone = engine.model().cost(own);
+    if (!latency.known) latency = {0, alone.mid, alone.high, false};
+    if (!alone.known) alone = {0, latency.mid, latency.high, false};
+    int64_t* root_delay = engine.lane_pool().take();
+    for (size_t i = 0; i < engine.lanes().count; ++i) root_delay[i] = last.enter - last.arrival[i];
+    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone}, {{last.enter, root_delay, latency}}, thread.delay);
+    engine.lane_pool().give(root_delay);
+}
+
+}  // namespace
+
+void publish_collective(Engine& engine, Thread& thread, const Operation& operation) {
+    uint32_t member = 0;
+    Collective* collective = engine.arrive(thread,
+                                           {operation.comm, operation.peer, operation.collective, false, operation.size, thread.enter,
+                                            thread.leave, thread.delay, &thread.pieces},
+                                           &member);
+    if (collective) thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member});
+}
+
+void publish_start_or_end(Engine& engine, Thread& thread, uint8_t operation) {
+    if (engine.world() == UINT32_MAX || !thread.carries_rank) return;
+    publish_collective(engine, thread, {.kind = Operation::Kind::collective, .collective = operation, .comm = engine.world()});
+}
+
+bool collective_ready(Collective& c, uint32_t member) {
+    if (c.forced || c.arrived == c.members.size()) return true;
+    switch (c.waits) {
+        case Waits::for_nobody:
+            return true;
+        case Waits::for_root:
+            return member == c.root || c.root_came;
+        case Waits::root_for_all:
+            return member != c.root;
+        case Waits::for_lower:
+            while (c.prefix < c.members.size() && c.members[c.prefix].thread) ++c.prefix;
+            return member < c.prefix;
+        case Waits::for_all:
+        case Waits::for_all_likely:
+            return false;
+    }
+    return false;
+}
+
+void conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
+    Collective& c = *dependency.collective;
+    Last last = last_of(engine, c, dependency.member, thread.leave);
+    if (!last.any)
+        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, {}}, {}, thread.delay);
+    else if (c.waits == Waits::for_root)
+        leave_after_root(engine, thread, c, last);
+    else
+        leave_after_all(engine, thread, c, last);
+    engine.lane_pool().give(last.lent);
+    engine.member_done(&c);
+}
+
+// As one of several things that a call waits for: a non-blocking collective at its completion.
+void constrain_collective(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    Collective& c = *dependency.collective;
+    Last last = last_of(engine, c, dependency.member, thread.leave);
+    const CostClass after = cost_class(c, CostKind::collective_tail), own{CostKind::wait_own, true, false, 0, thread.completions};
+    if (last.any && engine.learning()) {
+        if (thread.dependencies.size() == 1 && last.enter >= thread.enter && thread.leave >= last.enter)
+            engine.model().learn(after, thread.leave - last.enter - noise_after(thread.pieces, last.enter), Model::clean);
+    } else if (last.any) {
+        int64_t* delay = engine.lane_pool().take();
+        for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] = last.enter - last.arrival[i];
+        scratch.lent.push_back(delay);
+        scratch.constraints.push_back({last.enter, delay, engine.model().cost(after)});
+        const Cost& wait = engine.model().cost(own);
+        scratch.own = {std::max(scratch.own.low, wait.low), std::max(scratch.own.mid, wait.mid), std::max(scratch.own.high, wait.high)};
+    }
+    engine.lane_pool().give(last.lent);
+    engine.member_done(&c);
+}
+
+}  // namespace polter::replay::rules

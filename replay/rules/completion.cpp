@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls as a whole: from their records to what they depend on, and to their end.
+//
+// In words: a Wait or a successful Test depends on all that it completed (of any and some forms, on what they completed, no more): a
+// receive on its message and on its own posting, a synchronous send on its receiver, a non-blocking collective on the members.
+// It ends when the last of them has. A Sendrecv is its send and its receive in one call.
+#include <algorithm>
+
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+void publish_operations(Engine& engine, Thread& thread) {
+    for (const Operation& operation : thread.operations) {
+        switch (operation.kind) {
+            case Operation::Kind::send:
+                publish_send(engine, thread, operation, true);
+                break;
+            case Operation::Kind::isend:
+                publish_send(engine, thread, operation, false);
+                break;
+            case Operation::Kind::isend_complete:
+                publish_send_complete(engine, thread, operation);
+                break;
+            case Operation::Kind::irecv_post:
+                publish_posting(engine, thread, operation);
+                break;
+            case Operation::Kind::receive:
+                publish_receive(engine, thread, operation);
+                break;
+            case Operation::Kind::irecv_complete:
+                publish_receive_complete(engine, thread, operation);
+                break;
+            case Operation::Kind::cancelled:
+                publish_cancelled(engine, thread, operation);
+                break;
+            case Operation::Kind::probe:
+                publish_probe(engine, thread, operation);
+                break;
+            case Operation::Kind::collective:
+                publish_collective(engine, thread, operation);
+                break;
+            case Operation::Kind::collective_request:
+                publish_collective_request(engine, thread, operation);
+                break;
+            case Operation::Kind::collective_complete:
+                publish_collective_complete(engine, thread, operation);
+                break;
+            case Operation::Kind::poll_failed:
+                break;
+        }
+    }
+}
+
+}  // namespace
+
+void publish(Engine& engine, Thread& thread) {
+    before_call(engine, thread);
+    if (thread.kind == CallKind::collective && thread.operations.empty()) engine.count(Flaw::collective_without_record);
+    publish_operations(engine, thread);
+    if (thread.kind == CallKind::init) {
+        thread.init_ns += thread.leave - thread.enter;
+        publish_start_or_end(engine, thread, operation_init);
+    } else if (thread.kind == CallKind::finalize) {
+        thread.finalize_ns += thread.leave - thread.enter;
+        publish_start_or_end(engine, thread, operation_finalize);
+    }
+}
+
+void publish_unfinished(Engine& engine, Thread& thread) {
+    publish_operations(engine, thread);
+    thread.dependencies.clear();  // the end of the trace waits for nobody
+    for (const NoisePiece& piece : thread.pieces)
+        remove_noise(thread.delay, engine.lanes().masks[piece.account].data(), piece.end - piece.begin, engine.lanes().count);
+}
+
+void publish_collective_request(Engine& engine, Thread& thread, const Operation& operation) {
+    Request* request = engine.new_request(thread, operation.request, Request::Kind::collective);
+    request->post_time = thread.enter;
+    if (operation.posted_known)
+        request->collective = engine.arrive(
+            thread, {.comm = operation.comm, .nonblocking = true, .enter = thread.enter, .leave = thread.leave, .delay = thread.delay},
+            &request->member);
+    else
+        request->post_delay = engine.take_copy(thread.delay);
+    request->arrived = operation.posted_known;
+}
+
+void publish_collective_complete(Engine& engine, Thread& thread, const Operation& operation) {
+    ++thread.completions;
+    Request* request = engine.find_request(thread, operation.request);
+    if (!request || request->kind != Request::Kind::collective) {
+        engine.count(Flaw::unknown_request);
+        return;
+    }
+    if (!request->arrived)  // the communicator is known only now
+        request->collective = engine.arrive(
+            thread,
+            {.comm = operation.comm, .nonblocking = true, .enter = request->post_time, .leave = thread.leave, .delay = request->post_delay},
+            &request->member);
+    if (Collective* collective = request->collective) {
+        collective->operation = operation.collective;
+        collective->root = operation.peer;
+        collective->size = std::max(collective->size, operation.size);
+        collective->waits = collective_waits(operation.collective);
+        collective->root_came = operation.peer < collective->members.size() && collective->members[operation.peer].thread;
+        thread.dependencies.push_back(
+            {.kind = Dependency::Kind::collective, .own_posting = true, .collective = collective, .member = request->member});
+    }
+    engine.drop_request(thread, operation.request);
+}
+
+// What a completion call costs, by the last thing that it waited for; or if everything was there, by how many it completed.
+void learn_completion(Engine& engine, Thread& thread) {
+    if (thread.completions == 0 || thread.dependencies.empty()) return;
+    const Match* last = nullptr;
+    int64_t ready = INT64_MIN;
+    for (const Dependency& dependency : thread.dependencies) {
+        if (dependency.kind != Dependency::Kind::message || !dependency.match || !dependency.match->sent) return;
+        const Match& match = *dependency.match;
+        if (match.send_noise > 0) return;
+        if (!last || match.send_time > last->send_time) last = &match;
+        ready = std::max({ready, match.send_time, match.post_time});
+    }
+    const int64_t begin = std::max(thread.enter, last->send_time);
+    if (thread.leave < begin) return;
+    const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
+    if (last->send_time >= thread.enter)
+        engine.model().learn({CostKind::receive_after_send, last->same_host, last->synchronous, 0, last->size}, took);
+    else
+        engine.model().learn({CostKind::wait_own, true, false, 0, thread.completions}, took, thread.enter - ready);
+}
+
+void conclude(Engine& engine, Thread& thread) {
+    auto& dependencies = thread.dependencies;
+    if (dependencies.size() == 1 && dependencies[0].kind == Dependency::Kind::collective && !dependencies[0].own_posting &&
+        dependencies[0].collective) {
+        conclude_collective(engine, thread, dependencies[0]);
+        return;
+    }
+    static thread_local Scratch scratch;
+    scratch.constraints.clear();
+    scratch.own = {};
+    if (engine.learning()) learn_completion(engine, thread);
+    for (const Dependency& dependency : dependencies) {
+        switch (dependency.kind) {
+            case Dependency::Kind::message:
+                if (dependency.match) constrain_message(engine, thread, dependency, scratch);
+                break;
+            case Dependency::Kind::posting:
+                if (dependency.match && dependency.match->posted) constrain_posting(engine, thread, dependency, scratch);
+                break;
+            case Dependency::Kind::probe:
+                constrain_probe(engine, thread, dependency, scratch);
+                break;
+            case Dependency::Kind::collective:
+                if (dependency.collective) constrain_collective(engine, thread, dependency, scratch);
+                break;
+        }
+    }
+    if (!conclude_polling(engine, thread, scratch))
+        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay);
+    for (int64_t* vector : scratch.lent) engine.lane_pool().give(vector);
+    scratch.lent.clear();
+    for (const Dependency& dependency : dependencies)
+        if (dependency.release && dependency.match) engine.release(dependency.match);
+}
+
+namespace {
+
+bool finished(const Thread* thread) {
+    return !thread || thread->state == Thread::State::finished;
+}
+
+}  // namespace
+
+bool partner_finished(Engine& engine, const Dependency& dependency) {
+    switch (dependency.kind) {
+        case Dependency::Kind::message:
+            return dependency.match->source == no_rank ||
+                   finished(engine.processes()[static_cast<size_t>(dependency.match->source)].thread);
+        case Dependency::Kind::posting:
+            return finished(engine.processes()[static_cast<size_t>(dependency.match->destination)].thread);
+        case Dependency::Kind::probe:
+            return false;
+        case Dependency::Kind::collective:
+            break;
+    }
+    const Collective& c = *dependency.collective;
+    const size_t missing = c.members.size() - c.arrived;
+    size_t gone = 0;  // members that have not come and never will; a thread that has ended and is not among those that came
+    std::vector<const Thread*> came;
+    for (const auto& member : c.members)
+        if (member.thread) came.push_back(member.thread);
+    std::sort(came.begin(), came.end());
+    for (const Process& process : engine.processes())
+        if (finished(process.thread) && (!process.thread || !std::binary_search(came.begin(), came.end(), process.thread))) ++gone;
+    return gone >= missing;
+}
+
+void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
+    switch (dependency.kind) {
+        case Dependency::Kind::message:
+            engine.count(Flaw::unmatched_receive);
+            dependency.match->receiver_waits = nullptr;
+            engine.release(dependency.match);
+            dependency.match = nullptr;
+            break;
+        case Dependency::Kind::posting:
+            // The receive may lie behind a wildcard whose match is not known yet: then the send is taken as eager.
+            engine.count(Flaw::uncertain_order);
+            dependency.match->sender_waits = nullptr;
+            dependency.match->synchronous = false;
+            engine.release(dependency.match);
+            dependency.match = nullptr;
+            break;
+        case Dependency::Kind::collective:
+            engine.count(Flaw::unmatched_collective);
+            dependency.collective->forced = true;
+            engine.wake_waiting(dependency.collective);
+            break;
+        case Dependency::Kind::probe: {
+            engine.count(Flaw::unmatched_receive);
+            auto& probing = dependency.channel->probing;
+            probing.erase(std::remove(probing.begin(), probing.end(), &thread), probing.end());
+            dependency.channel = nullptr;
+            break;
+        }
+    }
+}
+
+}  // namespace polter::replay::rules

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Polling loops.
+//
+// In words: a loop of Tests or Iprobes that finds nothing is a wait in disguise. From its first failing poll to the one that succeeds
+// it is one call: elastic until what it polls for has come, noise in it absorbed until then. That holds as long as the thread does
+// nothing else; work between two polls (more than polling itself costs) is work, and the wait begins anew behind it. The bounds
+// take both views: all of the loop elastic, all of it work. How often a program polls may change without the noise, so the
+// result is conditional.
+#include <algorithm>
+
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+constexpr int64_t shortest_work_ns = 20'000;  // between two polls: below it nobody computes, only looks
+
+bool polls(const Thread& thread) {
+    return thread.kind == CallKind::poll || thread.kind == CallKind::poll_matched;
+}
+
+bool found_nothing(const Thread& thread) {
+    return polls(thread) && std::all_of(thread.operations.begin(), thread.operations.end(),
+                                        [](const Operation& o) { return o.kind == Operation::Kind::poll_failed; });
+}
+
+}  // namespace
+
+void before_call(Engine& engine, Thread& thread) {
+    Polling& polling = thread.polling;
+    const bool failed = found_nothing(thread);
+    if (polling.active) {
+        const bool silent = thread.kind == CallKind::local && thread.operations.empty();  // MPI_Wtime and its like
+        const int64_t gap = thread.enter - polling.last_leave - polling.noise_since;
+        const bool worked = gap > std::max(shortest_work_ns, 4 * polling.last_length);
+        if ((!polls(thread) && !silent) || worked) polling.active = false;
+    }
+    if (failed && !polling.active) {
+        polling.active = true;
+        polling.begin = thread.enter;
+        polling.pieces.clear();
+        engine.copy(polling.delay, thread.delay);
+        engine.count(Flaw::polling);
+    }
+}
+
+// True where the call is part of a loop and its end has been found here.
+bool conclude_polling(Engine& engine, Thread& thread, const Scratch& scratch) {
+    Polling& polling = thread.polling;
+    if (!polling.active) return false;
+    polling.pieces.insert(polling.pieces.end(), thread.pieces.begin(), thread.pieces.end());
+    polling.last_leave = thread.leave;
+    polling.noise_since = 0;
+    if (polls(thread)) polling.last_length = thread.leave - thread.enter - noise_after(thread.pieces, thread.enter);
+    if (!polls(thread) || found_nothing(thread)) return false;
+    polling.active = false;
+    if (scratch.constraints.empty()) return false;  // it succeeded without anybody else
+    const Lanes& lanes = engine.lanes();
+    int64_t* elastic = engine.lane_pool().take();
+    solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own}, scratch.constraints, elastic);
+    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay);
+    if (lanes.bounded()) {
+        elastic[lanes.low] = std::max(elastic[lanes.low], thread.delay[lanes.low]);
+        elastic[lanes.high] = std::min(elastic[lanes.high], thread.delay[lanes.high]);
+    }
+    engine.copy(thread.delay, elastic);
+    engine.lane_pool().give(elastic);
+    return true;
+}
+
+}  // namespace polter::replay::rules

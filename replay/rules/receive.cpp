@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives and probes.
+//
+// In words: a receive ends when its message has come and its own work is done: not before the send plus the latency, and not before
+// its posting plus what taking a message costs that is already there. A probe depends on the send of the message that it found, and
+// leaves it where it is; a matched probe takes it aside for its matched receive.
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+struct Ends {
+    Channel* channel = nullptr;
+    int32_t source = no_rank;
+};
+
+Ends find_channel(Engine& engine, Thread& thread, const Operation& operation) {
+    const int32_t source = engine.world_rank(thread, operation.comm, operation.peer);
+    return {engine.channel(operation.comm, source, thread.rank, operation.tag), source};
+}
+
+Match* take_aside(Engine& engine, Thread& thread, const Operation& operation, int32_t source) {
+    auto& aside = engine.process(thread).set_aside;
+    const ChannelKey key{operation.comm, static_cast<uint32_t>(source), static_cast<uint32_t>(thread.rank), operation.tag};
+    for (size_t i = 0; i < aside.size(); ++i) {
+        if (!(aside[i].first == key)) continue;
+        Match* match = aside[i].second;
+        aside.erase(aside.begin() + static_cast<std::ptrdiff_t>(i));
+        return match;
+    }
+    return nullptr;
+}
+
+void depend_on(Thread& thread, Match* match, bool own_posting) {
+    thread.dependencies.push_back({.kind = Dependency::Kind::message, .own_posting = own_posting, .release = true, .match = match});
+}
+
+}  // namespace
+
+void publish_receive(Engine& engine, Thread& thread, const Operation& operation) {
+    const Ends ends = find_channel(engine, thread, operation);
+    if (operation.wildcard) engine.count(Flaw::any_source);
+    Match* match = thread.kind == CallKind::matched_receive ? take_aside(engine, thread, operation, ends.source) : nullptr;
+    if (!match) match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
+    depend_on(thread, match, false);
+}
+
+void publish_posting(Engine& engine, Thread& thread, const Operation& operation) {
+    Request* request = engine.new_request(thread, operation.request, Request::Kind::receive);
+    request->post_time = thread.enter;
+    request->wildcard = operation.wildcard;
+    if (operation.posted_known) {
+        const Ends ends = find_channel(engine, thread, operation);
+        if (thread.kind == CallKind::matched_receive) request->match = take_aside(engine, thread, operation, ends.source);
+        if (!request->match) request->match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
+    } else {
+        request->post_delay = engine.take_copy(thread.delay);
+    }
+}
+
+void publish_receive_complete(Engine& engine, Thread& thread, const Operation& operation) {
+    ++thread.completions;
+    Request* request = engine.find_request(thread, operation.request);
+    Match* match = nullptr;
+    if (request && request->kind == Request::Kind::receive) {
+        if (request->wildcard) engine.count(Flaw::any_source);
+        match = request->match;
+        if (!match)  // only now is it known from whom
+            match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, request->post_time, request->post_delay);
+        engine.drop_request(thread, operation.request);
+    } else {
+        engine.count(Flaw::unknown_request);
+        match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, thread.enter, thread.delay);
+    }
+    if (!match->sent) match->size = operation.size;
+    depend_on(thread, match, true);
+}
+
+void publish_cancelled(Engine& engine, Thread& thread, const Operation& operation) {
+    Request* request = engine.find_request(thread, operation.request);
+    if (!request) return;
+    if (request->match) {
+        if (request->kind == Request::Kind::receive)
+            engine.withdraw_receive(request->match);
+        else
+            engine.release(request->match);
+    }
+    engine.drop_request(thread, operation.request);
+}
+
+void publish_probe(Engine& engine, Thread& thread, const Operation& operation) {
+    const Ends ends = find_channel(engine, thread, operation);
+    if (thread.kind == CallKind::matched_probe || thread.kind == CallKind::poll_matched) {
+        Match* match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
+        const ChannelKey key{operation.comm, static_cast<uint32_t>(ends.source), static_cast<uint32_t>(thread.rank), operation.tag};
+        engine.process(thread).set_aside.emplace_back(key, match);
+        thread.dependencies.push_back({.kind = Dependency::Kind::message, .match = match});
+        return;
+    }
+    thread.dependencies.push_back({.kind = Dependency::Kind::probe, .channel = ends.channel});
+}
+
+namespace {
+
+// When the message left: at the send's beginning, or after the noise in the sending call if the receiver's end shows that it waited
+// that long. Halfway between the two is the border.
+void add_message(Engine& engine, Thread& thread, const Match& match, const Cost& cost, Scratch& scratch) {
+    int64_t time = match.send_time;
+    const int64_t* delay = match.send_delay;
+    if (match.send_noise > 0 && thread.leave - noise_after(thread.pieces, time) >= time + cost.mid + match.send_noise / 2) {
+        time += match.send_noise;
+        int64_t* later = engine.take_copy(match.send_delay);
+        for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.send_noise_removed[i];
+        scratch.lent.push_back(later);
+        delay = later;
+    }
+    scratch.constraints.push_back({time, delay, cost});
+}
+
+}  // namespace
+
+void constrain_message(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    const Match& match = *dependency.match;
+    if (!match.sent) return;  // given up
+    const bool blocking = !dependency.own_posting;
+    const CostClass after_send{CostKind::receive_after_send, match.same_host, match.synchronous, 0, match.size};
+    const CostClass after_post{CostKind::receive_after_post, match.same_host, match.synchronous, 0, match.size};
+    const CostClass wait{CostKind::wait_own, true, false, 0, thread.completions};
+    Model& model = engine.model();
+    if (engine.learning()) {
+        model.clock_disorder_ns = std::max(model.clock_disorder_ns, match.send_time - thread.leave);
+        if (!blocking || thread.dependencies.size() != 1 || match.send_noise > 0 || thread.leave < match.send_time) return;
+        const int64_t begin = std::max(thread.enter, match.send_time);
+        const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
+        if (match.send_time >= thread.enter)
+            model.learn(after_send, took);
+        else
+            model.learn(after_post, took, thread.enter - match.send_time);
+        return;
+    }
+    Cost latency = model.cost(after_send), late = model.cost(after_post);
+    // A side that the trace never shows costs at least nothing and is taken to cost what the other does.
+    if (!latency.known) latency = {0, late.mid, late.high, false};
+    if (!late.known) late = {0, latency.mid, latency.high, false};
+    add_message(engine, thread, match, latency, scratch);
+    Cost own = late;
+    if (!blocking) {
+        own = model.cost(wait);
+        scratch.constraints.push_back({match.post_time, match.post_delay, late});
+    }
+    scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
+}
+
+void constrain_probe(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    if (!dependency.channel || !dependency.channel->head || !dependency.channel->holds_messages) return;
+    const Match& match = *dependency.channel->head;
+    if (engine.learning()) return;
+    const Cost cost = engine.model().cost({CostKind::receive_after_send, match.same_host, match.synchronous, 0, match.size});
+    add_message(engine, thread, match, {0, cost.low, cost.mid}, scratch);
+}
+
+}  // namespace polter::replay::rules

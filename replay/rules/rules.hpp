@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The index of the rules: what an MPI region or record means for the time of those who take part. The one place that knows names.
+//
+// | semantic                                   | waits for                                    | rule          |
+// |--------------------------------------------|----------------------------------------------|---------------|
+// | computing, local MPI calls                 | nobody                                       | compute.cpp   |
+// | standard, ready, buffered send             | nobody while eager; else as synchronous      | send.cpp      |
+// | synchronous send                           | the receive being posted                     | send.cpp      |
+// | receive, matched receive                   | the send                                     | receive.cpp   |
+// | probe, matched probe                       | the send of the message that was found       | receive.cpp   |
+// | Wait…, Test… that completed                | all that it completed                        | completion.cpp|
+// | Test, Iprobe that found nothing            | the polling loop is one wait                 | polling.cpp   |
+// | barrier, all-to-all collectives            | the last to come                             | collective.cpp|
+// | bcast, scatter / reduce, gather            | the root / the root waits for all            | collective.cpp|
+// | scan, exscan                               | all lower ranks                              | collective.cpp|
+// | communicator creation                      | all members of the parent                    | collective.cpp|
+// | freeing, init, finalize                    | all, where the measured times bear it out    | collective.cpp|
+// | non-blocking collectives                   | at completion what the blocking form waits for | completion.cpp|
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace polter::replay {
+
+// What the records inside a region cannot tell.
+enum class CallKind : uint8_t {
+    not_mpi,
+    local,          // MPI; whom it waits for is told by its records, if by anything
+    poll,           // Test…, Iprobe: it may come back with nothing
+    probe,          // waits for a message and leaves it there
+    matched_probe,  // waits for a message and takes it aside
+    matched_receive,
+    poll_matched,      // Improbe
+    synchronous_send,  // Ssend, Issend, whatever the records say
+    init,
+    finalize,
+    collective,  // a collective by its name; its records should say which
+};
+
+CallKind call_kind(std::string_view region, bool paradigm_mpi);
+
+// Whom a collective waits for.
+enum class Waits : uint8_t {
+    for_all,         // and nobody may be left out
+    for_all_likely,  // v-forms with zero counts, freeing, init, finalize: only those who came before the measured leave
+    for_root,        // the root waits for nobody
+    root_for_all,    // the others wait for nobody
+    for_lower,
+    for_nobody,
+};
+
+// `operation` is an OTF2_CollectiveOp.
+Waits collective_waits(uint8_t operation);
+
+inline constexpr uint8_t operation_init = 253, operation_finalize = 254;  // beside OTF2's own
+
+}  // namespace polter::replay

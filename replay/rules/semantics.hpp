@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the engine asks of the rules. A call goes through three steps: `publish` makes known what it did (its sends, its receives, its
+// coming to a collective) and lists what it depends on; the engine waits for the records of that; `conclude` tells when it ends.
+#pragma once
+
+#include "../engine.hpp"
+
+namespace polter::replay::rules {
+
+void publish(Engine&, Thread&);
+void publish_unfinished(Engine&, Thread&);  // the trace ends inside the call
+void conclude(Engine&, Thread&);
+
+bool collective_ready(Collective&, uint32_t member);
+bool partner_finished(Engine&, const Dependency&);
+// The record that is waited for will never come: counted, and the call ends as if it had not waited for it.
+void give_up(Engine&, Thread&, Dependency&);
+
+// ---- between the rules -----------------------------------------------------------------------------------------------------------
+
+// "The call ends `cost` after `time`, or later": the min-plus form of a dependency.
+struct Constraint {
+    int64_t time = 0;
+    const int64_t* delay = nullptr;
+    Cost cost;
+};
+
+// One call, seen from the thread that made it.
+struct Interval {
+    int64_t enter = 0, leave = 0;
+    const int64_t* delay = nullptr;  // at enter
+    const std::vector<NoisePiece>* pieces = nullptr;
+    Cost own;  // from enter to leave where nothing had to be waited for
+};
+
+// The delay at the end of a call: see solve.cpp. `result` may be `interval.delay`.
+void solve(Engine&, const Interval&, const std::vector<Constraint>&, int64_t* result);
+
+// Each rule's own publish and constrain.
+void publish_send(Engine&, Thread&, const Operation&, bool blocking);
+void publish_send_complete(Engine&, Thread&, const Operation&);
+void publish_receive(Engine&, Thread&, const Operation&);
+void publish_posting(Engine&, Thread&, const Operation&);
+void publish_receive_complete(Engine&, Thread&, const Operation&);
+void publish_cancelled(Engine&, Thread&, const Operation&);
+void publish_probe(Engine&, Thread&, const Operation&);
+void publish_collective(Engine&, Thread&, const Operation&);
+void publish_collective_request(Engine&, Thread&, const Operation&);
+void publish_collective_complete(Engine&, Thread&, const Operation&);
+void publish_start_or_end(Engine&, Thread&, uint8_t operation);
+
+// The dependency's constraints, appended; vectors that must be given back after solving are appended to `lent`.
+struct Scratch {
+    std::vector<Constraint> constraints;
+    std::vector<int64_t*> lent;
+    Cost own;
+};
+void constrain_message(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_posting(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_probe(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
+void conclude_collective(Engine&, Thread&, const Dependency&);
+void learn_completion(Engine&, Thread&);
+
+// Polling: before a call is published, and as it is concluded. True if this call was concluded as part of a polling loop.
+void before_call(Engine&, Thread&);
+bool conclude_polling(Engine&, Thread&, const Scratch&);
+void extend_polling(Engine&, Thread&);
+
+inline int64_t noise_after(const std::vector<NoisePiece>& pieces, int64_t time) {
+    int64_t sum = 0;
+    for (const NoisePiece& piece : pieces)
+        if (piece.end > time) sum += piece.end - std::max(piece.begin, time);
+    return sum;
+}
+
+}  // namespace polter::replay::rules

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sends.
+//
+// In words: an eager send (standard, ready, buffered) waits for nobody; all of it is own work. A synchronous send (by its mode, or a
+// standard one above the size at which the trace shows that such sends wait) ends only once the receive has been posted: it depends
+// on the posting. Noise inside the sending call may have struck before the message left or after; the receiver's measured end tells
+// (receive.cpp).
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+bool waits_for_receiver(Engine& engine, const Thread& thread, const Operation& operation, bool same_host) {
+    if (operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send) return true;
+    if (operation.mode == SendMode::buffered || engine.learning()) return false;
+    return engine.model().rendezvous(same_host, operation.size);
+}
+
+}  // namespace
+
+void publish_send(Engine& engine, Thread& thread, const Operation& operation, bool blocking) {
+    const int32_t to = engine.world_rank(thread, operation.comm, operation.peer);
+    Thread* receiver = to == no_rank ? nullptr : engine.processes()[static_cast<size_t>(to)].thread;
+    if (!receiver) {
+        engine.count(Flaw::unmatched_message);
+        return;
+    }
+    const bool same_host = receiver->host == thread.host;
+    Channel* channel = engine.channel(operation.comm, thread.rank, to, operation.tag);
+    if (receiver->state == Thread::State::finished && !(channel->head && !channel->holds_messages)) {
+        engine.count(Flaw::unmatched_message);  // nobody is left to take it
+        return;
+    }
+    Match* match = engine.add_send(channel, thread, operation);
+    match->same_host = same_host;
+    match->synchronous = waits_for_receiver(engine, thread, operation, same_host);
+    for (const NoisePiece& piece : thread.pieces) match->send_noise += piece.end - piece.begin;
+    if (match->send_noise > 0) {
+        const Lanes& lanes = engine.lanes();
+        match->send_noise_removed = engine.lane_pool().take();
+        std::fill_n(match->send_noise_removed, lanes.count, 0);
+        for (const NoisePiece& piece : thread.pieces)
+            remove_noise(match->send_noise_removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
+    }
+    const bool standard = operation.mode == SendMode::standard && !match->synchronous;
+    if (blocking) {
+        match->send_leave = thread.leave;
+        match->send_wait_enter = thread.enter;
+        match->protocol_open = standard;
+        match->alone = thread.operations.size() == 1;
+        engine.learn_protocol(*match);
+        if (match->synchronous) {
+            ++match->users;
+            thread.dependencies.push_back({.kind = Dependency::Kind::posting, .release = true, .match = match});
+        }
+    } else if (match->synchronous || engine.learning()) {
+        Request* request = engine.new_request(thread, operation.request, Request::Kind::send);
+        request->match = match;
+        ++match->users;
+    }
+    if (Thread* waiting = match->receiver_waits) {
+        match->receiver_waits = nullptr;
+        engine.wake(waiting);
+    }
+    for (Thread* probing : channel->probing) engine.wake(probing);
+    channel->probing.clear();
+}
+
+void publish_send_complete(Engine& engine, Thread& thread, const Operation& operation) {
+    ++thread.completions;
+    Request* request = engine.find_request(thread, operation.request);
+    if (!request) return;  // eager: nothing was kept
+    if (Match* match = request->match) {
+        if (match->synchronous) {
+            thread.dependencies.push_back({.kind = Dependency::Kind::posting, .release = true, .match = match});
+        } else {
+            match->send_leave = thread.leave;
+            match->send_wait_enter = thread.enter;
+            match->protocol_open = true;
+            match->alone = thread.operations.size() == 1;
+            engine.learn_protocol(*match);
+            engine.release(match);
+        }
+    }
+    engine.drop_request(thread, operation.request);
+}
+
+void constrain_posting(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    const Match& match = *dependency.match;
+    const bool blocking = match.send_time == thread.enter;
+    const CostClass after_post{CostKind::send_after_post, match.same_host, true, 0, match.size};
+    const CostClass own{blocking ? CostKind::send_own : CostKind::wait_own, match.same_host, blocking, 0,
+                        blocking ? match.size : thread.completions};
+    if (engine.learning()) {
+        const int64_t begin = std::max(thread.enter, match.post_time);
+        const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
+        if (thread.dependencies.size() == 1 && thread.leave >= begin) {
+            if (match.post_time >= thread.enter)
+                engine.model().learn(after_post, took);
+            else
+                engine.model().learn(own, took, thread.enter - std::max(match.post_time, match.send_time));
+        }
+        return;
+    }
+    Cost cost = engine.model().cost(after_post);
+    const Cost& alone = engine.model().cost(own);
+    if (!cost.known) cost = alone;
+    scratch.own = {std::max(scratch.own.low, alone.low), std::max(scratch.own.mid, alone.mid), std::max(scratch.own.high, alone.high)};
+    scratch.constraints.push_back({match.post_time, match.post_delay, cost});
+}
+
+}  // namespace polter::replay::rules

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A call that waits.
+//
+// In words: the call waits until the last of the things it waits for has happened, or not at all if that was before it began; from
+// there, `m`, it has work of its own, its tail. Waiting is elastic and noise in it is absorbed; the tail keeps its length, less the
+// noise removed from it. Each dependency stays a constraint of its own, "not before its time plus its cost". The one that bound in
+// the measured run (by the model, the latest) has the cost that was measured; the others have the model's, clamped so that none
+// demands more than was measured. With D the delay and r ≥ 0 how much earlier a constraint would have let the call end:
+//
+//     D(leave) = min over constraints (D(dependency) + r) + removed noise of the tail
+//
+// Noise of the tail that is not removed stays on every constraint: r is what is left after all of it.
+#include <algorithm>
+#include <cstdint>
+
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+// Where the waiting ends, and how much noise lies behind that, for one choice of costs.
+struct Tail {
+    int64_t begin = 0, noise = 0;
+};
+
+Tail tail_from(const Interval& call, int64_t begin) {
+    begin = std::clamp(begin, call.enter, std::max(call.enter, call.leave));
+    return {begin, noise_after(*call.pieces, begin)};
+}
+
+int64_t residual(const Interval& call, int64_t noise, int64_t time, int64_t cost) {
+    return std::max<int64_t>(0, call.leave - noise - time - cost);
+}
+
+// Where a trace has only counters at MPI events, all noise of a call seems to end with it; how much of that lies in the tail is
+// told by how much longer the tail was than it is without noise. At least what the waiting part could not hold.
+int64_t counted_noise(const Interval& call, const Tail& tail, int64_t tail_without_noise) {
+    int64_t all = 0;
+    for (const NoisePiece& piece : *call.pieces) all += piece.end - piece.begin;
+    const int64_t least = std::max<int64_t>(0, all - (tail.begin - call.enter));
+    return std::clamp(call.leave - tail.begin - tail_without_noise, std::min(least, tail.noise), tail.noise);
+}
+
+}  // namespace
+
+void solve(Engine& engine, const Interval& call, const std::vector<Constraint>& constraints, int64_t* result) {
+    const Lanes& lanes = engine.lanes();
+    if (lanes.count == 0) return;
+    if (constraints.empty()) {  // own work: all of it is tail
+        if (result != call.delay) engine.copy(result, call.delay);
+        for (const NoisePiece& piece : *call.pieces)
+            remove_noise(result, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
+        return;
+    }
+
+    int64_t arrival = call.enter, earliest = call.enter, latest = call.enter;
+    int64_t bound_end = call.enter + call.own.mid;
+    const Constraint* bound = nullptr;  // none: the call's own beginning
+    for (const Constraint& constraint : constraints) {
+        arrival = std::max({arrival, constraint.time, constraint.time + constraint.cost.mid - call.own.mid});
+        earliest = std::max(earliest, constraint.time);
+        latest = std::max({latest, constraint.time, constraint.time + constraint.cost.high - call.own.low});
+        if (constraint.time + constraint.cost.mid > bound_end) {
+            bound = &constraint;
+            bound_end = constraint.time + constraint.cost.mid;
+        }
+    }
+    Tail tail = tail_from(call, arrival), tail_low = tail_from(call, earliest), tail_high = tail_from(call, latest);
+    const int64_t placed = tail.noise, placed_high = tail_high.noise;
+    if (engine.counter_only && tail.noise > 0) {
+        tail.noise = counted_noise(call, tail, call.own.mid);
+        tail_high.noise = std::min(tail.noise, counted_noise(call, tail_high, INT64_MAX / 4));
+    }
+
+    const bool low_swap = engine.faults().swap_bounds;
+    const auto relax = [&](int64_t* to, const int64_t* from, int64_t time, const Cost& cost, bool binds) {
+        int64_t r = binds ? 0 : residual(call, tail.noise, time, cost.mid);
+        if (binds && engine.faults().residual_of_binding) r += 1;
+        for (size_t i = 0; i < lanes.estimates; ++i) to[i] = std::min(to[i], from[i] + r);
+        if (!lanes.bounded()) return;
+        const int64_t r_low = binds ? 0 : residual(call, tail_low.noise, time, cost.low);
+        const int64_t r_high = binds ? 0 : residual(call, tail_high.noise, time, cost.high);
+        to[lanes.low] = std::min(to[lanes.low], from[lanes.low] + (low_swap ? r_high : r_low));
+        to[lanes.high] = std::min(to[lanes.high], from[lanes.high] + (low_swap ? r_low : r_high));
+    };
+
+    int64_t* out = engine.lane_pool().take();
+    std::fill_n(out, lanes.count, INT64_MAX / 4);
+    relax(out, call.delay, call.enter, call.own, bound == nullptr);
+    for (const Constraint& constraint : constraints) {
+        if (engine.faults().drop_dependency && bound != &constraint) continue;
+        relax(out, constraint.delay, constraint.time, constraint.cost, bound == &constraint);
+    }
+    for (const NoisePiece& piece : *call.pieces) {
+        const auto overlap = [&](int64_t begin) { return std::max<int64_t>(0, piece.end - std::max(piece.begin, begin)); };
+        int64_t n = overlap(tail.begin), n_high = overlap(tail_high.begin);
+        if (placed != tail.noise) n = static_cast<int64_t>(static_cast<__int128>(n) * tail.noise / placed);
+        if (placed_high != tail_high.noise) n_high = static_cast<int64_t>(static_cast<__int128>(n_high) * tail_high.noise / placed_high);
+        const int64_t* mask = lanes.masks[piece.account].data();
+        if (engine.faults().negative_removal && piece.account > 0) n = -n;
+        remove_noise(out, mask, n, lanes.estimates);
+        if (lanes.bounded()) {
+            out[lanes.low] += overlap(tail_low.begin) & mask[lanes.low];
+            out[lanes.high] += n_high & mask[lanes.high];
+        }
+    }
+    engine.copy(result, out);
+    engine.lane_pool().give(out);
+}
+
+}  // namespace polter::replay::rules

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The records that the engine and the rules share. All times are measured nanoseconds since the trace's global offset; `delay`
+// vectors are in lanes and come from the engine's pool.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "flat_map.hpp"
+#include "model.hpp"
+#include "noise.hpp"
+#include "pool.hpp"
+#include "rules/rules.hpp"
+
+namespace polter::replay {
+
+struct Thread;
+
+enum class SendMode : uint8_t { standard = 0, synchronous = 1, ready = 2, buffered = 3 };
+
+// One record inside an MPI call.
+struct Operation {
+    enum class Kind : uint8_t {
+        send,
+        isend,
+        isend_complete,
+        irecv_post,
+        receive,
+        irecv_complete,
+        poll_failed,
+        cancelled,
+        probe,
+        collective,
+        collective_request,
+        collective_complete,
+    };
+    Kind kind;
+    SendMode mode = SendMode::standard;
+    uint8_t collective = 0;  // OTF2_CollectiveOp
+    bool posted_known = false, wildcard = false;
+    uint32_t comm = 0;
+    uint32_t peer = 0;  // rank in comm; the root of a collective
+    uint32_t tag = 0;
+    uint64_t size = 0, request = 0;
+    int64_t time = 0;
+};
+
+// A message and the receive that takes it; each half comes when its rank's call is read.
+struct Match {
+    Match* next = nullptr;  // in its channel, while only one half is there
+    uint64_t size = 0;
+    int64_t send_time = 0, send_leave = 0, send_wait_enter = 0;  // send_leave: end of the call that completed the send, 0 while open
+    int64_t send_noise = 0;                                      // noise inside the sending call
+    int64_t post_time = 0;
+    int64_t *send_delay = nullptr, *send_noise_removed = nullptr, *post_delay = nullptr;
+    Thread *sender = nullptr, *receiver = nullptr;
+    Thread *sender_waits = nullptr, *receiver_waits = nullptr;
+    bool sent = false, posted = false, synchronous = false, same_host = true, protocol_open = false, alone = true, queued = false;
+    int32_t source = -1, destination = -1;  // world ranks
+    uint8_t users = 0;                      // sender, receiver, channel: who still holds it
+    struct Channel* channel = nullptr;
+};
+
+struct ChannelKey {
+    uint32_t comm = 0, source = 0, destination = 0, tag = 0;  // source and destination: world ranks
+    bool operator==(const ChannelKey&) const = default;
+    uint64_t hash() const {
+        return mix((static_cast<uint64_t>(comm) << 32 | tag) * 0x9e3779b97f4a7c15u ^ (static_cast<uint64_t>(source) << 32 | destination));
+    }
+};
+
+// Messages that no receive has taken yet, or receives that wait for a message: never both.
+struct Channel {
+    ChannelKey key;
+    Match *head = nullptr, *tail = nullptr;
+    bool holds_messages = false;
+    std::vector<Thread*> probing;
+};
+
+struct RequestKey {
+    uint64_t id = 0;
+    bool operator==(const RequestKey&) const = default;
+    uint64_t hash() const { return mix(id); }
+};
+
+struct Collective;
+
+struct Request {
+    enum class Kind : uint8_t { send, receive, collective };
+    Kind kind = Kind::receive;
+    bool wildcard = false;
+    bool arrived = false;    // a collective whose communicator was known at once
+    Match* match = nullptr;  // none for a receive whose channel is known only once it completes
+    int64_t post_time = 0;
+    int64_t* post_delay = nullptr;
+    Collective* collective = nullptr;
+    uint32_t member = 0;
+};
+
+// One instance of a collective operation.
+struct Collective {
+    struct Member {
+        Thread* thread = nullptr;                  // none: has not come yet
+        int64_t enter = 0, leave = 0, latest = 0;  // latest: entering of all lower ranks, once folded
+        int64_t* arrival = nullptr;                // approximated time of entering, in lanes; only where each member's own is needed
+    };
+    struct Noise {
+        NoisePiece piece;
+        uint32_t member;
+    };
+    uint64_t key_comm = 0, key_sequence = 0;
+    uint8_t operation = 0;
+    Waits waits = Waits::for_all;
+    bool nonblocking = false, root_came = false, forced = false;
+    uint32_t root = 0;
+    uint64_t size = 0;
+    std::vector<Member> members;
+    uint32_t arrived = 0, finished = 0, prefix = 0, folded = 0;
+    int64_t last_enter = 0;           // of all that came
+    int64_t* last_arrival = nullptr;  // in lanes: the latest approximated entering (of the root alone where all wait for the root)
+    std::vector<Noise> noise;         // inside the members' calls
+    int64_t* held = nullptr;          // in lanes: how much less noise held the members up, once computed
+    int64_t held_until = 0;
+    bool held_known = false, clean = true;
+    std::vector<Thread*> waiting;
+};
+
+// What a call cannot end before.
+struct Dependency {
+    enum class Kind : uint8_t { message, posting, collective, probe };
+    Kind kind;
+    bool own_posting = false;  // message: the receive was posted in an earlier call
+    bool release = false;      // the match is given back when the call is done
+    Match* match = nullptr;
+    Collective* collective = nullptr;
+    uint32_t member = 0;
+    Channel* channel = nullptr;
+};
+
+struct PendingNoise {
+    int64_t time, ns;
+    uint16_t account;
+    uint32_t culprit;
+};
+
+struct Polling {
+    bool active = false;
+    int64_t begin = 0, last_leave = 0, last_length = 0, noise_since = 0;
+    int64_t* delay = nullptr;  // at begin
+    std::vector<NoisePiece> pieces;
+};
+
+class Engine;
+
+// What a process shares among its threads.
+struct Process {
+    Thread* thread = nullptr;  // the one that carries the rank; none: missing from the trace
+    FlatMap<RequestKey, Request*> requests;
+    std::vector<std::pair<ChannelKey, Match*>> set_aside;                         // by matched probes, until their matched receive
+    std::unordered_map<uint32_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator
+};
+
+struct Thread {
+    enum class State : uint8_t { ready, parked, blocked, finished };
+
+    Engine* engine = nullptr;
+    uint32_t index = 0;
+    int32_t rank = -1, host = 0;
+    bool carries_rank = false;
+    State state = State::ready;
+
+    // Reading.
+    uint64_t last_ticks = 0, events = 0, most_events = 0;
+    bool ended = false;   // no more records
+    bool broken = false;  // time ran backward, or more events than the file can hold
+    int64_t now = 0, first = 0, last = 0;
+    bool started = false;
+
+    // Noise.
+    std::vector<int64_t> counters;  // by account; −1 before the baseline
+    std::vector<PendingNoise> pending;
+    ClaimedTime claimed;
+    std::vector<int64_t> local;  // by account
+
+    // The open call.
+    bool in_call = false;
+    CallKind kind = CallKind::local;
+    uint32_t depth = 0;  // regions entered inside the call
+    uint32_t region = 0;
+    int64_t enter = 0, leave = 0;
+    std::vector<Operation> operations;
+    std::vector<NoisePiece> pieces;
+    int64_t counter_noise_at_leave = 0;
+    std::vector<Dependency> dependencies;
+    size_t next_dependency = 0;
+    uint32_t completions = 0;
+
+    int64_t* delay = nullptr;
+    Polling polling;
+    bool has_mpi = false;
+    int64_t init_ns = 0, finalize_ns = 0;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The result as aligned tables. Times are converted to milliseconds here and nowhere before.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "replay.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr size_t most_ranks = 32, most_culprits = 12;
+
+std::string ms(double ns) {
+    return fmt::format("{:.3f}", ns / 1e6);
+}
+std::string ms(int64_t ns) {
+    return ms(static_cast<double>(ns));
+}
+std::string factor(const std::optional<double>& value) {
+    return value ? fmt::format("{:.2f}", *value) : "-";
+}
+std::string percent(int64_t part, int64_t whole) {
+    return whole > 0 ? fmt::format("{:.2f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "-";
+}
+
+// Columns: the first to the left, the others to the right.
+class Table {
+  public:
+    explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+    void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+    std::string text() const {
+        std::vector<size_t> width;
+        for (const auto& row : rows_) {
+            width.resize(std::max(width.size(), row.size()), 0);
+            for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+        }
+        std::string out;
+        for (const auto& row : rows_) {
+            out += "  ";
+            for (size_t i = 0; i < row.size(); ++i)
+                out += i == 0 ? fmt::format("{:<{}}", row[i], width[i]) : fmt::format("  {:>{}}", row[i], width[i]);
+            while (!out.empty() && out.back() == ' ') out.pop_back();
+            out += '\n';
+        }
+        return out;
+    }
+
+  private:
+    std::vector<std::vector<std::string>> rows_;
+};
+
+std::string headline(const Result& result) {
+    std::string out = fmt::format("{} ranks, {} events\n", result.ranks, result.events);
+    Table table({"", "ms", "of the run"});
+    table.add({"measured", ms(result.measured_ns), ""});
+    table.add({"without the noise", ms(result.approximated_ns), percent(result.approximated_ns, result.measured_ns)});
+    if (result.bounds_low_ns != result.bounds_high_ns)
+        table.add({"  at least / at most", ms(result.bounds_low_ns) + " / " + ms(result.bounds_high_ns), ""});
+    table.add({"accumulated noise", ms(result.accumulated_noise_ns), percent(result.accumulated_noise_ns, result.measured_ns)});
+    table.add({"local noise, mean / max", ms(result.local.mean) + " / " + ms(result.local.max), ""});
+    table.add({"amplification", factor(result.amplification), ""});
+    return out + table.text();
+}
+
+std::string sources_text(const Result& result) {
+    if (result.sources.empty()) return "";
+    Table table({"source", "local mean", "local max", "alone", "without", "share", "share", "amplification"});
+    for (const SourceResult& source : result.sources)
+        table.add({source.name, ms(source.local.mean), ms(source.local.max), ms(source.alone_ns), ms(source.without_ns),
+                   ms(source.share_ns), percent(source.share_ns, result.accumulated_noise_ns), factor(source.amplification)});
+    return "\nNoise by source, ms (alone: if only this one vanished; without: if it vanished last; the shares add up)\n" + table.text();
+}
+
+std::string services_text(const Result& result) {
+    Table table({"service", "local mean", "local max", "alone"});
+    bool any = false;
+    for (const ServiceResult& service : result.services) {
+        if (service.local.max == 0) continue;
+        any = true;
+        table.add({service.name, ms(service.local.mean), ms(service.local.max), ms(service.alone_ns)});
+    }
+    return any ? "\nServices, ms (the program's own requests: not noise, not removed unless asked for)\n" + table.text() : "";
+}
+
+std::string ranks_text(const Result& result) {
+    std::vector<const RankResult*> order;
+    for (const RankResult& rank : result.per_rank) order.push_back(&rank);
+    const bool cut = order.size() > most_ranks;
+    if (cut) {  // those with most noise of their own
+        std::stable_sort(order.begin(), order.end(),
+                         [](const RankResult* a, const RankResult* b) { return a->local_noise_ns > b->local_noise_ns; });
+        order.resize(most_ranks);
+        std::sort(order.begin(), order.end(), [](const RankResult* a, const RankResult* b) { return a->rank < b->rank; });
+    }
+    Table table({"rank", "measured", "without noise", "accumulated", "local", "most by"});
+    for (const RankResult* rank : order) {
+        std::string most = "-";
+        int64_t best = 0;
+        for (const auto& [name, source] : rank->sources)
+            if (source.share_ns > best) {
+                best = source.share_ns;
+                most = fmt::format("{} {}", name, ms(source.share_ns));
+            }
+        table.add({std::to_string(rank->rank), ms(rank->measured_ns), ms(rank->approximated_ns), ms(rank->accumulated_noise_ns),
+                   ms(rank->local_noise_ns), most});
+    }
+    std::string title = "\nBy rank, ms";
+    if (cut) title += fmt::format(" (the {} of {} with most noise of their own)", most_ranks, result.per_rank.size());
+    return title + "\n" + table.text();
+}
+
+std::string culprits_text(const Result& result) {
+    if (result.culprits.empty()) return "";
+    Table table({"culprit", "source", "rank", "ms", "events"});
+    for (size_t i = 0; i < std::min(most_culprits, result.culprits.size()); ++i) {
+        const CulpritResult& culprit = result.culprits[i];
+        table.add({culprit.culprit, culprit.source, std::to_string(culprit.rank), ms(culprit.local_ns), std::to_string(culprit.events)});
+    }
+    std::string title = "\nCulprits by local noise";
+    if (result.culprits.size() > most_culprits) title += fmt::format(" (the first {} of {})", most_culprits, result.culprits.size());
+    return title + "\n" + table.text();
+}
+
+std::string warnings_text(const Result& result) {
+    std::string out;
+    for (const std::string& warning : result.warnings) out += fmt::format("  - {}\n", warning);
+    return out.empty() ? out : "\nTo be known\n" + out;
+}
+
+}  // namespace
+
+std::string to_text(const Result& result) {
+    return headline(result) + sources_text(result) + services_text(result) + ranks_text(result) + culprits_text(result) +
+           warnings_text(result);
+}
+
+std::string to_short_text(const Result& result) {
+    std::string out =
+        fmt::format("The noise cost {} ms of {} ms ({}), {} times the mean noise of a rank ({} ms).\n", ms(result.accumulated_noise_ns),
+                    ms(result.measured_ns), percent(result.accumulated_noise_ns, result.measured_ns), factor(result.amplification),
+                    ms(result.local.mean));
+    std::vector<const SourceResult*> order;
+    for (const SourceResult& source : result.sources)
+        if (source.share_ns > 0) order.push_back(&source);
+    std::stable_sort(order.begin(), order.end(), [](const SourceResult* a, const SourceResult* b) { return a->share_ns > b->share_ns; });
+    for (size_t i = 0; i < std::min<size_t>(3, order.size()); ++i)
+        out += fmt::format("  {:<10} {:>12} ms\n", order[i]->name, ms(order[i]->share_ns));
+    if (!result.culprits.empty())
+        out += fmt::format("Most on one rank: {} ({}), {} ms on rank {}.\n", result.culprits[0].culprit, result.culprits[0].source,
+                           ms(result.culprits[0].local_ns), result.culprits[0].rank);
+    constexpr size_t most = 5;
+    for (size_t i = 0; i < std::min(most, result.warnings.size()); ++i) out += fmt::format("  - {}\n", result.warnings[i]);
+    if (result.warnings.size() > most) out += fmt::format("  - and {} more\n", result.warnings.size() - most);
+    return out;
+}
+
+}  // namespace polter::replay

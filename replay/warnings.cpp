@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The words of the warnings. Flawed data is counted where it is found and becomes one line here.
+#include <fmt/format.h>
+
+#include "passes.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+// {0}: how many, {1}: nanoseconds where that means something. Empty: said elsewhere.
+const char* words(Flaw flaw) {
+    switch (flaw) {
+        case Flaw::truncated_location:
+            return "{0} locations break off (time repeats or the file ends early): read up to there";
+        case Flaw::unmatched_message:
+            return "{0} messages were never received in the trace";
+        case Flaw::unmatched_receive:
+            return "{0} receives or probes have no send in the trace: taken as not waiting";
+        case Flaw::unmatched_collective:
+            return "{0} calls of collectives lack members in the trace: those that came were waited for";
+        case Flaw::noise_beyond_interval:
+            return "{0} noise records are longer than the time they lie in: {1} ns dropped (they stay in the local noise)";
+        case Flaw::no_baseline:
+            return "{0} noise counters have no baseline at their location's first event: their first record was taken as one";
+        case Flaw::counter_decreased:
+            return "{0} noise counters went backward: those records were skipped";
+        case Flaw::unknown_communicator:
+            return "{0} records name a communicator that is not defined, or that their rank is not in";
+        case Flaw::unknown_request:
+            return "{0} completions name a request that was never begun: taken as begun there";
+        case Flaw::call_not_left:
+            return "{0} MPI calls were never left";
+        case Flaw::collective_without_record:
+            return "{0} collective calls have no record of what they were: taken as waiting for nobody";
+        case Flaw::threads_with_mpi:
+            return "";
+        case Flaw::uncertain_order:
+            return "conditional: {0} matches could not be told from the trace alone";
+        case Flaw::any_source:
+            return "conditional: {0} receives took whichever message came (wildcards): without noise it could have been another";
+        case Flaw::polling:
+            return "conditional: {0} polling loops (Test, Iprobe): how often they look may change without noise";
+        case Flaw::count_:
+            break;
+    }
+    return "";
+}
+
+}  // namespace
+
+std::vector<std::string> flaw_lines(const std::vector<FlawCount>& flaws, int64_t clock_disorder_ns) {
+    std::vector<std::string> lines;
+    for (size_t i = 0; i < flaws.size(); ++i)
+        if (flaws[i].count > 0 && *words(static_cast<Flaw>(i)))
+            lines.push_back(fmt::format(fmt::runtime(words(static_cast<Flaw>(i))), flaws[i].count, flaws[i].ns));
+    if (clock_disorder_ns > 0)
+        lines.push_back(fmt::format("messages end up to {} ns before they begin: the clocks of the trace disagree by at least that",
+                                    clock_disorder_ns));
+    return lines;
+}
+
+std::vector<std::string> provenance_lines(const std::map<std::string, std::string>& properties) {
+    std::vector<std::string> lines;
+    const auto value = [&](const char* name) {
+        const auto found = properties.find(name);
+        return found == properties.end() ? std::string() : found->second;
+    };
+    const auto counts = [&](const char* name) { return !value(name).empty() && value(name) != "0"; };
+    if (value("INCOMPLETE") == "yes")
+        lines.push_back(counts("RANKS_UNFINISHED")
+                            ? fmt::format("the run did not end properly: ranks {} never finalised", value("RANKS_UNFINISHED"))
+                            : std::string("the run did not end properly"));
+    if (value("EXPORTER") == "none") lines.push_back("recorded without an exporter: the operating system's noise was not measured");
+    if (!value("EXPORTER_WHY").empty()) lines.push_back(fmt::format("exporter {}: {}", value("EXPORTER"), value("EXPORTER_WHY")));
+    if (counts("EVENTS_DROPPED"))
+        lines.push_back(
+            fmt::format("{} noise events ({} ns) were lost to a full ring: their counters are right, their places in time are not",
+                        value("EVENTS_DROPPED"), value("EVENTS_DROPPED_NS")));
+    if (counts("MEASURING_ENDED_NS")) lines.push_back("the exporter ended before the program did: later noise is missing");
+    return lines;
+}
+
+}  // namespace polter::replay
