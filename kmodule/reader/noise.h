@@ -31,6 +31,9 @@ struct polter_noise_options {
  * close-on-exec descriptor; the daemon ends the registration when that closes. */
 polter_session* polter_session_open(const struct polter_noise_options* options, char* error, size_t error_size);
 void polter_session_close(polter_session*);
+/* Whether the daemon still serves this session (one system call). Once it does not, the pages are no longer written: of a daemon that ended
+ * in order they are frozen and say when; of one that was killed `updated_ns` of the last snapshot is the last that is known. */
+int polter_session_alive(const polter_session*);
 
 /* Registers the calling thread and maps its page, read-only, not inherited over fork. NULL on failure, with the reason.
  * Pages must be closed before their session. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -69,6 +70,13 @@ void polter_session_close(polter_session* session) {
     close(session->socket);
     pthread_mutex_destroy(&session->lock);
     free(session);
+}
+
+int polter_session_alive(const polter_session* session) {
+    char byte;
+    if (!session || session->pid != getpid()) return 0;
+    ssize_t n = recv(session->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 static int map_page(polter_noise* noise, int fd, const struct polter_reply* reply, char* error, size_t error_size) {

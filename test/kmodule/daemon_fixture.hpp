@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A polterd of the test's own on a socket in a directory of its own. Where the kernel does not let it run, the test is skipped.
+#pragma once
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "noise.h"
+#include "start.hpp"
+
+class Daemon {
+  public:
+    explicit Daemon(polter::daemon::StartOptions options = {.exit_with_last = false}) : options_(options) {
+        char path[] = "/tmp/polter-test-XXXXXX";
+        directory_ = mkdtemp(path);
+        chmod(path, 0755);
+        start();
+    }
+    ~Daemon() {
+        stop();
+        std::error_code ignored;
+        std::filesystem::remove_all(directory_, ignored);
+    }
+    Daemon(const Daemon&) = delete;
+
+    std::string socket() const { return directory_ + "/s"; }
+    std::string directory() const { return directory_; }
+    pid_t pid() const { return started_.pid; }
+
+    void start() {
+        started_ = polter::daemon::start_daemon(POLTERD, socket(), options_);
+        if (started_) return;
+        std::printf("skipped: polterd does not run here: %s\n", started_.reason.c_str());
+        std::error_code ignored;
+        std::filesystem::remove_all(directory_, ignored);
+        _Exit(77);
+    }
+    void stop() { polter::daemon::stop_daemon(std::exchange(started_.pid, -1)); }
+    void kill_hard() {
+        kill(started_.pid, SIGKILL);
+        waitpid(started_.pid, nullptr, 0);
+        started_.pid = -1;
+    }
+
+  private:
+    polter::daemon::StartOptions options_;
+    std::string directory_;
+    polter::daemon::Started started_;
+};
+
+// This process's registration, and pages of its threads.
+struct Session {
+    char error[600] = "";
+    polter_session* handle;
+    explicit Session(const std::string& socket, unsigned threads = 0, std::uint64_t job = 0) {
+        const polter_noise_options options{socket.c_str(), job, threads, 0};
+        handle = polter_session_open(&options, error, sizeof error);
+    }
+    ~Session() { polter_session_close(handle); }
+    Session(const Session&) = delete;
+    struct Closer {
+        void operator()(polter_noise* noise) const { polter_noise_close(noise); }
+    };
+    using Page = std::unique_ptr<polter_noise, Closer>;
+    Page open() { return Page(polter_noise_open(handle, error, sizeof error)); }
+};
+
+inline std::uint64_t monotonic_ns() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+inline void sleep_ms(long ms) {
+    const timespec t{ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, nullptr);
+}
+
+// Waits until it holds, at most three seconds.
+inline bool soon(const std::function<bool()>& holds) {
+    for (int i = 0; i < 300; i++) {
+        if (holds()) return true;
+        sleep_ms(10);
+    }
+    return false;
+}
+
+// The exit code of `body`, run in a child.
+inline int in_child(const std::function<int()>& body) {
+    std::fflush(nullptr);
+    const pid_t pid = fork();
+    if (pid == 0) _exit(body());
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
