@@ -1,0 +1,1 @@
+polter_unit_test(test-seal SOURCES seal_test.cpp seal_ranks.cpp LIBS polter-seal fmt::fmt OTF2::OTF2)

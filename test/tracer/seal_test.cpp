@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sealer on rank folders of every kind: whole, torn, dead, damaged at random.
+#include "../../tracer/seal/seal.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+
+#include "../../tracer/conventions.hpp"
+#include "../../tracer/seal/chunks.hpp"
+#include "seal_ranks.hpp"
+
+namespace fs = std::filesystem;
+namespace property = polter::trace::property;
+using namespace seal_test;
+using polter::seal::seal;
+
+namespace {
+
+uint64_t events_of(unsigned calls) {
+    return 3ull * calls + (calls + 9) / 10;
+}
+
+// What must hold of every sealed archive, however sick its ranks were. Empty, or what does not hold.
+std::string flaw(const Contents& contents) {
+    for (const auto& [location, defined] : contents.defined_events) {
+        auto at = contents.events.find(location);
+        auto read = at == contents.events.end() ? 0 : at->second;
+        if (read != defined) return fmt::format("location {}: {} events defined, {} read", location, defined, read);
+    }
+    for (const auto& [location, times] : contents.times) {
+        if (!std::is_sorted(times.begin(), times.end())) return fmt::format("location {}: time runs backward", location);
+        if (times.front() < contents.offset || times.back() > contents.offset + contents.length)
+            return fmt::format("location {}: outside the clock's range", location);
+    }
+    for (const auto& [location, depth] : contents.depth)
+        if (depth != 0) return fmt::format("location {}: {} regions are open at the end", location, depth);
+    return {};
+}
+
+void cut(const fs::path& file, uint64_t size) {
+    fs::resize_file(file, size);
+}
+
+}  // namespace
+
+TEST_CASE("two whole ranks make one archive") {
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 0});
+    write_rank(experiment.path, {.rank = 1, .calls = 50, .start_ns = 2'000'000, .times = false});
+    auto report = seal({experiment.path, "mpirun -n 2 ./p"});
+    CHECK(report.ranks == 2);
+    CHECK(report.events == events_of(100) + events_of(50));
+    CHECK(report.warnings.empty());
+    CHECK_FALSE(fs::exists(experiment.path / "ranks"));
+    CHECK_FALSE(fs::exists(experiment.path / ".sealing"));
+    auto contents = read_archive(experiment.path);
+    CHECK(flaw(contents) == "");
+    CHECK(contents.events[0] == events_of(100));
+    CHECK(contents.offset == 1'000'010);
+    // Two ranks' ids for the two culprits are the other way round.
+    CHECK(contents.culprits[0][0] == "rival");
+    CHECK(contents.culprits[0][1] == "kworker/0:1");
+    CHECK(contents.culprits[1][0] == "kworker/0:1");
+    // One communicator with one key is one definition; its group is the world's.
+    CHECK(contents.send_comms[0][1] == contents.send_comms[1][1]);
+    CHECK(contents.comm_names[contents.send_comms[0][1]] == "half");
+    CHECK(contents.comm_groups[contents.send_comms[0][1]] == contents.comm_groups[0]);
+    CHECK(contents.comm_names[0] == "MPI_COMM_WORLD");
+    CHECK(contents.groups[contents.comm_groups[0]] == std::vector<uint64_t>{0, 1});
+    CHECK(contents.metric_names[POLTER_TIMER] == "os:timer");
+    CHECK(contents.metric_names[POLTER_NET] == "os-service:net");
+    CHECK(contents.properties[property::incomplete] == "no");
+    CHECK(contents.properties[property::exporter] == "bpf");
+    CHECK(contents.properties[property::accounts_seen] == "timer,preempt");
+    CHECK(contents.properties[property::own_cost_ns] == "14");
+    CHECK(contents.properties[property::events_dropped] == "2");
+    CHECK(contents.properties[property::command] == "mpirun -n 2 ./p");
+
+    SUBCASE("and sealing it again changes nothing") {
+        auto before = fs::last_write_time(experiment.path / "traces.otf2");
+        CHECK(seal({experiment.path, "other"}).already_sealed);
+        CHECK(fs::last_write_time(experiment.path / "traces.otf2") == before);
+    }
+}
+
+TEST_CASE("communicators are unified by key and members, and groups shared") {
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 0,
+                                 .extra_lines = {R"({"comm":3,"name":"","parent":2,"key":"w.2","group":[1,0]})",
+                                                 R"({"comm":4,"name":"own","parent":0,"key":"w.3.0","group":[0]})"}});
+    write_rank(experiment.path, {.rank = 1,
+                                 .extra_lines = {R"({"comm":3,"name":"own","parent":0,"key":"w.3.1","group":[1]})",
+                                                 R"({"comm":4,"name":"turned","parent":2,"key":"w.2","group":[1,0]})"}});
+    CHECK(seal({experiment.path, ""}).warnings.empty());
+    auto contents = read_archive(experiment.path);
+    CHECK(contents.comm_names.size() == 6);  // world, self, half, turned, and each rank's own
+    auto turned = std::find_if(contents.comm_names.begin(), contents.comm_names.end(), [](const auto& c) { return c.second == "turned"; });
+    REQUIRE(turned != contents.comm_names.end());
+    CHECK(contents.groups[contents.comm_groups[turned->first]] == std::vector<uint64_t>{1, 0});
+}
+
+TEST_CASE("a rank that was killed keeps all that it wrote") {
+    for (unsigned calls : {0u, 10u, 30'000u, 200'000u}) {
+        CAPTURE(calls);
+        Experiment experiment;
+        write_rank(experiment.path, {.rank = 0});
+        write_rank(experiment.path, {.rank = 1, .calls = calls, .finishes = false});
+        auto report = seal({experiment.path, ""});
+        CHECK(report.unfinished == std::vector<uint32_t>{1});
+        auto contents = read_archive(experiment.path);
+        CHECK(flaw(contents) == "");
+        // Its last Enter, and the Leave that the sealer adds.
+        CHECK(contents.events[1] == events_of(calls) + 2);
+        CHECK(contents.properties[property::incomplete] == "yes");
+        CHECK(contents.properties[property::ranks_unfinished] == "1");
+    }
+}
+
+TEST_CASE("a torn last line is normal; other garbage is counted") {
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 0});
+    auto folder = write_rank(
+        experiment.path, {.rank = 1, .extra_lines = {"garbage", R"({"string":-4,"value":"x"})", R"({"comm":9,"key":"k","group":[77]})"}});
+    auto sidecar = folder / "rank.jsonl";
+    cut(sidecar, fs::file_size(sidecar) - 20);
+    auto report = seal({experiment.path, ""});
+    CHECK(report.unfinished == std::vector<uint32_t>{1});
+    CHECK(report.warnings.size() == 1);
+    CHECK(report.warnings[0].find("3 lines") != std::string::npos);
+    auto contents = read_archive(experiment.path);
+    CHECK(flaw(contents) == "");
+    CHECK(contents.events[1] == events_of(100));  // the event file itself was whole
+}
+
+TEST_CASE("ranks that left nothing are missing, not forgotten") {
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 2, .size = 4});
+    auto report = seal({experiment.path, ""});
+    CHECK(report.missing == std::vector<uint32_t>{0, 1, 3});
+    auto contents = read_archive(experiment.path);
+    CHECK(flaw(contents) == "");
+    CHECK(contents.defined_events.size() == 4);
+    CHECK(contents.properties[property::incomplete] == "yes");
+    CHECK(contents.properties[property::ranks_missing] == "0,1,3");
+}
+
+TEST_CASE("nothing at all is an error that says so") {
+    Experiment experiment;
+    CHECK_THROWS_AS(seal({experiment.path, ""}), polter::seal::NoRanks);
+    fs::create_directories(experiment.path / "ranks/n1.1");
+    CHECK_THROWS_AS(seal({experiment.path, ""}), polter::seal::NoRanks);
+}
+
+TEST_CASE("of two worlds the larger one is kept") {
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 0, .world = "a"});
+    write_rank(experiment.path, {.rank = 1, .world = "a"});
+    write_rank(experiment.path, {.rank = 0, .size = 1, .host = "n2", .world = "b"});
+    auto report = seal({experiment.path, ""});
+    CHECK(report.ranks == 2);
+    CHECK(report.warnings.size() == 1);
+    CHECK(flaw(read_archive(experiment.path)) == "");
+}
+
+TEST_CASE("sealing interrupted between any two steps can be repeated") {
+    // The state after an interruption: some event files moved, some definitions in place, no anchor.
+    for (bool moved : {false, true}) {
+        for (bool finishes : {false, true}) {
+            CAPTURE(moved);
+            CAPTURE(finishes);
+            Experiment experiment;
+            write_rank(experiment.path, {.rank = 0});
+            auto folder = write_rank(experiment.path, {.rank = 1, .calls = 40'000, .finishes = finishes});
+            fs::create_directories(experiment.path / "traces");
+            fs::create_directories(experiment.path / ".sealing/archive/traces");
+            std::ofstream(experiment.path / ".sealing/archive/traces.otf2") << "half";
+            std::ofstream(experiment.path / "traces/0.def") << "half";
+            if (moved && finishes) fs::rename(folder / "traces/1.evt", experiment.path / "traces/1.evt");
+            seal({experiment.path, ""});
+            auto contents = read_archive(experiment.path);
+            CHECK(flaw(contents) == "");
+            CHECK(contents.events[1] == events_of(40'000) + (finishes ? 0 : 2));
+        }
+    }
+}
+
+TEST_CASE("chunks that stand in the file and in the tail count once") {
+    Experiment experiment;
+    auto folder = write_rank(experiment.path, {.rank = 0, .size = 1, .calls = 60'000, .finishes = false});
+    auto all = experiment.path / "all";
+    auto joined = polter::seal::join_chunks(folder / "traces/0.evt", folder / "0.tail", all);
+    REQUIRE(joined.from_tail > 3);
+    // Killed between the flush of two chunks and their release.
+    fs::copy_file(all, folder / "traces/0.evt", fs::copy_options::overwrite_existing);
+    cut(folder / "traces/0.evt", 2 * polter::trace::event_chunk_size);
+    auto again = polter::seal::join_chunks(folder / "traces/0.evt", folder / "0.tail", experiment.path / "again");
+    CHECK(again.flushed == 2);
+    CHECK(again.from_tail == joined.from_tail - 2);
+    CHECK(again.bytes == joined.bytes);
+    // And cut in the middle of writing the third.
+    fs::copy_file(all, folder / "traces/0.evt", fs::copy_options::overwrite_existing);
+    cut(folder / "traces/0.evt", 2 * polter::trace::event_chunk_size + 1000);
+    CHECK(polter::seal::join_chunks(folder / "traces/0.evt", folder / "0.tail", experiment.path / "again").bytes == joined.bytes);
+}
+
+TEST_CASE("the checks can fail: an event file that lost its end, unsealed") {
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 0, .size = 1});
+    seal({experiment.path, ""});
+    auto file = experiment.path / "traces/0.evt";
+    cut(file, fs::file_size(file) / 2);
+    std::string found;
+    try {
+        found = flaw(read_archive(experiment.path));
+    } catch (const std::exception& error) {
+        found = error.what();
+    }
+    CHECK(found != "");
+}
+
+// Whatever was cut or overwritten: an archive that holds its invariants, or an error. Never a crash, never a hang.
+TEST_CASE("random damage") {
+    std::mt19937 random(20240607);
+    auto below = [&](uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n ? n - 1 : 0)(random); };
+    int sealed = 0;
+    for (int round = 0; round < 60; ++round) {
+        CAPTURE(round);
+        Experiment experiment;
+        write_rank(experiment.path, {.rank = 0, .calls = 200});
+        auto folder =
+            write_rank(experiment.path, {.rank = 1, .calls = static_cast<unsigned>(20'000 + below(20'000)), .finishes = round % 2 == 0});
+        std::vector<fs::path> files{folder / "rank.jsonl"};
+        for (auto file : {folder / "traces/1.evt", folder / "1.tail"})
+            if (fs::exists(file)) files.push_back(file);
+        for (uint64_t hit = 0; hit <= below(3); ++hit) {
+            const auto& file = files[below(files.size())];
+            auto size = fs::file_size(file);
+            // The events of a rank that finished are taken as they are, once all of them are there: only its file's end is in question.
+            if (below(2) || (round % 2 == 0 && file.extension() == ".evt")) {
+                cut(file, below(size + 1));
+            } else if (size) {
+                std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+                // Of a tail file most is never used: hit what is.
+                bytes.seekp(static_cast<std::streamoff>(below(2) ? below(std::min<uint64_t>(size, 5000)) : below(size)));
+                for (uint64_t i = 0; i <= below(64); ++i) bytes.put(static_cast<char>(below(256)));
+            }
+        }
+        auto pid = fork();
+        if (pid == 0) {
+            alarm(60);
+            try {
+                seal({experiment.path, ""});
+            } catch (const polter::seal::Error&) {
+                _exit(2);
+            }
+            _exit(0);
+        }
+        int status = 0;
+        waitpid(pid, &status, 0);
+        CHECK(WIFEXITED(status));
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) continue;
+        ++sealed;
+        std::string found;
+        try {
+            found = flaw(read_archive(experiment.path));
+        } catch (const std::exception& error) {
+            found = error.what();
+        }
+        CHECK(found == "");
+    }
+    CHECK(sealed > 40);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chunks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "../conventions.hpp"
+
+namespace polter::seal {
+namespace {
+
+constexpr uint64_t chunk_size = trace::event_chunk_size;
+constexpr unsigned char chunk_token = 3;
+constexpr char end_of_file = 1;  // the token that closes a file
+constexpr size_t chunk_header = 2 + 8 + 8;
+// Ranks and sealer run on machines of one byte order; the byte after the token says which it was.
+constexpr unsigned char byte_order = std::endian::native == std::endian::little ? 0x42 : 0x23;
+
+struct ChunkHeader {
+    uint64_t first = 0, last = 0;  // event numbers; last 0: never closed
+};
+
+std::optional<ChunkHeader> header_of(const char* chunk, size_t size) {
+    if (size < chunk_header) return {};
+    if (static_cast<unsigned char>(chunk[0]) != chunk_token || static_cast<unsigned char>(chunk[1]) != byte_order) return {};
+    ChunkHeader header;
+    std::memcpy(&header.first, chunk + 2, 8);
+    std::memcpy(&header.last, chunk + 10, 8);
+    if (header.first == 0 || (header.last != 0 && header.last + 1 < header.first)) return {};
+    return header;
+}
+
+uint64_t size_of(const std::filesystem::path& path) {
+    std::error_code error;
+    auto size = std::filesystem::file_size(path, error);
+    return error ? 0 : size;
+}
+
+// Takes chunks in order while their event numbers follow each other.
+class Joiner {
+  public:
+    Joiner(const std::filesystem::path& out, Joined& joined) : file_(out, std::ios::binary | std::ios::trunc), path_(out), joined_(joined) {
+        check();
+    }
+
+    enum Taken { taken, repeated, refused };
+    Taken take(const char* chunk, size_t size) {
+        auto header = header_of(chunk, size);
+        if (!header || ended_) return refused;
+        if (header->first < next_) return repeated;
+        if (header->first > next_) return refused;
+        file_.write(chunk, static_cast<std::streamsize>(size));
+        check();
+        joined_.bytes += size;
+        ended_ = header->last == 0 || size < chunk_size;
+        next_ = header->last + 1;
+        return taken;
+    }
+    uint64_t next() const { return next_; }
+
+  private:
+    void check() {
+        if (!file_) throw std::runtime_error(fmt::format("{}: cannot be written; is the disk full?", path_.string()));
+    }
+    std::ofstream file_;
+    std::filesystem::path path_;
+    Joined& joined_;
+    uint64_t next_ = 1;
+    bool ended_ = false;  // after a chunk that was not full nothing can follow
+};
+
+void join_tail(const std::filesystem::path& path, Joiner& joiner, char* chunk, Joined& joined) {
+    std::ifstream tail(path, std::ios::binary);
+    auto header = std::make_unique<trace::TailHeader>();
+    if (!tail.read(reinterpret_cast<char*>(header.get()), sizeof *header)) return;
+    if (header->magic != trace::tail_magic || header->chunk_size != chunk_size) {
+        joined.problem = fmt::format("{}: not a tail file of this version", path.string());
+        return;
+    }
+    auto slots = (size_of(path) - trace::tail_header_size) / chunk_size;
+    auto in_use = std::min<uint64_t>(header->chunks_in_use, trace::tail_slots);
+    for (uint64_t n = 0; n < in_use; ++n) {
+        if (header->order[n] >= slots) {
+            joined.problem = fmt::format("{}: chunk {} of {} is outside the file", path.string(), n, in_use);
+            return;
+        }
+        tail.clear();
+        tail.seekg(static_cast<std::streamoff>(trace::tail_header_size + header->order[n] * chunk_size));
+        if (!tail.read(chunk, chunk_size)) return;
+        // The newest chunk has been taken, and nothing was written into it yet.
+        if (n + 1 == in_use && std::all_of(chunk, chunk + chunk_header, [](char c) { return c == 0; })) return;
+        auto taken = joiner.take(chunk, chunk_size);
+        if (taken == Joiner::refused) {
+            joined.problem = fmt::format("{}: chunk {} of {} does not follow event {}", path.string(), n, in_use, joiner.next() - 1);
+            return;
+        }
+        joined.from_tail += taken == Joiner::taken;
+    }
+}
+
+}  // namespace
+
+uint64_t count_closed_events(const std::filesystem::path& event_file) {
+    std::ifstream file(event_file, std::ios::binary);
+    auto size = size_of(event_file);
+    uint64_t next = 1;
+    char bytes[chunk_header];
+    for (uint64_t at = 0; at < size; at += chunk_size) {
+        file.seekg(static_cast<std::streamoff>(at));
+        if (!file.read(bytes, sizeof bytes)) return 0;
+        auto header = header_of(bytes, sizeof bytes);
+        if (!header || header->first != next || header->last == 0) return 0;
+        next = header->last + 1;
+    }
+    char end = 0;
+    if (size) file.seekg(static_cast<std::streamoff>(size - 1)).get(end);
+    return end == end_of_file ? next - 1 : 0;
+}
+
+Joined join_chunks(const std::filesystem::path& event_file, const std::filesystem::path& tail, const std::filesystem::path& out) {
+    Joined joined;
+    Joiner joiner(out, joined);
+    std::vector<char> chunk(chunk_size), last;
+    std::ifstream events(event_file, std::ios::binary);
+    auto size = size_of(event_file);
+    for (uint64_t at = 0; at < size; at += chunk_size) {
+        auto bytes = std::min(chunk_size, size - at);
+        if (!events.read(chunk.data(), static_cast<std::streamsize>(bytes))) break;
+        if (bytes < chunk_size) {
+            chunk.resize(bytes);
+            last = chunk;
+            chunk.resize(chunk_size);
+            break;
+        }
+        if (joiner.take(chunk.data(), bytes) != Joiner::taken) {
+            joined.problem = fmt::format("{}: no event chunk at byte {}", event_file.string(), at);
+            break;
+        }
+        ++joined.flushed;
+    }
+    join_tail(tail, joiner, chunk.data(), joined);
+    // A last chunk that is short was cut by the kill, and the tail had it whole; or the file was closed, and the tail is empty.
+    if (!last.empty() && joiner.take(last.data(), last.size()) == Joiner::taken) ++joined.flushed;
+    return joined;
+}
+
+}  // namespace polter::seal

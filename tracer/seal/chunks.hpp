@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OTF2 event files seen as chunks: enough of the format to tell whether a file is whole and to join what was flushed with what was
+// not. Source: OTF2 3.0's buffer format; a chunk opens with a token, the byte order, and the numbers of its first and last event
+// (1-based over the location; the last one is 0 while the chunk is being filled).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace polter::seal {
+
+// The number of events in a file whose every chunk is there and closed; 0 where anything is missing. Reads headers only.
+uint64_t count_closed_events(const std::filesystem::path& event_file);
+
+struct Joined {
+    uint64_t flushed = 0, from_tail = 0;  // chunks
+    uint64_t bytes = 0;
+    std::string problem;  // empty, or why something that was there could not be used
+};
+
+// Writes into `out` the chunks of the event file (either may be missing) and the tail's chunks that follow them. Bounded by what is
+// in the two files. Throws std::runtime_error if `out` cannot be written.
+Joined join_chunks(const std::filesystem::path& event_file, const std::filesystem::path& tail, const std::filesystem::path& out);
+
+}  // namespace polter::seal

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "definitions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <mpi_regions.hpp>
+
+#include "../conventions.hpp"
+#include "otf2.hpp"
+
+namespace polter::seal {
+namespace {
+
+constexpr uint64_t ticks_per_second = 1'000'000'000;
+
+struct AccountName {
+    const char* name;
+    bool service;
+};
+#define POLTER_NOISE_NAME(id, name) {name, false},
+#define POLTER_SERVICE_NAME(id, name) {name, true},
+constexpr AccountName accounts[] = {POLTER_NOISE_SOURCES(POLTER_NOISE_NAME) POLTER_SERVICES(POLTER_SERVICE_NAME)};
+static_assert(std::size(accounts) == POLTER_ACCOUNTS);
+
+class Writer {
+  public:
+    Writer(OTF2_Archive* archive, const Definitions& definitions, Strings& strings)
+        : definitions_(definitions), strings_(strings), global_(OTF2_Archive_GetGlobalDefWriter(archive)) {
+        if (!global_) throw std::runtime_error("OTF2 gives no writer for global definitions");
+    }
+
+    void write() {
+        clock();
+        flush_strings();
+        paradigm();
+        system_tree();
+        regions_();
+        metrics();
+        attributes();
+        groups();
+        comms();
+    }
+
+  private:
+    // A string is defined before its first use.
+    uint32_t string(const std::string& value) {
+        auto id = strings_.id(value);
+        flush_strings();
+        return id;
+    }
+    void flush_strings() {
+        for (; written_ < strings_.values().size(); ++written_)
+            check(OTF2_GlobalDefWriter_WriteString(global_, static_cast<uint32_t>(written_), strings_.values()[written_].c_str()));
+    }
+    static void check(OTF2_ErrorCode code) { check_otf2(code, "global definitions"); }
+
+    void clock() {
+        // Ticks are CLOCK_MONOTONIC; what the wall clock said at the first of them follows from both clocks now, as good as the
+        // two have run alike since.
+        timespec real{}, monotonic{};
+        clock_gettime(CLOCK_REALTIME, &real);
+        clock_gettime(CLOCK_MONOTONIC, &monotonic);
+        auto ns = [](const timespec& t) { return static_cast<uint64_t>(t.tv_sec) * ticks_per_second + static_cast<uint64_t>(t.tv_nsec); };
+        check(OTF2_GlobalDefWriter_WriteClockProperties(global_, ticks_per_second, definitions_.first_ns,
+                                                        definitions_.last_ns - definitions_.first_ns,
+                                                        ns(real) - ns(monotonic) + definitions_.first_ns));
+    }
+
+    void paradigm() {
+        check(OTF2_GlobalDefWriter_WriteParadigm(global_, OTF2_PARADIGM_MPI, string("MPI"), OTF2_PARADIGM_CLASS_PROCESS));
+        OTF2_AttributeValue value;
+        value.stringRef = string("MPI Communicator ${id}");
+        check(OTF2_GlobalDefWriter_WriteParadigmProperty(global_, OTF2_PARADIGM_MPI, OTF2_PARADIGM_PROPERTY_COMM_NAME_TEMPLATE,
+                                                         OTF2_TYPE_STRING, value));
+        value.stringRef = string("MPI Window ${id}");
+        check(OTF2_GlobalDefWriter_WriteParadigmProperty(global_, OTF2_PARADIGM_MPI, OTF2_PARADIGM_PROPERTY_RMA_WIN_NAME_TEMPLATE,
+                                                         OTF2_TYPE_STRING, value));
+        value.uint8 = OTF2_FALSE;
+        check(OTF2_GlobalDefWriter_WriteParadigmProperty(global_, OTF2_PARADIGM_MPI, OTF2_PARADIGM_PROPERTY_RMA_ONLY, OTF2_TYPE_UINT8,
+                                                         value));
+    }
+
+    void system_tree() {
+        check(OTF2_GlobalDefWriter_WriteSystemTreeNode(global_, 0, string("machine"), string("machine"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
+        std::map<std::string, uint32_t> nodes;
+        for (const auto& process : definitions_.processes) {
+            auto [node, added] = nodes.try_emplace(process.host, static_cast<uint32_t>(nodes.size() + 1));
+            if (added) check(OTF2_GlobalDefWriter_WriteSystemTreeNode(global_, node->second, string(process.host), string("node"), 0));
+            check(OTF2_GlobalDefWriter_WriteLocationGroup(global_, process.rank, string(fmt::format("MPI Rank {}", process.rank)),
+                                                          OTF2_LOCATION_GROUP_TYPE_PROCESS, node->second, OTF2_UNDEFINED_LOCATION_GROUP));
+            for (const auto& location : process.locations)
+                check(OTF2_GlobalDefWriter_WriteLocation(global_, location.id, string(location.name), OTF2_LOCATION_TYPE_CPU_THREAD,
+                                                         location.events, process.rank));
+        }
+    }
+
+    void regions_() {
+        auto empty = string("");
+        uint32_t id = 0;
+        for (const auto& region : trace::regions) {
+            auto name = string(region.name);
+            check(OTF2_GlobalDefWriter_WriteRegion(global_, id++, name, name, empty, region.role, trace::region_paradigm,
+                                                   OTF2_REGION_FLAG_NONE, string("MPI"), 0, 0));
+        }
+    }
+
+    void metrics() {
+        auto unit = string(trace::noise_unit);
+        for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account) {
+            auto prefix = accounts[account].service ? trace::service_prefix : trace::noise_prefix;
+            auto name = string(std::string(prefix) + accounts[account].name);
+            check(OTF2_GlobalDefWriter_WriteMetricMember(
+                global_, account, name,
+                string(accounts[account].service ? "time in a service of the operating system" : "time stolen by the operating system"),
+                OTF2_METRIC_TYPE_OTHER, OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL, 0, unit));
+            OTF2_MetricMemberRef member = account;
+            check(OTF2_GlobalDefWriter_WriteMetricClass(global_, trace::metric_class_of(account), 1, &member, OTF2_METRIC_ASYNCHRONOUS,
+                                                        OTF2_RECORDER_KIND_CPU));
+        }
+    }
+
+    void attributes() {
+        constexpr OTF2_Type types[trace::attribute_count] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32, OTF2_TYPE_COMM,
+                                                             OTF2_TYPE_UINT8};
+        constexpr const char* meanings[trace::attribute_count] = {
+            "what stole the time", "source of a receive as posted, or of a probed message; -1 any", "tag of the same; -1 any",
+            "communicator of the same", "send mode: 1 synchronous, 2 ready, 3 buffered"};
+        for (uint32_t id = 0; id < trace::attribute_count; ++id)
+            check(OTF2_GlobalDefWriter_WriteAttribute(global_, id, string(trace::attribute_names[id]), string(meanings[id]), types[id]));
+    }
+
+    void groups() {
+        // Members of the first are locations; of all others, positions in the first.
+        std::vector<uint64_t> members;
+        for (const auto& process : definitions_.processes) members.push_back(process.rank);
+        group(group_locations, "MPI locations", OTF2_GROUP_TYPE_COMM_LOCATIONS, members);
+        group(group_world, "world", OTF2_GROUP_TYPE_COMM_GROUP, members);
+        group(group_self, "self", OTF2_GROUP_TYPE_COMM_SELF, {});
+        uint32_t id = first_group;
+        for (const auto& ranks : definitions_.unified.groups) group(id++, "", OTF2_GROUP_TYPE_COMM_GROUP, {ranks.begin(), ranks.end()});
+    }
+    void group(uint32_t id, const char* name, OTF2_GroupType type, const std::vector<uint64_t>& members) {
+        check(OTF2_GlobalDefWriter_WriteGroup(global_, id, string(name), type, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE,
+                                              static_cast<uint32_t>(members.size()), members.data()));
+    }
+
+    void comms() {
+        uint32_t id = 0;
+        for (const auto& comm : definitions_.unified.comms) {
+            auto name = string(comm.name);
+            if (comm.remote == UINT32_MAX) {
+                check(OTF2_GlobalDefWriter_WriteComm(global_, id, name, comm.group, comm.parent, OTF2_COMM_FLAG_NONE));
+            } else {
+                check(OTF2_GlobalDefWriter_WriteInterComm(global_, id, name, comm.group, comm.remote, comm.parent, OTF2_COMM_FLAG_NONE));
+            }
+            ++id;
+        }
+    }
+
+    const Definitions& definitions_;
+    Strings& strings_;
+    OTF2_GlobalDefWriter* global_;
+    size_t written_ = 0;
+};
+
+void mapping(OTF2_DefWriter* writer, OTF2_MappingType type, const std::vector<uint32_t>& ids) {
+    if (ids.empty()) return;
+    auto* map = OTF2_IdMap_CreateFromUint32Array(ids.size(), ids.data(), false);
+    if (!map) throw std::runtime_error("OTF2 gives no memory for a mapping table");
+    auto code = OTF2_DefWriter_WriteMappingTable(writer, type, map);
+    OTF2_IdMap_Free(map);
+    check_otf2(code, "mapping table");
+}
+
+void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
+    check_otf2(OTF2_Archive_OpenDefFiles(archive), "local definitions");
+    for (const auto& process : definitions.processes) {
+        for (const auto& location : process.locations) {
+            auto* writer = OTF2_Archive_GetDefWriter(archive, location.id);
+            if (!writer) throw std::runtime_error("OTF2 gives no writer for local definitions; raise the limit of open files (ulimit -n)");
+            if (process.maps) {
+                mapping(writer, OTF2_MAPPING_STRING, process.maps->strings);
+                mapping(writer, OTF2_MAPPING_COMM, process.maps->comms);
+            }
+            check_otf2(OTF2_Archive_CloseDefWriter(archive, writer), "local definitions");
+        }
+    }
+    check_otf2(OTF2_Archive_CloseDefFiles(archive), "local definitions");
+}
+
+void empty_event_files(OTF2_Archive* archive, const Definitions& definitions) {
+    check_otf2(OTF2_Archive_OpenEvtFiles(archive), "event files");
+    for (const auto& process : definitions.processes) {
+        for (const auto& location : process.locations) {
+            if (process.sidecar) continue;
+            auto* writer = OTF2_Archive_GetEvtWriter(archive, location.id);
+            if (!writer) throw std::runtime_error("OTF2 gives no event writer; raise the limit of open files (ulimit -n)");
+            check_otf2(OTF2_Archive_CloseEvtWriter(archive, writer), "event files");
+        }
+    }
+    check_otf2(OTF2_Archive_CloseEvtFiles(archive), "event files");
+}
+
+}  // namespace
+
+void write_definitions(const std::filesystem::path& folder, const Definitions& definitions, Strings& strings) {
+    QuietOtf2 quiet;
+    auto archive = create_archive(folder);
+    check_otf2(OTF2_Archive_SetCreator(archive.get(), "Poltergeist"), folder);
+    for (const auto& [name, value] : definitions.properties) {
+        if (value.empty()) continue;  // to OTF2 that means to delete it
+        check_otf2(OTF2_Archive_SetProperty(archive.get(), name.c_str(), value.c_str(), true), "property " + name);
+    }
+    Writer(archive.get(), definitions, strings).write();
+    local_definitions(archive.get(), definitions);
+    empty_event_files(archive.get(), definitions);
+    check_otf2(OTF2_Archive_Close(archive.release()), folder);
+}
+
+}  // namespace polter::seal

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "otf2.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <stdexcept>
+
+#include "../conventions.hpp"
+
+namespace polter::seal {
+
+namespace {
+OTF2_FlushType flush_always(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
+    return OTF2_FLUSH;
+}
+// Without a post-flush callback OTF2 writes no BufferFlush records: the sealer's own flushes are no part of the program.
+constexpr OTF2_FlushCallbacks flush_callbacks{flush_always, nullptr};
+constexpr uint64_t definition_chunk_size = 4 << 20;
+}  // namespace
+
+void check_otf2(OTF2_ErrorCode code, const std::string& what) {
+    if (code != OTF2_SUCCESS) throw std::runtime_error(fmt::format("{}: {}", what, OTF2_Error_GetDescription(code)));
+}
+
+Archive create_archive(const std::filesystem::path& folder) {
+    Archive archive(OTF2_Archive_Open(folder.c_str(), trace::archive_name, OTF2_FILEMODE_WRITE, trace::event_chunk_size,
+                                      definition_chunk_size, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE));
+    if (!archive) throw std::runtime_error(fmt::format("{}: an OTF2 archive cannot be created there", folder.string()));
+    check_otf2(OTF2_Archive_SetFlushCallbacks(archive.get(), &flush_callbacks, nullptr), folder);
+    check_otf2(OTF2_Archive_SetSerialCollectiveCallbacks(archive.get()), folder);
+    return archive;
+}
+
+QuietOtf2::QuietOtf2() : before_(OTF2_Error_RegisterCallback(keep, this)) {}
+QuietOtf2::~QuietOtf2() {
+    OTF2_Error_RegisterCallback(before_, nullptr);
+}
+
+OTF2_ErrorCode QuietOtf2::keep(void* self, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char* format, va_list arguments) {
+    auto& first = static_cast<QuietOtf2*>(self)->first_;
+    if (first.empty()) {
+        char text[512];
+        std::vsnprintf(text, sizeof text, format, arguments);
+        first = fmt::format("{}: {}", OTF2_Error_GetDescription(code), text);
+    }
+    return code;
+}
+
+}  // namespace polter::seal

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OTF2 handles that close themselves, and errors that reach us instead of standard error.
+#pragma once
+
+#include <otf2/otf2.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace polter::seal {
+
+struct CloseArchive {
+    void operator()(OTF2_Archive* archive) const { OTF2_Archive_Close(archive); }
+};
+struct CloseReader {
+    void operator()(OTF2_Reader* reader) const { OTF2_Reader_Close(reader); }
+};
+using Archive = std::unique_ptr<OTF2_Archive, CloseArchive>;
+using Reader = std::unique_ptr<OTF2_Reader, CloseReader>;
+
+// Opens `folder`/traces.otf2 for writing by this process alone. Throws std::runtime_error with OTF2's reason.
+Archive create_archive(const std::filesystem::path& folder);
+
+// While one exists, OTF2's messages are kept (the first one) and not printed. Not nested, one thread.
+class QuietOtf2 {
+  public:
+    QuietOtf2();
+    ~QuietOtf2();
+    QuietOtf2(const QuietOtf2&) = delete;
+    QuietOtf2& operator=(const QuietOtf2&) = delete;
+    const std::string& first_error() const { return first_; }
+
+  private:
+    static OTF2_ErrorCode keep(void* self, const char* file, uint64_t line, const char* function, OTF2_ErrorCode code, const char* format,
+                               va_list arguments);
+    std::string first_;
+    OTF2_ErrorCallback before_;
+};
+
+// Throws std::runtime_error naming `what` unless `code` is success.
+void check_otf2(OTF2_ErrorCode code, const std::string& what);
+
+}  // namespace polter::seal

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "seal.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <map>
+#include <mpi_regions.hpp>
+#include <optional>
+
+#include "../conventions.hpp"
+#include "chunks.hpp"
+#include "definitions.hpp"
+#include "events.hpp"
+#include "sidecar.hpp"
+
+namespace polter::seal {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* work_folder = ".sealing";
+
+struct Paths {
+    fs::path experiment, ranks, work, fresh, salvaged, archive, anchor;
+    explicit Paths(const fs::path& at)
+        : experiment(at),
+          ranks(at / trace::ranks_folder),
+          work(at / work_folder),
+          fresh(work / "archive"),
+          salvaged(work / "salvaged"),
+          archive(at / trace::archive_name),
+          anchor(at / fmt::format("{}.otf2", trace::archive_name)) {}
+};
+
+// OTF2 keeps a file open for each location.
+void raise_open_files() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+std::vector<Sidecar> read_ranks(const Paths& paths, Report& report) {
+    std::error_code error;
+    std::vector<fs::path> folders;
+    for (fs::directory_iterator at(paths.ranks, error), end; !error && at != end; at.increment(error))
+        if (at->is_directory(error)) folders.push_back(at->path());
+    std::sort(folders.begin(), folders.end());
+    std::vector<Sidecar> ranks;
+    for (const auto& folder : folders) {
+        std::string why;
+        if (auto rank = read_sidecar(folder, why)) {
+            if (rank->bad_lines) report.warnings.push_back(fmt::format("{}: {} lines cannot be read", folder.string(), rank->bad_lines));
+            ranks.push_back(std::move(*rank));
+        } else {
+            report.warnings.push_back(why);
+        }
+    }
+    return ranks;
+}
+
+// One MPI_COMM_WORLD: the one with the most processes. Programs that were started by MPI_Comm_spawn, and further MPI jobs of the same
+// command, are worlds of their own with ranks from 0 again.
+std::vector<Sidecar> one_world(std::vector<Sidecar> ranks, Report& report) {
+    std::map<std::pair<std::string, uint32_t>, std::vector<Sidecar>> worlds;
+    for (auto& rank : ranks) worlds[{rank.world, rank.size}].push_back(std::move(rank));
+    auto largest =
+        std::max_element(worlds.begin(), worlds.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    if (worlds.size() > 1)
+        report.warnings.push_back(fmt::format(
+            "{} MPI jobs ran (MPI_Comm_spawn, or several launches): only the one with most processes is in the trace", worlds.size()));
+    auto world = std::move(largest->second);
+    std::stable_sort(world.begin(), world.end(), [](const Sidecar& a, const Sidecar& b) { return a.rank < b.rank; });
+    auto twice = std::unique(world.begin(), world.end(), [](const Sidecar& a, const Sidecar& b) { return a.rank == b.rank; });
+    if (twice != world.end()) {
+        report.warnings.push_back(fmt::format(
+            "{} processes have the rank of another: several MPI jobs ran in one experiment; the first of each rank is in the trace",
+            world.end() - twice));
+        world.erase(twice, world.end());
+    }
+    return world;
+}
+
+EventLimits limits_of(const Sidecar& rank) {
+    EventLimits limits;
+    limits.regions = static_cast<uint32_t>(trace::region_count);
+    limits.strings = static_cast<uint32_t>(rank.strings.size());
+    for (const auto& [id, comm] : rank.comms) {
+        if (limits.comms.size() <= id) limits.comms.resize(id + 1);
+        limits.comms[id] = true;
+    }
+    return limits;
+}
+
+struct LocationEvents {
+    uint64_t events = 0, first_ns = 0, last_ns = 0;
+};
+
+// Makes sure that the location's event file is a whole one at its place in the archive or in the rank's folder.
+LocationEvents settle_location(const Paths& paths, const Sidecar& rank, const SidecarLocation& location, bool& unfinished) {
+    auto name = fmt::format("{}.evt", location.id);
+    auto left = rank.folder / trace::archive_name / name;
+    auto settled = paths.archive / name;
+    auto in_place = fs::exists(left) ? left : settled;  // an interrupted sealing has moved it
+    auto work = paths.work / "read";
+    if (rank.final) {
+        auto said = rank.final->events.find(location.id);
+        auto events = said == rank.final->events.end() ? 0 : said->second;
+        if (count_closed_events(in_place) == events && fs::exists(in_place)) {
+            LocationEvents out{events, 0, 0};
+            if (events == 0) return out;
+            if (auto times = rank.final->times.find(location.id); times != rank.final->times.end()) {
+                out.first_ns = times->second.first;
+                out.last_ns = times->second.second;
+                return out;
+            }
+            auto summary = scan_events(in_place, location.id, limits_of(rank), work);
+            if (summary.events == events) return {events, summary.first_ns, summary.last_ns};
+        }
+    }
+    unfinished = true;
+    auto joined_file = paths.work / "joined.evt";
+    join_chunks(in_place, rank.folder / fmt::format("{}.tail", location.id), joined_file);
+    auto summary = rewrite_events(joined_file, location.id, limits_of(rank), work, paths.salvaged / name);
+    fs::remove(joined_file);
+    return {summary.events, summary.first_ns, summary.last_ns};
+}
+
+std::string joined_ids(const std::vector<uint32_t>& ids) {
+    return fmt::format("{}", fmt::join(ids, ","));
+}
+
+// In the order of the page, so that the property does not depend on which rank came first.
+std::vector<std::string> in_all(const std::vector<Sidecar>& ranks, std::vector<std::string> Sidecar::*list) {
+    auto out = ranks.front().*list;
+    for (const auto& rank : ranks)
+        std::erase_if(
+            out, [&](const std::string& name) { return std::find((rank.*list).begin(), (rank.*list).end(), name) == (rank.*list).end(); });
+    return out;
+}
+
+void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
+    uint64_t ended = 0;
+    auto ended_at = [&](uint64_t time) {
+        if (time && (!ended || time < ended)) ended = time;
+    };
+    for (const auto& rank : ranks) {
+        ended_at(rank.stopped_ns);
+        for (const auto& warning : rank.stopped_warnings) report.warnings.push_back(fmt::format("rank {}: {}", rank.rank, warning));
+        if (!rank.final) continue;
+        ended_at(rank.final->measuring_ended_ns);
+        report.own_cost_ns += rank.final->own_cost_ns;
+        report.dropped += rank.final->dropped;
+        report.dropped_ns += rank.final->dropped_ns;
+        for (const auto& warning : rank.final->warnings) report.warnings.push_back(fmt::format("rank {}: {}", rank.rank, warning));
+    }
+    // One that measured less than the others tells what the trace as a whole lacks.
+    report.exporter = ranks.front().exporter;
+    report.exporter_why = ranks.front().exporter_why;
+    for (const auto& rank : ranks) {
+        if (rank.exporter == ranks.front().exporter) continue;
+        report.warnings.push_back(fmt::format("rank {} was measured by {}, rank {} by {}: {}", rank.rank, rank.exporter, ranks.front().rank,
+                                              ranks.front().exporter, rank.exporter_why));
+        if (rank.exporter == "none") {
+            report.exporter = rank.exporter;
+            report.exporter_why = fmt::format("rank {}: {}", rank.rank, rank.exporter_why);
+        }
+        break;
+    }
+    report.seen = in_all(ranks, &Sidecar::seen);
+    properties[trace::property::version] = "1";
+    properties[trace::property::exporter] = report.exporter;
+    properties[trace::property::exporter_why] = report.exporter_why;
+    properties[trace::property::accounts_seen] = fmt::format("{}", fmt::join(report.seen, ","));
+    properties[trace::property::accounts_net] = fmt::format("{}", fmt::join(in_all(ranks, &Sidecar::net), ","));
+    properties[trace::property::events_dropped] = std::to_string(report.dropped);
+    properties[trace::property::events_dropped_ns] = std::to_string(report.dropped_ns);
+    properties[trace::property::own_cost_ns] = std::to_string(report.own_cost_ns);
+    if (ended) properties[trace::property::measuring_ended_ns] = std::to_string(ended);
+}
+
+// Hosts whose ranks all read one clock need no correction; more than one host does, and its error is not known here.
+void add_clock(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
+    bool hosts = std::any_of(ranks.begin(), ranks.end(), [&](const Sidecar& rank) { return rank.host != ranks.front().host; });
+    if (!hosts) {
+        properties[trace::property::clock_error_ns] = "0";
+        return;
+    }
+    properties[trace::property::clock_error_ns] = "unknown";
+    report.warnings.push_back("the ranks ran on several hosts, whose clocks are not corrected: times between hosts cannot be trusted");
+}
+
+void gather(const Paths& paths, const std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
+    std::map<uint32_t, const Sidecar*> by_rank;
+    for (const auto& rank : ranks) by_rank[rank.rank] = &rank;
+    bool any = false;
+    for (uint32_t r = 0; r < report.size; ++r) {
+        Process process;
+        process.rank = r;
+        auto at = by_rank.find(r);
+        if (at == by_rank.end()) {
+            report.missing.push_back(r);
+            process.host = "unknown";
+            process.locations.push_back({r, 0, fmt::format("MPI Rank {} (missing)", r)});
+            definitions.processes.push_back(std::move(process));
+            continue;
+        }
+        const auto& rank = *at->second;
+        process.host = rank.host;
+        process.sidecar = &rank;
+        auto locations = rank.locations;
+        // A rank that died before it could name its first thread, or whose line was torn.
+        if (std::none_of(locations.begin(), locations.end(), [&](const auto& location) { return location.id == r; }))
+            locations.push_back({r, 0, fmt::format("MPI Rank {}", r)});
+        std::sort(locations.begin(), locations.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+        bool unfinished = !rank.final;
+        for (const auto& location : locations) {
+            auto events = settle_location(paths, rank, location, unfinished);
+            process.locations.push_back({location.id, events.events, location.name});
+            report.events += events.events;
+            if (!events.events) continue;
+            definitions.first_ns = any ? std::min(definitions.first_ns, events.first_ns) : events.first_ns;
+            definitions.last_ns = any ? std::max(definitions.last_ns, events.last_ns) : events.last_ns;
+            any = true;
+        }
+        if (unfinished) report.unfinished.push_back(r);
+        definitions.processes.push_back(std::move(process));
+    }
+}
+
+// The anchor last: until it is there the experiment counts as not sealed, and all this can be done again.
+void put_in_place(const Paths& paths, const Definitions& definitions) {
+    fs::create_directories(paths.archive);
+    auto fresh_files = paths.fresh / trace::archive_name;
+    for (const auto& process : definitions.processes) {
+        for (const auto& location : process.locations) {
+            auto name = fmt::format("{}.evt", location.id);
+            auto left = process.sidecar ? process.sidecar->folder / trace::archive_name / name : fs::path();
+            auto salvaged = paths.salvaged / name, empty = fresh_files / name;
+            if (fs::exists(salvaged)) {
+                fs::rename(salvaged, paths.archive / name);
+            } else if (fs::exists(empty)) {
+                fs::rename(empty, paths.archive / name);
+            } else if (!left.empty() && fs::exists(left)) {
+                fs::rename(left, paths.archive / name);
+            }
+            name = fmt::format("{}.def", location.id);
+            fs::rename(fresh_files / name, paths.archive / name);
+        }
+    }
+    for (const char* suffix : {"def", "otf2"}) {
+        auto name = fmt::format("{}.{}", trace::archive_name, suffix);
+        fs::rename(paths.fresh / name, paths.experiment / name);
+    }
+}
+
+void tidy(const Paths& paths) {
+    std::error_code error;
+    fs::remove_all(paths.work, error);
+    fs::remove_all(paths.ranks, error);
+}
+
+Report seal_ranks(const Options& options, const Paths& paths) {
+    Report report;
+    auto found = read_ranks(paths, report);
+    if (found.empty()) {
+        auto why = report.warnings.empty() ? fmt::format("{}: no rank left anything there", paths.ranks.string()) : report.warnings.front();
+        throw NoRanks(why);
+    }
+    raise_open_files();
+    auto ranks = one_world(std::move(found), report);
+    report.ranks = static_cast<uint32_t>(ranks.size());
+    report.size = ranks.front().size;
+    // The size is one process's word; a world of which nearly nothing is there would be all invention.
+    constexpr uint32_t most_missing_factor = 64, most_missing = 1024;
+    if (report.size > report.ranks * most_missing_factor + most_missing) {
+        report.warnings.push_back(
+            fmt::format("only {} of {} ranks left anything: the others are not in the trace", report.ranks, report.size));
+        report.size = ranks.back().rank + 1;
+        if (report.size > report.ranks * most_missing_factor + most_missing)
+            throw Error(fmt::format("{}: {} ranks of {} left anything, too few to make a trace of", paths.ranks.string(), report.ranks,
+                                    ranks.front().size));
+    }
+    fs::remove_all(paths.work);
+    fs::create_directories(paths.fresh);
+
+    Definitions definitions;
+    Strings strings;
+    definitions.unified = unify(ranks, strings);
+    for (auto& warning : definitions.unified.warnings) report.warnings.push_back(warning);
+    gather(paths, ranks, definitions, report);
+    for (auto& process : definitions.processes)
+        if (process.sidecar) process.maps = &definitions.unified.maps[static_cast<size_t>(process.sidecar - ranks.data())];
+    add_totals(ranks, report, definitions.properties);
+    add_clock(ranks, report, definitions.properties);
+    if (!report.missing.empty())
+        report.warnings.push_back(
+            fmt::format("{} of {} ranks left nothing: {}", report.missing.size(), report.size, joined_ids(report.missing)));
+    definitions.properties[trace::property::incomplete] = report.missing.empty() && report.unfinished.empty() ? "no" : "yes";
+    definitions.properties[trace::property::ranks_unfinished] = joined_ids(report.unfinished);
+    definitions.properties[trace::property::ranks_missing] = joined_ids(report.missing);
+    definitions.properties[trace::property::command] = options.command;
+    definitions.properties[trace::property::warnings] = fmt::format("{}", fmt::join(report.warnings, "\n"));
+    write_definitions(paths.fresh, definitions, strings);
+    put_in_place(paths, definitions);
+    return report;
+}
+
+}  // namespace
+
+bool is_sealed(const fs::path& experiment) {
+    return fs::exists(Paths(experiment).anchor);
+}
+
+Report seal(const Options& options) {
+    Paths paths(options.experiment);
+    if (is_sealed(options.experiment)) {
+        tidy(paths);
+        Report report;
+        report.already_sealed = true;
+        return report;
+    }
+    try {
+        auto report = seal_ranks(options, paths);
+        tidy(paths);
+        return report;
+    } catch (const fs::filesystem_error& error) {
+        throw Error(fmt::format("{}: the trace cannot be put together: {}", options.experiment.string(), error.code().message()));
+    } catch (const Error&) {
+        throw;
+    } catch (const std::runtime_error& error) {
+        throw Error(fmt::format("{}: the trace cannot be put together: {}", options.experiment.string(), error.what()));
+    }
+}
+
+}  // namespace polter::seal

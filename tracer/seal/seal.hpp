@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Makes one OTF2 archive of what the ranks left in an experiment directory.
+//
+// Can be repeated: an experiment that is sealed is left as it is, one whose sealing was interrupted is sealed again from where it
+// stands (the anchor appears last). Not to be called by two processes at once; the launcher holds a lock.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace polter::seal {
+
+// No archive could be made: what, where, what to do.
+struct Error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+// No rank left anything: nothing that calls MPI ran with the tracer in it.
+struct NoRanks : Error {
+    using Error::Error;
+};
+
+struct Options {
+    std::filesystem::path experiment;
+    std::string command;  // for the archive's properties
+};
+
+struct Report {
+    bool already_sealed = false;  // nothing was done, and nothing below is set
+    uint32_t ranks = 0, size = 0;
+    uint64_t events = 0, own_cost_ns = 0, dropped = 0, dropped_ns = 0;
+    std::string exporter, exporter_why;  // of the ranks
+    std::vector<std::string> seen;       // accounts that every rank's exporter saw
+    std::vector<uint32_t> missing, unfinished;
+    std::vector<std::string> warnings;
+};
+
+Report seal(const Options&);
+
+// Whether there is a sealed archive in the directory.
+bool is_sealed(const std::filesystem::path& experiment);
+
+}  // namespace polter::seal

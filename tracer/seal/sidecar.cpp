@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sidecar.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../conventions.hpp"
+
+namespace polter::seal {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint64_t max_file = 256ull << 20;
+constexpr size_t max_line = 16u << 20;
+constexpr uint32_t max_size = 1u << 24;     // ranks in a world
+constexpr uint32_t max_ids = 1u << 22;      // strings or communicators of one rank
+constexpr uint32_t max_threads = 1u << 16;  // locations of one rank
+
+// Field readers that refuse instead of converting: a wrong type is a bad line.
+struct Bad {};
+
+template <typename T>
+T number(const json& line, const char* key, T least, T most) {
+    auto at = line.find(key);
+    if (at == line.end() || !at->is_number_integer()) throw Bad{};
+    if (at->is_number_unsigned() && at->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+        if constexpr (std::is_unsigned_v<T>) {
+            if (at->get<uint64_t>() <= most) return static_cast<T>(at->get<uint64_t>());
+        }
+        throw Bad{};
+    }
+    int64_t value = at->get<int64_t>();
+    if constexpr (std::is_unsigned_v<T>) {
+        if (value < 0 || static_cast<uint64_t>(value) < least || static_cast<uint64_t>(value) > most) throw Bad{};
+    } else {
+        if (value < least || value > most) throw Bad{};
+    }
+    return static_cast<T>(value);
+}
+
+template <typename T>
+T number_or(const json& line, const char* key, T otherwise) {
+    return line.contains(key) ? number<T>(line, key, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()) : otherwise;
+}
+
+std::string text_or(const json& line, const char* key, const char* otherwise = "") {
+    auto at = line.find(key);
+    if (at == line.end()) return otherwise;
+    if (!at->is_string()) throw Bad{};
+    auto text = at->get<std::string>();
+    // OTF2 and C readers end strings at NUL.
+    if (auto nul = text.find('\0'); nul != std::string::npos) text.resize(nul);
+    return text;
+}
+
+std::vector<std::string> texts_or_none(const json& line, const char* key) {
+    std::vector<std::string> out;
+    auto at = line.find(key);
+    if (at == line.end()) return out;
+    if (!at->is_array()) throw Bad{};
+    for (const auto& item : *at) {
+        if (!item.is_string()) throw Bad{};
+        out.push_back(item.get<std::string>());
+    }
+    return out;
+}
+
+SidecarGroup group_of(const json& value, const Sidecar& rank) {
+    SidecarGroup group;
+    if (value == "world") {
+        group.kind = SidecarGroup::world;
+    } else if (value == "self") {
+        group.kind = SidecarGroup::self;
+    } else if (value.is_object()) {
+        group.kind = SidecarGroup::same_as;
+        group.comm = number<uint32_t>(value, "same_as", 0, max_ids);
+        if (!rank.comms.contains(group.comm)) throw Bad{};
+    } else if (value.is_array()) {
+        for (const auto& member : value) {
+            if (!member.is_number_unsigned() || member.get<uint64_t>() >= rank.size) throw Bad{};
+            group.ranks.push_back(member.get<uint32_t>());
+        }
+        auto sorted = group.ranks;
+        std::sort(sorted.begin(), sorted.end());
+        if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) throw Bad{};
+    } else {
+        throw Bad{};
+    }
+    return group;
+}
+
+std::map<uint32_t, SidecarComm> predefined_comms() {
+    std::map<uint32_t, SidecarComm> comms;
+    auto& world = comms[trace::comm_world];
+    world.name = "MPI_COMM_WORLD";
+    world.key = "world";
+    world.group.kind = SidecarGroup::world;
+    auto& self = comms[trace::comm_self];
+    self.name = "MPI_COMM_SELF";
+    self.key = "self";
+    self.group.kind = SidecarGroup::self;
+    return comms;
+}
+
+void read_header(const json& line, Sidecar& rank) {
+    if (number<int>(line, "polter_rank", 0, INT32_MAX) != trace::sidecar_version) throw Bad{};
+    rank.size = number<uint32_t>(line, "size", 1, max_size);
+    rank.rank = number<uint32_t>(line, "rank", 0, rank.size - 1);
+    rank.pid = number_or<int64_t>(line, "pid", 0);
+    rank.host = text_or(line, "host", "unknown");
+    rank.program = text_or(line, "program");
+    rank.mpi = text_or(line, "mpi");
+    rank.thread_level = text_or(line, "thread_level");
+    rank.world = text_or(line, "world");
+    rank.clock_offset_ns = number_or<int64_t>(line, "clock_offset_ns", 0);
+    rank.comms = predefined_comms();
+}
+
+void read_location(const json& line, Sidecar& rank) {
+    SidecarLocation location;
+    location.id = number<uint64_t>(line, "location", 0, UINT64_MAX);
+    location.thread = trace::thread_of(location.id);
+    if (trace::rank_of(location.id) != rank.rank || location.thread >= max_threads) throw Bad{};
+    for (const auto& other : rank.locations)
+        if (other.id == location.id) throw Bad{};
+    location.name = text_or(line, "name");
+    rank.locations.push_back(std::move(location));
+}
+
+void read_string(const json& line, Sidecar& rank) {
+    // Dense, but two threads may take their ids in one order and write the lines in the other.
+    auto id = number<uint32_t>(line, "string", 0, max_ids);
+    if (id >= rank.strings.size()) rank.strings.resize(id + 1);
+    rank.strings[id] = text_or(line, "value");
+}
+
+void read_comm(const json& line, Sidecar& rank) {
+    auto id = number<uint32_t>(line, "comm", 0, max_ids);
+    if (!line.contains("group")) {  // a new name
+        auto at = rank.comms.find(id);
+        if (at == rank.comms.end()) throw Bad{};
+        at->second.name = text_or(line, "name");
+        return;
+    }
+    SidecarComm comm;
+    comm.name = text_or(line, "name");
+    comm.key = text_or(line, "key");
+    auto parent = line.find("parent");
+    if (parent != line.end() && !parent->is_null() && *parent != -1) comm.parent = number<uint32_t>(line, "parent", 0, max_ids);
+    comm.group = group_of(line["group"], rank);
+    if (line.contains("remote")) comm.remote = group_of(line["remote"], rank);
+    rank.comms[id] = std::move(comm);
+}
+
+uint64_t location_key(const std::string& key) {
+    uint64_t id = 0;
+    auto end = key.data() + key.size();
+    auto [at, error] = std::from_chars(key.data(), end, id);
+    if (error != std::errc{} || at != end) throw Bad{};
+    return id;
+}
+
+void read_final(const json& line, Sidecar& rank) {
+    SidecarFinal final;
+    auto events = line.find("events");
+    if (events == line.end() || !events->is_object()) throw Bad{};
+    for (const auto& [key, value] : events->items()) {
+        if (!value.is_number_unsigned()) throw Bad{};
+        final.events[location_key(key)] = value.get<uint64_t>();
+    }
+    if (auto times = line.find("times"); times != line.end()) {
+        if (!times->is_object()) throw Bad{};
+        for (const auto& [key, value] : times->items()) {
+            if (!value.is_array() || value.size() != 2 || !value[0].is_number_unsigned() || !value[1].is_number_unsigned()) throw Bad{};
+            auto first = value[0].get<uint64_t>(), last = value[1].get<uint64_t>();
+            if (first > last) throw Bad{};
+            final.times[location_key(key)] = {first, last};
+        }
+    }
+    final.dropped = number_or<uint64_t>(line, "dropped", 0);
+    final.dropped_ns = number_or<uint64_t>(line, "dropped_ns", 0);
+    final.own_cost_ns = number_or<uint64_t>(line, "own_cost_ns", 0);
+    final.measuring_ended_ns = number_or<uint64_t>(line, "measuring_ended_ns", 0);
+    final.warnings = texts_or_none(line, "warnings");
+    rank.final = std::move(final);
+}
+
+void read_line(const json& line, Sidecar& rank) {
+    if (line.contains("location")) return read_location(line, rank);
+    if (line.contains("string")) return read_string(line, rank);
+    if (line.contains("comm")) return read_comm(line, rank);
+    if (line.contains("final")) return read_final(line, rank);
+    if (line.contains("stopped_ns")) {
+        rank.stopped_ns = number<uint64_t>(line, "stopped_ns", 0, UINT64_MAX);
+        rank.stopped_warnings = texts_or_none(line, "warnings");
+        return;
+    }
+    if (line.contains("exporter")) {
+        rank.exporter = text_or(line, "exporter", "none");
+        rank.exporter_why = text_or(line, "why");
+        rank.seen = texts_or_none(line, "seen");
+        rank.net = texts_or_none(line, "net");
+        return;
+    }
+    throw Bad{};
+}
+
+}  // namespace
+
+std::optional<Sidecar> read_sidecar(const std::filesystem::path& folder, std::string& why) {
+    auto path = folder / trace::sidecar_name;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) {
+        why = fmt::format("{}: no {} in it", folder.string(), trace::sidecar_name);
+        return {};
+    }
+    if (auto bytes = std::filesystem::file_size(path, error); error || bytes > max_file) {
+        why = fmt::format("{}: larger than any rank writes ({} MiB)", path.string(), max_file >> 20);
+        return {};
+    }
+    std::ifstream file(path, std::ios::binary);
+    Sidecar rank;
+    rank.folder = folder;
+    std::string line;
+    bool header = false;
+    while (std::getline(file, line)) {
+        bool torn = file.eof();  // no newline behind it
+        if (line.size() > max_line) {
+            ++rank.bad_lines;
+            break;
+        }
+        auto parsed = json::parse(line, nullptr, false);
+        try {
+            if (!parsed.is_object()) throw Bad{};
+            if (header) {
+                read_line(parsed, rank);
+            } else {
+                read_header(parsed, rank);
+                header = true;
+            }
+        } catch (const Bad&) {
+            if (!torn) ++rank.bad_lines;
+        } catch (const json::exception&) {  // text that is no UTF-8 and the like
+            ++rank.bad_lines;
+        }
+        if (!header) break;
+    }
+    if (!header) {
+        why = fmt::format("{}: its first line is not that of a rank of version {}", path.string(), trace::sidecar_version);
+        return {};
+    }
+    return rank;
+}
+
+}  // namespace polter::seal

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reads what one rank said about itself (rank.jsonl, see ../README.md). The file comes from a process that may have died at any
+// instruction: a torn last line is normal, other garbage is counted, and nothing in it is trusted to be in range.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace polter::seal {
+
+struct SidecarLocation {
+    uint64_t id = 0;
+    uint32_t thread = 0;
+    std::string name;
+};
+
+struct SidecarGroup {
+    enum Kind { world, self, same_as, list } kind = list;
+    uint32_t comm = 0;            // same_as: local id of an earlier communicator
+    std::vector<uint32_t> ranks;  // list: world ranks in order
+};
+
+struct SidecarComm {
+    std::string name, key;
+    uint32_t parent = UINT32_MAX;  // local id; none
+    SidecarGroup group;
+    std::optional<SidecarGroup> remote;  // of an intercommunicator
+};
+
+struct SidecarFinal {
+    std::map<uint64_t, uint64_t> events;                      // by location
+    std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
+    uint64_t dropped = 0, dropped_ns = 0, own_cost_ns = 0;    // noise events that did not get into the trace; the tracer's own time
+    uint64_t measuring_ended_ns = 0;                          // 0: never
+    std::vector<std::string> warnings;
+};
+
+struct Sidecar {
+    std::filesystem::path folder;
+    uint32_t rank = 0, size = 0;
+    int64_t pid = 0;
+    std::string host, program, mpi, thread_level, world;
+    int64_t clock_offset_ns = 0;
+    std::string exporter = "none", exporter_why;
+    std::vector<std::string> seen, net;
+    std::vector<SidecarLocation> locations;
+    std::vector<std::string> strings;       // by local id
+    std::map<uint32_t, SidecarComm> comms;  // by local id; the two predefined ones are always there
+    std::optional<SidecarFinal> final;      // unset: the rank never finished
+    uint64_t stopped_ns = 0;                // tracing ended before the program did: when, and why
+    std::vector<std::string> stopped_warnings;
+    uint64_t bad_lines = 0;  // unreadable or contradictory, a torn last one not among them
+};
+
+// Unset where there is no usable first line; `why` says so. Reads at most 256 MiB, lines of at most 16 MiB.
+std::optional<Sidecar> read_sidecar(const std::filesystem::path& folder, std::string& why);
+
+}  // namespace polter::seal

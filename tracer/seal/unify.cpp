@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "unify.hpp"
+
+#include <fmt/format.h>
+
+#include <tuple>
+
+#include "../conventions.hpp"
+
+namespace polter::seal {
+
+uint32_t Strings::id(const std::string& value) {
+    auto [at, added] = ids_.try_emplace(value, static_cast<uint32_t>(values_.size()));
+    if (added) values_.push_back(value);
+    return at->second;
+}
+
+namespace {
+
+class Unifier {
+  public:
+    explicit Unifier(Unified& out) : out_(out) {
+        out_.comms.push_back({"MPI_COMM_WORLD", UINT32_MAX, group_world, UINT32_MAX});
+        out_.comms.push_back({"MPI_COMM_SELF", UINT32_MAX, group_self, UINT32_MAX});
+    }
+
+    std::vector<uint32_t> rank_comms(const Sidecar& rank) {
+        std::vector<uint32_t> map;
+        for (const auto& [local, comm] : rank.comms) {
+            if (map.size() <= local) map.resize(local + 1, 0);
+            map[local] = comm_id(rank, local, comm, map);
+        }
+        return map;
+    }
+
+  private:
+    uint32_t group_id(const Sidecar& rank, const SidecarGroup& group) {
+        switch (group.kind) {
+            case SidecarGroup::world:
+                return group_world;
+            case SidecarGroup::self:
+                return group_self;
+            case SidecarGroup::same_as:
+                // Earlier in the same sidecar, so this ends.
+                return group_id(rank, rank.comms.at(group.comm).group);
+            case SidecarGroup::list:
+                break;
+        }
+        auto [at, added] = groups_.try_emplace(group.ranks, static_cast<uint32_t>(first_group + out_.groups.size()));
+        if (added) out_.groups.push_back(group.ranks);
+        return at->second;
+    }
+
+    uint32_t comm_id(const Sidecar& rank, uint32_t local, const SidecarComm& comm, const std::vector<uint32_t>& map) {
+        if (local == trace::comm_world || local == trace::comm_self) {
+            if (!comm.name.empty()) out_.comms[local].name = comm.name;
+            return local;
+        }
+        Comm made{comm.name, UINT32_MAX, group_id(rank, comm.group), UINT32_MAX};
+        if (comm.parent < map.size()) made.parent = map[comm.parent];
+        if (comm.remote) {
+            made.remote = group_id(rank, *comm.remote);
+            // Each side calls its own group the local one; the archive has one definition for both.
+            if (first_member(made.remote) < first_member(made.group)) std::swap(made.group, made.remote);
+        }
+        auto key = comm.key.empty() ? fmt::format("rank {} comm {}", rank.rank, local) : comm.key;
+        auto [at, added] = keys_.try_emplace({key, made.group, made.remote}, static_cast<uint32_t>(out_.comms.size()));
+        if (added) {
+            if (!comm.key.empty() && !seen_.insert({comm.key, at->second}).second)
+                out_.warnings.push_back(
+                    fmt::format("rank {} describes a communicator ({}) otherwise than another rank", rank.rank, comm.key));
+            out_.comms.push_back(std::move(made));
+        } else if (out_.comms[at->second].name.empty()) {
+            out_.comms[at->second].name = comm.name;
+        }
+        return at->second;
+    }
+
+    uint32_t first_member(uint32_t group) const {
+        if (group < first_group || out_.groups[group - first_group].empty()) return 0;
+        return out_.groups[group - first_group].front();
+    }
+
+    Unified& out_;
+    std::map<std::vector<uint32_t>, uint32_t> groups_;
+    std::map<std::tuple<std::string, uint32_t, uint32_t>, uint32_t> keys_;
+    std::map<std::string, uint32_t> seen_;
+};
+
+}  // namespace
+
+Unified unify(const std::vector<Sidecar>& ranks, Strings& strings) {
+    Unified out;
+    Unifier unifier(out);
+    for (const auto& rank : ranks) {
+        auto& maps = out.maps.emplace_back();
+        for (const auto& value : rank.strings) maps.strings.push_back(strings.id(value));
+        maps.comms = unifier.rank_comms(rank);
+    }
+    return out;
+}
+
+}  // namespace polter::seal
