@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The guard of a wrapper: Enter at construction, Leave at leave(). Inactive (false) where the call is not traced; it then costs a few
+// loads. Handlers write what belongs between Enter and Leave.
+#pragma once
+
+#include "process.hpp"
+
+namespace polter::mpi {
+
+class Call {
+  public:
+    explicit Call(uint32_t region) : region_(region) {
+        if (thread.depth++ == 0 && process.on.load(std::memory_order_relaxed)) begin();
+    }
+    ~Call() {
+        if (location_ && !left_) leave();  // left by an exception of the program's error handler
+        thread.depth--;
+    }
+    Call(const Call&) = delete;
+
+    explicit operator bool() const { return location_ != nullptr; }
+    write::Location& at() const { return *location_; }
+    uint64_t entered() const { return entered_; }
+    uint64_t returned() const { return returned_; }
+    uint32_t region() const { return region_; }
+
+    // The last thing before the call itself, so that a sampled one sees the whole cost of its beginning.
+    void begun() {
+        if (sampled_) [[unlikely]]
+            begun_ = write::now();
+    }
+    // The call has come back: its end is now. Records of the end are written after this, then leave().
+    void come_back() { returned_ = location_->stamp(); }
+    void leave() {
+        if (!location_) return;
+        if (!returned_) come_back();
+        location_->leave(returned_, region_);
+        left();
+    }
+    // The same with the message that a probe found.
+    void leave_probe(int source, int tag, uint32_t comm) {
+        location_->leave_probe(returned_, region_, source, tag, comm);
+        left();
+    }
+
+  private:
+    void begin() {
+        location_ = thread.location;
+        if (!location_) [[unlikely]] {
+            location_ = adopt_thread();
+            if (!location_) return;
+        }
+        entered_ = location_->stamp();
+        location_->enter(entered_, region_);
+        sampled_ = location_->sampled();
+    }
+    void left() {
+        left_ = true;
+        if (sampled_) [[unlikely]]
+            sample();
+    }
+    void sample();
+
+    write::Location* location_ = nullptr;
+    uint64_t entered_ = 0, returned_ = 0;
+    uint64_t begun_ = 0;  // where sampled: when our part before the call was over
+    uint32_t region_;
+    bool left_ = false, sampled_ = false;
+};
+
+}  // namespace polter::mpi

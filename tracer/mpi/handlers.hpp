@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All that the generated wrappers use.
+#pragma once
+
+#include "collectives.hpp"
+#include "communicators.hpp"
+#include "completion.hpp"
+#include "init.hpp"
+#include "persistent.hpp"
+#include "probe.hpp"

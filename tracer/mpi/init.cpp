@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI_Init and MPI_Finalize: where the measurement begins and ends.
+#include "init.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace polter::mpi {
+namespace {
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+// "Open MPI v4.1.4, package: …", "MPICH Version:\t4.0.2\n…": the first sentence, in one style.
+std::string mpi_version() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    pmpi.Get_library_version(text, &length);
+    std::string version(text, strcspn(text, ",\n"));
+    for (const char* filler : {"Version:", "v"})
+        if (const size_t at = version.find(std::string(" ") + filler); at != std::string::npos) version.erase(at + 1, std::strlen(filler));
+    for (char& c : version)
+        if (c == '\t') c = ' ';
+    version.erase(std::unique(version.begin(), version.end(), [](char a, char b) { return a == ' ' && b == ' '; }), version.end());
+    return version;
+}
+
+const char* level_name(int level) {
+    switch (level) {
+        case MPI_THREAD_SINGLE:
+            return "MPI_THREAD_SINGLE";
+        case MPI_THREAD_FUNNELED:
+            return "MPI_THREAD_FUNNELED";
+        case MPI_THREAD_SERIALIZED:
+            return "MPI_THREAD_SERIALIZED";
+        default:
+            return "MPI_THREAD_MULTIPLE";
+    }
+}
+
+write::Identity identity() {
+    write::Identity self;
+    int rank = 0, size = 1, level = MPI_THREAD_SINGLE;
+    pmpi.Comm_rank(constants.comm_world, &rank);
+    pmpi.Comm_size(constants.comm_world, &size);
+    pmpi.Query_thread(&level);
+    process.threaded = level == MPI_THREAD_MULTIPLE;
+    self.rank = static_cast<uint32_t>(rank);
+    self.size = static_cast<uint32_t>(size);
+    char host[256] = "unknown";
+    gethostname(host, sizeof host - 1);
+    self.host = host;
+    self.pid = getpid();
+    self.program = program_invocation_short_name;
+    self.mpi = mpi_version();
+    self.thread_level = level_name(level);
+    self.world = environment("PMIX_NAMESPACE");
+    return self;
+}
+
+unsigned buffer_chunks() {
+    const std::string text = environment("POLTER_BUFFER_CHUNKS");
+    const long number = text.empty() ? 4 : std::strtol(text.c_str(), nullptr, 10);
+    return static_cast<unsigned>(std::clamp(number, 2l, 256l));
+}
+
+// The child of a fork shares the mappings and files of its parent and must not touch them.
+void in_child() {
+    process.on = false;
+    process.archive = nullptr;
+}
+
+}  // namespace
+
+namespace handler {
+
+// Everything here is before the trace's first event, so only the job sees its time.
+Init::Init(uint32_t region) : region_(region) {
+    experiment_ = environment(trace::env_experiment);
+    if (thread.depth++ != 0 || process.archive || experiment_.empty()) return;
+    const char* missing = nullptr;
+    if (!find_mpi(missing)) {
+        std::fprintf(stderr, "polter: not traced: the program's MPI library has no %s; the preload library is for another MPI\n", missing);
+        return;
+    }
+    const uint64_t began = write::now();
+    write::clock_offset_ns = polter_noise_clock_offset();
+    open_exporter();
+    active_ = true;
+    own_cost_ = write::now() - began - static_cast<uint64_t>(write::clock_offset_ns);
+    entered_ = write::now();
+}
+
+void Init::open_exporter() {
+    if (environment(trace::env_exporter) == "none") {
+        exporter_.why = environment(trace::env_exporter_why);
+        if (exporter_.why.empty()) exporter_.why = "not asked for";
+        return;
+    }
+    char error[512] = "";
+    const polter_noise_options options{};  // all from the environment
+    process.session = polter_session_open(&options, error, sizeof error);
+    polter_noise* page = process.session ? polter_noise_open(process.session, error, sizeof error) : nullptr;
+    if (!page) {
+        exporter_.why = error;
+        return;
+    }
+    feed_ = std::make_unique<write::NoiseFeed>(page);
+    feed_->begin();
+    exporter_.page = &feed_->header();
+    exporter_.name = polter_backend_name(exporter_.page->backend);
+}
+
+void Init::end(int result) {
+    thread.depth--;
+    if (!active_ || result != MPI_SUCCESS) return;
+    const uint64_t began = write::now();
+    for (unsigned region = 0; region < trace::region_count; region++) find_next(region);
+    const write::Identity self = identity();
+    std::string error;
+    process.archive = write::Archive::create({experiment_, buffer_chunks(), &process.on}, self, exporter_, error);
+    if (!process.archive) {
+        std::fprintf(stderr, "polter: rank %u is not traced, the program goes on: %s\n", self.rank, error.c_str());
+        return;
+    }
+    write::Location* location = process.archive->add_location(0, gettid(), std::move(feed_), entered_);
+    if (!location) return;
+    process.comms = new Comms(*process.archive);
+    process.requests = new Requests;
+    process.messages = new Messages;
+    thread.location = location;
+    pthread_atfork(nullptr, nullptr, in_child);
+
+    process.on = true;
+    location->enter(entered_, region_);
+    process.archive->add_own_cost(own_cost_ + (write::now() - began));
+    location->leave(location->stamp(), region_);
+}
+
+void Finalize::end(int) {
+    if (thread.depth != 1 || !process.archive) return;
+    call_.leave();
+    process.on = false;
+    process.archive->finish();
+    process.archive = nullptr;
+}
+
+}  // namespace handler
+}  // namespace polter::mpi

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI_Init, MPI_Init_thread, MPI_Finalize. A process that never calls MPI_Init pays nothing; one that never finalises leaves what the
+// kernel keeps of its files.
+#pragma once
+
+#include <mpi_regions.hpp>
+
+#include "call.hpp"
+
+namespace polter::mpi::handler {
+
+class Init {
+  public:
+    explicit Init(uint32_t region);
+    void end(int result);
+
+  private:
+    void open_exporter();
+
+    const uint32_t region_;
+    bool active_ = false;
+    uint64_t entered_ = 0, own_cost_ = 0;
+    std::string experiment_;
+    std::unique_ptr<write::NoiseFeed> feed_;
+    write::Exporter exporter_;
+};
+
+class Finalize {
+  public:
+    explicit Finalize(Call& call) : call_(call) {}
+    void end(int result);
+
+  private:
+    Call& call_;
+};
+
+}  // namespace polter::mpi::handler

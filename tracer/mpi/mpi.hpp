@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The MPI below us, found at run time: this library is linked to none, so that it can be preloaded into anything.
+//
+// A wrapper calls the next definition of its own name, so that other tools loaded behind this one still see the call; what the
+// handlers ask MPI on their own goes by PMPI_ names and is seen by nobody.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstring>
+
+#define POLTER_WRAPPER extern "C" __attribute__((visibility("default")))
+
+namespace polter::mpi {
+
+// The functions that handlers call themselves.
+#define POLTER_PMPI(X)                                                                                                            \
+    X(Comm_rank)                                                                                                                  \
+    X(Comm_size) X(Comm_remote_size) X(Comm_test_inter) X(Comm_group) X(Comm_remote_group) X(Group_size) X(Group_translate_ranks) \
+        X(Group_free) X(Type_size_x) X(Get_count) X(Get_elements_x) X(Test_cancelled) X(Get_library_version) X(Query_thread)      \
+            X(Error_class)
+
+struct Pmpi {
+#define POLTER_POINTER(name) decltype(&PMPI_##name) name = nullptr;
+    POLTER_PMPI(POLTER_POINTER)
+#undef POLTER_POINTER
+};
+extern Pmpi pmpi;
+
+// MPI's predefined handles; in Open MPI they are addresses of its variables.
+struct Constants {
+    MPI_Comm comm_world, comm_self, comm_null;
+    MPI_Request request_null;
+    MPI_Datatype byte;
+    MPI_Message message_no_proc;
+};
+extern Constants constants;
+
+// Finds all of the above, and the wrapped functions. False if there is no such MPI in this process; `missing` is then a name.
+bool find_mpi(const char*& missing);
+
+extern void* next_functions[];
+void* find_next(unsigned region);
+
+// The next definition of a wrapped function; NULL if there is none.
+template <typename F>
+F next_of(unsigned region) {
+    void* f = next_functions[region];
+    if (!f) [[unlikely]]
+        f = find_next(region);
+    return reinterpret_cast<F>(f);
+}
+// Says that the MPI library lacks the function; returns an MPI error.
+int missing(unsigned region);
+
+inline MPI_Comm no_comm() {
+    return constants.comm_null;
+}
+
+// Handles are integers in one MPI and pointers in the other.
+template <typename Handle>
+uint64_t bits(Handle handle) {
+    uint64_t value = 0;
+    static_assert(sizeof handle <= sizeof value);
+    std::memcpy(&value, &handle, sizeof handle);
+    return value;
+}
+
+inline uint64_t size_of(MPI_Datatype type) {
+    MPI_Count size = 0;
+    if (pmpi.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return 0;
+    return static_cast<uint64_t>(size);
+}
+
+inline uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
+    return count > 0 ? static_cast<uint64_t>(count) * size_of(type) : 0;
+}
+
+// The bytes of a received message, exactly.
+inline uint64_t bytes_of(const MPI_Status& status) {
+    int count = 0;
+    if (pmpi.Get_count(&status, constants.byte, &count) == MPI_SUCCESS && count != MPI_UNDEFINED) return static_cast<uint64_t>(count);
+    MPI_Count large = 0;  // more than an int holds
+    if (pmpi.Get_elements_x(&status, constants.byte, &large) == MPI_SUCCESS && large != MPI_UNDEFINED) return static_cast<uint64_t>(large);
+    return 0;
+}
+
+}  // namespace polter::mpi

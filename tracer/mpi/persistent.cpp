@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "persistent.hpp"
+
+namespace polter::mpi::handler {
+
+SendInit::SendInit(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request)
+    : Begins(call, request) {
+    request_.persistent = true;
+    request_.active = false;
+    if (call && outgoing(comm, dest, tag, count, type, request_.message)) request_.kind = Request::sending;
+    request_.mode = mode;
+}
+
+ReceiveInit::ReceiveInit(Call& call, int source, int tag, MPI_Comm comm, MPI_Request* request) : Begins(call, request) {
+    if (call) request_ = posted_receive(comm, source, tag);
+    request_.persistent = true;
+    request_.active = false;
+}
+
+void Startall::begin(const MPI_Request* variable) {
+    Request request;
+    {
+        const TableLock lock;
+        const uint32_t at = process.requests->find(bits(*variable), variable);
+        if (at == Requests::absent) return;
+        Request& known = (*process.requests)[at];
+        known.active = true;
+        known.id = new_request_id();
+        request = known;
+    }
+    write::Location& at = call_.at();
+    const uint64_t time = call_.entered();
+    switch (request.kind) {
+        case Request::sending:
+            return at.isend(time, request.message, request.mode, request.id);
+        case Request::receiving:
+            return at.irecv_request(time, request.id, request.source, request.tag, request.message.comm);
+        case Request::collecting:
+            return at.collective_request(time, request.id, request.collective.comm);
+        case Request::both:
+        case Request::nothing:
+            return;
+    }
+}
+
+}  // namespace polter::mpi::handler

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "process.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "call.hpp"
+
+namespace polter::mpi {
+
+Process process;
+constinit thread_local Thread thread;
+
+namespace {
+
+// Where a thread that had a location ends, its page must go back while the thread is still there.
+pthread_key_t thread_end;
+std::once_flag thread_end_made;
+
+void end_thread(void* location) {
+    delete thread.scratch;
+    thread.scratch = nullptr;
+    if (process.on.load(std::memory_order_relaxed)) static_cast<write::Location*>(location)->close_noise();
+}
+
+}  // namespace
+
+write::Location* adopt_thread() {
+    std::call_once(thread_end_made, [] { pthread_key_create(&thread_end, end_thread); });
+    const uint64_t began = write::now();
+    std::unique_ptr<write::NoiseFeed> feed;
+    if (process.session) {
+        char error[256] = "";
+        if (polter_noise* page = polter_noise_open(process.session, error, sizeof error)) {
+            feed = std::make_unique<write::NoiseFeed>(page);
+            feed->begin();
+        } else {
+            process.archive->warn(std::string("a further thread has no noise in the trace: ") + error);
+        }
+    }
+    const uint32_t number = process.threads.fetch_add(1, std::memory_order_relaxed);
+    write::Location* location = process.archive->add_location(number, gettid(), std::move(feed), write::now());
+    process.archive->add_own_cost(write::now() - began);
+    if (!location) return nullptr;
+    pthread_setspecific(thread_end, location);
+    return thread.location = location;
+}
+
+}  // namespace polter::mpi

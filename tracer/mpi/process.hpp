@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this process knows while it is traced, from MPI_Init to MPI_Finalize.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "../write/archive.hpp"
+#include "comms.hpp"
+#include "mpi.hpp"
+#include "requests.hpp"
+
+namespace polter::mpi {
+
+struct Process {
+    std::atomic<bool> on{false};  // calls are traced; false before MPI_Init, after MPI_Finalize, after a failure, in a forked child
+    bool threaded = false;        // MPI_THREAD_MULTIPLE: the tables below need their lock
+    write::Archive* archive = nullptr;
+    polter_session* session = nullptr;  // with the exporter's daemon
+    Comms* comms = nullptr;
+    Requests* requests = nullptr;
+    Messages* messages = nullptr;
+    std::mutex mutex;  // of comms, requests and messages
+    std::atomic<uint64_t> request_id{1};
+    std::atomic<uint32_t> threads{1};
+};
+extern Process process;
+
+// Holds the tables' lock where it is needed.
+class TableLock {
+  public:
+    TableLock() {
+        if (process.threaded) process.mutex.lock();
+    }
+    ~TableLock() {
+        if (process.threaded) process.mutex.unlock();
+    }
+    TableLock(const TableLock&) = delete;
+};
+
+inline uint64_t new_request_id() {
+    return process.request_id.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Memory that a thread's calls use over and over.
+struct Scratch {
+    std::vector<MPI_Request> handles;
+    std::vector<uint32_t> taken;
+    std::vector<MPI_Status> statuses;
+};
+
+struct Thread {
+    write::Location* location = nullptr;
+    Scratch* scratch = nullptr;
+    uint32_t depth = 0;  // of MPI calls: an MPI may call its own functions by their public names
+};
+extern constinit thread_local Thread thread;
+
+// A thread's first traced call: its location. NULL if there is none to be had.
+write::Location* adopt_thread();
+
+}  // namespace polter::mpi

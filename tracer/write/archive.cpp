@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "archive.hpp"
+
+#include <otf2/OTF2_Pthread_Locks.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace polter::write {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t most_warnings = 100;
+
+// OTF2's own messages: the first is kept for ours, which says more and comes once.
+OTF2_ErrorCode keep_quiet(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char*, va_list) {
+    return code;
+}
+
+// "ranks/<host>.<pid>", made anew: containers may share host names and process numbers.
+bool make_folder(const std::string& experiment, const Identity& identity, std::string& folder, std::string& error) {
+    const std::string ranks = experiment + "/" + trace::ranks_folder;
+    if (mkdir(ranks.c_str(), 0777) != 0 && errno != EEXIST) {
+        error = ranks + ": " + std::strerror(errno);
+        return false;
+    }
+    std::string host = identity.host;
+    std::replace(host.begin(), host.end(), '/', '_');
+    const std::string name = ranks + "/" + host + "." + std::to_string(identity.pid);
+    for (int i = 0; i < 100; i++) {
+        folder = i ? name + "." + std::to_string(i) : name;
+        if (mkdir(folder.c_str(), 0777) == 0) return true;
+        if (errno != EEXIST) break;
+    }
+    error = folder + ": " + std::strerror(errno);
+    return false;
+}
+
+ordered_json accounts(uint32_t bits) {
+    auto names = ordered_json::array();
+    for (unsigned a = 0; a < POLTER_ACCOUNTS; a++)
+        if (bits >> a & 1) names.push_back(polter_account_name(a));
+    return names;
+}
+
+}  // namespace
+
+Archive* Archive::create(const Options& options, const Identity& identity, const Exporter& exporter, std::string& error) {
+    auto* archive = new Archive(options);
+    if (archive->open(identity, exporter, error)) return archive;
+    delete archive;
+    return nullptr;
+}
+
+bool Archive::open(const Identity& identity, const Exporter& exporter, std::string& error) {
+    identity_ = identity;
+    if (!make_folder(options_.experiment, identity, folder_, error)) return false;
+    if (!sidecar_.open(folder_ + "/" + trace::sidecar_name, error)) return false;
+
+    ordered_json first{{"polter_rank", trace::sidecar_version},
+                       {"rank", identity.rank},
+                       {"size", identity.size},
+                       {"host", identity.host},
+                       {"pid", identity.pid},
+                       {"program", identity.program},
+                       {"mpi", identity.mpi},
+                       {"thread_level", identity.thread_level},
+                       {"clock_offset_ns", clock_offset_ns}};
+    if (!identity.world.empty()) first["world"] = identity.world;
+    const ordered_json second{{"exporter", exporter.name},
+                              {"seen", accounts(exporter.page ? exporter.page->accounts_seen : 0)},
+                              {"net", accounts(exporter.page ? exporter.page->accounts_net : 0)},
+                              {"why", exporter.why}};
+    if (!sidecar_.line(first) || !sidecar_.line(second)) {
+        error = folder_ + "/" + trace::sidecar_name + ": " + std::strerror(errno);
+        return false;
+    }
+
+    OTF2_Error_RegisterCallback(keep_quiet, nullptr);
+    archive_ = OTF2_Archive_Open(folder_.c_str(), trace::archive_name, OTF2_FILEMODE_WRITE, trace::event_chunk_size,
+                                 OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+    // No post-flush callback, so no BufferFlush record: the flush lies in the own cost.
+    // OTF2 keeps the addresses of both.
+    static const OTF2_FlushCallbacks flush{before_flush, nullptr};
+    static const OTF2_MemoryCallbacks memory{allocate, release};
+    const bool opened = archive_ && OTF2_Archive_SetFlushCallbacks(archive_, &flush, this) == OTF2_SUCCESS &&
+                        OTF2_Archive_SetMemoryCallbacks(archive_, &memory, this) == OTF2_SUCCESS &&
+                        OTF2_Pthread_Archive_SetLockingCallbacks(archive_, nullptr) == OTF2_SUCCESS &&
+                        OTF2_Archive_SetSerialCollectiveCallbacks(archive_) == OTF2_SUCCESS &&
+                        OTF2_Archive_OpenEvtFiles(archive_) == OTF2_SUCCESS;
+    if (!opened) error = folder_ + ": OTF2 could not open an archive there";
+    return opened;
+}
+
+Location* Archive::add_location(uint32_t thread, int tid, std::unique_ptr<NoiseFeed> noise, uint64_t first_ns) {
+    const uint64_t id = trace::location_of(identity_.rank, thread);
+    auto* location = new Location(*this, id, std::move(noise));
+    const std::string file = folder_ + "/" + std::to_string(id) + ".tail";
+    const std::string events = folder_ + "/" + trace::archive_name + "/" + std::to_string(id) + ".evt";
+    std::string error;
+    if (!location->tail_.open(file, events, options_.buffer_chunks, error)) {
+        stop(error, first_ns);
+        delete location;
+        return nullptr;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        locations_.push_back(location);
+    }
+    std::string name = "MPI Rank " + std::to_string(identity_.rank);
+    if (thread) name += ", thread " + std::to_string(thread);
+    define({{"location", id}, {"thread", thread}, {"name", name}, {"tid", tid}});
+    location->attributes_ = OTF2_AttributeList_New();
+    location->writer_ = OTF2_Archive_GetEvtWriter(archive_, id);
+    if (!location->attributes_ || !location->writer_) {
+        stop("OTF2 gave no event writer", first_ns);
+        return nullptr;
+    }
+    location->first_ = location->last_ = first_ns;
+    if (location->noise_) location->noise_->write_baseline(first_ns, *location);
+    return stopped() ? nullptr : location;
+}
+
+uint32_t Archive::string_id(const char* text) {
+    uint32_t id;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto [at, fresh] = strings_.try_emplace(text, static_cast<uint32_t>(strings_.size()));
+        id = at->second;
+        if (!fresh) return id;
+    }
+    define({{"string", id}, {"value", text}});
+    return id;
+}
+
+void Archive::define(const ordered_json& line) {
+    if (stopped() || sidecar_.line(line)) return;
+    stop(folder_ + "/" + trace::sidecar_name + ": " + std::strerror(errno), now());
+}
+
+void Archive::warn(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (warnings_.size() < most_warnings && std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end())
+        warnings_.push_back(text);
+}
+
+void Archive::stop(const std::string& reason, uint64_t time) {
+    if (stopped_.exchange(true)) return;
+    if (options_.gate) options_.gate->store(false);
+    warn("tracing ended early: " + reason);
+    {
+        const std::lock_guard lock(mutex_);
+        measuring_ended_ns_ = time;
+    }
+    std::fprintf(stderr, "polter: rank %u: tracing ends here, the program goes on: %s\n", identity_.rank, reason.c_str());
+}
+
+void Archive::finish() {
+    const uint64_t began = now();
+    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0;
+    ordered_json events = ordered_json::object(), times = ordered_json::object();
+    for (Location* location : locations_) {
+        const bool had_noise = location->noise_ != nullptr;
+        location->close_noise();
+        dropped += location->dropped_;
+        dropped_ns += location->dropped_ns_;
+        clamped += location->clamped_;
+        own_cost += location->sampled_ns_ * Location::sample_period + location->flush_ns_;
+        if (had_noise && location->frozen_ns_ && (!measuring_ended_ns_ || location->frozen_ns_ < measuring_ended_ns_)) {
+            measuring_ended_ns_ = location->frozen_ns_;
+            warn("the exporter stopped before the program did; there is no noise in the trace after that");
+        }
+        uint64_t count = 0;
+        if (location->writer_ && OTF2_EvtWriter_GetNumberOfEvents(location->writer_, &count) == OTF2_SUCCESS) {
+            events[std::to_string(location->id_)] = count;
+            if (count) times[std::to_string(location->id_)] = {location->first_, location->last_};
+        }
+    }
+    if (clamped) warn(std::to_string(clamped) + " events had a time below the one before them and were moved up to it");
+    // Without a `final` line the sealer takes the rank for one that died and reads what is there: right too if the files are not whole.
+    if (!close_writers()) {
+        sidecar_.line({{"stopped_ns", measuring_ended_ns_ ? measuring_ended_ns_ : began}, {"warnings", warnings_}});
+        return;
+    }
+    own_cost += own_cost_ns_.load() + (now() - began);
+    const ordered_json final{{"final", true},           {"events", events},
+                             {"dropped", dropped},      {"dropped_ns", dropped_ns},
+                             {"own_cost_ns", own_cost}, {"measuring_ended_ns", measuring_ended_ns_},
+                             {"warnings", warnings_},   {"times", times}};
+    if (!sidecar_.line(final)) return;
+    for (Location* location : locations_) location->tail_.remove();
+}
+
+// The archive itself stays open: closing it would write an anchor that nobody needs, with a look-up of the host's address.
+bool Archive::close_writers() {
+    bool whole = true;
+    for (Location* location : locations_) {
+        if (location->writer_ && OTF2_Archive_CloseEvtWriter(archive_, location->writer_) != OTF2_SUCCESS) whole = false;
+        location->writer_ = nullptr;
+    }
+    if (OTF2_Archive_CloseEvtFiles(archive_) != OTF2_SUCCESS) whole = false;
+    stopped_ = true;
+    return whole;
+}
+
+Location* Archive::location(uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::find_if(locations_.begin(), locations_.end(), [id](const Location* l) { return l->id_ == id; });
+    return at == locations_.end() ? nullptr : *at;
+}
+
+void* Archive::allocate(void* self, OTF2_FileType, OTF2_LocationRef id, void** memory, uint64_t) {
+    if (!*memory) *memory = static_cast<Archive*>(self)->location(id);
+    auto* location = static_cast<Location*>(*memory);
+    if (!location) return nullptr;
+    void* chunk = location->tail_.take();
+    if (location->flush_began_) {
+        const uint64_t spent = now() - location->flush_began_;
+        location->flush_ns_ += spent;
+        location->flush_in_sample_ns_ += spent;
+        location->flush_began_ = 0;
+    }
+    return chunk;
+}
+
+void Archive::release(void*, OTF2_FileType, OTF2_LocationRef, void** memory, bool) {
+    if (*memory) static_cast<Location*>(*memory)->tail_.flushed();
+}
+
+OTF2_FlushType Archive::before_flush(void* self, OTF2_FileType, OTF2_LocationRef id, void*, bool final) {
+    if (Location* location = static_cast<Archive*>(self)->location(id); location && !final) location->flush_began_ = now();
+    return OTF2_FLUSH;
+}
+
+}  // namespace polter::write

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one process leaves on disk: the folder ranks/<host>.<pid>/ with an OTF2 event file a location, their tails and the sidecar.
+// Nothing here needs another process; the sealer makes one archive of all.
+//
+// Thread-safe, but for create and finish. Nothing throws. A failure ends the tracing (stop), never the program.
+#pragma once
+
+#include <otf2/otf2.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "location.hpp"
+#include "sidecar.hpp"
+
+namespace polter::write {
+
+struct Identity {
+    uint32_t rank = 0, size = 1;
+    std::string host, program, mpi, thread_level, world;
+    int pid = 0;
+};
+
+struct Exporter {
+    std::string name = "none", why;            // why: where the name is "none"
+    const polter_page_header* page = nullptr;  // what it can see; NULL: nothing
+};
+
+class Archive {
+  public:
+    struct Options {
+        std::string experiment;             // an existing directory
+        unsigned buffer_chunks = 4;         // of trace::event_chunk_size, for each location, before OTF2 flushes
+        std::atomic<bool>* gate = nullptr;  // made false when the tracing stops, so that its callers can spare their part
+    };
+
+    // NULL on failure, with the reason (what, where). The result lives until the process ends.
+    static Archive* create(const Options&, const Identity&, const Exporter&, std::string& error);
+
+    // A thread's location, with its page or NULL. `first_ns` is the time of its first event; the noise baseline is written there. NULL
+    // on failure, which stops the tracing. The location lives as long as the archive.
+    Location* add_location(uint32_t thread, int tid, std::unique_ptr<NoiseFeed>, uint64_t first_ns);
+
+    uint32_t string_id(const char* text);
+
+    // One line of the sidecar (../README.md); a failure stops the tracing.
+    void define(const nlohmann::ordered_json& line);
+
+    // Reaches the result's `warnings`. Said once each; at most 100 are kept.
+    void warn(const std::string& text);
+    // Ends the tracing for good: one line on standard error, a warning, and the time up to which there are events.
+    void stop(const std::string& reason, uint64_t time);
+    bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+    void add_own_cost(uint64_t ns) { own_cost_ns_.fetch_add(ns, std::memory_order_relaxed); }
+
+    // Closes all locations and writes the `final` line. No thread may write any more.
+    void finish();
+
+  private:
+    friend class Location;
+    explicit Archive(const Options& options) : options_(options) {}
+    bool open(const Identity&, const Exporter&, std::string& error);
+    bool close_writers();
+
+    static void* allocate(void* self, OTF2_FileType, OTF2_LocationRef, void** memory, uint64_t size);
+    static void release(void* self, OTF2_FileType, OTF2_LocationRef, void** memory, bool final);
+    static OTF2_FlushType before_flush(void* self, OTF2_FileType, OTF2_LocationRef, void*, bool final);
+    Location* location(uint64_t id);
+
+    Options options_;
+    Identity identity_;
+    std::string folder_;
+    OTF2_Archive* archive_ = nullptr;
+    Sidecar sidecar_;
+    std::atomic<bool> stopped_ = false;
+    std::atomic<uint64_t> own_cost_ns_ = 0;
+    std::mutex mutex_;  // of what follows
+    std::vector<Location*> locations_;
+    std::unordered_map<std::string, uint32_t> strings_;
+    std::vector<std::string> warnings_;
+    uint64_t measuring_ended_ns_ = 0;
+};
+
+}  // namespace polter::write

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "location.hpp"
+
+#include "archive.hpp"
+
+namespace polter::write {
+
+Location::Location(Archive& archive, uint64_t id, std::unique_ptr<NoiseFeed> noise)
+    : archive_(archive), stopped_(&archive.stopped_), noise_(std::move(noise)), id_(id) {}
+
+void Location::failed(OTF2_ErrorCode code) {
+    archive_.stop(std::string("writing events failed: ") + OTF2_Error_GetDescription(code), last_);
+}
+
+void Location::leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm) {
+    OTF2_AttributeList_AddInt32(attributes_, trace::attribute_source, source);
+    OTF2_AttributeList_AddInt32(attributes_, trace::attribute_tag, tag);
+    OTF2_AttributeList_AddCommRef(attributes_, trace::attribute_comm, comm);
+    put(OTF2_EvtWriter_Leave, attributes_, time, region);
+}
+
+void Location::recv_wildcard(uint64_t time, const Message& m, int source, int tag) {
+    OTF2_AttributeList_AddInt32(attributes_, trace::attribute_source, source);
+    OTF2_AttributeList_AddInt32(attributes_, trace::attribute_tag, tag);
+    put(OTF2_EvtWriter_MpiRecv, attributes_, time, m.peer, m.comm, m.tag, m.bytes);
+}
+
+void Location::irecv_request(uint64_t time, uint64_t request, int source, int tag, uint32_t comm) {
+    OTF2_AttributeList_AddInt32(attributes_, trace::attribute_source, source);
+    OTF2_AttributeList_AddInt32(attributes_, trace::attribute_tag, tag);
+    OTF2_AttributeList_AddCommRef(attributes_, trace::attribute_comm, comm);
+    put(OTF2_EvtWriter_MpiIrecvRequest, attributes_, time, request);
+}
+
+void Location::collective_request(uint64_t time, uint64_t request, uint32_t comm) {
+    OTF2_AttributeList_AddCommRef(attributes_, trace::attribute_comm, comm);
+    put(OTF2_EvtWriter_NonBlockingCollectiveRequest, attributes_, time, request);
+}
+
+void Location::metric(uint64_t time, unsigned account, uint64_t value, const char* culprit) {
+    OTF2_AttributeList* attributes = nullptr;
+    if (culprit && *culprit) {
+        OTF2_AttributeList_AddStringRef(attributes_, trace::attribute_culprit, archive_.string_id(culprit));
+        attributes = attributes_;
+    }
+    const OTF2_Type type = OTF2_TYPE_UINT64;
+    OTF2_MetricValue metric;
+    metric.unsigned_int = value;
+    put(OTF2_EvtWriter_Metric, attributes, time, trace::metric_class_of(account), uint8_t{1}, &type, &metric);
+}
+
+void Location::close_noise() {
+    if (!noise_) return;
+    noise_->close();
+    dropped_ = noise_->dropped();
+    dropped_ns_ = noise_->dropped_ns();
+    frozen_ns_ = noise_->frozen_ns();
+    noise_.reset();
+}
+
+}  // namespace polter::write

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One thread's event stream: the only OTF2 event-writing calls of the project's tracer. Used by its own thread only, but for close().
+//
+// Times are of clock.hpp. A time below the last one is raised to it and counted (OTF2 would refuse the record). The first failure
+// to write ends the tracing of the whole process (Archive::stop); everything after it is a no-op.
+#pragma once
+
+#include <otf2/otf2.h>
+
+#include <atomic>
+#include <memory>
+
+#include "clock.hpp"
+#include "noise.hpp"
+#include "tail.hpp"
+
+namespace polter::write {
+
+class Archive;
+
+struct Message {
+    uint32_t peer = 0;  // rank in the communicator; of the remote group in an intercommunicator
+    uint32_t comm = 0;  // local communicator id
+    uint32_t tag = 0;
+    uint64_t bytes = 0;
+};
+
+struct Collective {
+    OTF2_CollectiveOp op = OTF2_COLLECTIVE_OP_BARRIER;
+    uint32_t comm = 0;
+    uint32_t root = OTF2_COLLECTIVE_ROOT_NONE;
+    uint64_t sent = 0, received = 0;  // bytes
+};
+
+class Location {
+  public:
+    // Stamps, and writes the noise that ended by then.
+    uint64_t stamp() {
+        const uint64_t time = now();
+        if (noise_ && noise_->moved()) [[unlikely]]
+            noise_->take(time, *this);
+        return time;
+    }
+
+    void enter(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Enter, nullptr, time, region); }
+    void leave(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Leave, nullptr, time, region); }
+    // The Leave of a probe that found this message.
+    void leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm);
+
+    // `mode`: trace::SendMode.
+    void send(uint64_t time, const Message& m, uint8_t mode) {
+        put(OTF2_EvtWriter_MpiSend, mode_attribute(mode), time, m.peer, m.comm, m.tag, m.bytes);
+    }
+    void isend(uint64_t time, const Message& m, uint8_t mode, uint64_t request) {
+        put(OTF2_EvtWriter_MpiIsend, mode_attribute(mode), time, m.peer, m.comm, m.tag, m.bytes, request);
+    }
+    void isend_complete(uint64_t time, uint64_t request) { put(OTF2_EvtWriter_MpiIsendComplete, nullptr, time, request); }
+    void recv(uint64_t time, const Message& m) { put(OTF2_EvtWriter_MpiRecv, nullptr, time, m.peer, m.comm, m.tag, m.bytes); }
+    // Posted with a wildcard: source or tag -1.
+    void recv_wildcard(uint64_t time, const Message& m, int source, int tag);
+    void irecv_request(uint64_t time, uint64_t request, int source, int tag, uint32_t comm);
+    void irecv(uint64_t time, const Message& m, uint64_t request) {
+        put(OTF2_EvtWriter_MpiIrecv, nullptr, time, m.peer, m.comm, m.tag, m.bytes, request);
+    }
+    void request_test(uint64_t time, uint64_t request) { put(OTF2_EvtWriter_MpiRequestTest, nullptr, time, request); }
+    void request_cancelled(uint64_t time, uint64_t request) { put(OTF2_EvtWriter_MpiRequestCancelled, nullptr, time, request); }
+
+    void collective_begin(uint64_t time) { put(OTF2_EvtWriter_MpiCollectiveBegin, nullptr, time); }
+    void collective_end(uint64_t time, const Collective& c) {
+        put(OTF2_EvtWriter_MpiCollectiveEnd, nullptr, time, c.op, c.comm, c.root, c.sent, c.received);
+    }
+    void collective_request(uint64_t time, uint64_t request, uint32_t comm);
+    void collective_complete(uint64_t time, const Collective& c, uint64_t request) {
+        put(OTF2_EvtWriter_NonBlockingCollectiveComplete, nullptr, time, c.op, c.comm, c.root, c.sent, c.received, request);
+    }
+
+    // The accumulated nanoseconds of one account; `culprit` may be NULL or empty.
+    void metric(uint64_t time, unsigned account, uint64_t value, const char* culprit);
+
+    // The page goes with its thread.
+    void close_noise();
+
+    // Own cost is sampled: one call in `sample_period` takes two more clock reads.
+    static constexpr uint32_t sample_period = 64;
+    bool sampled() {
+        if (--until_sample_ != 0) return false;
+        flush_in_sample_ns_ = 0;
+        return true;
+    }
+    void sample(uint64_t cost_ns) {  // flushes are measured whole, so they are none of it
+        sampled_ns_ += cost_ns - std::min(cost_ns, flush_in_sample_ns_);
+        flush_in_sample_ns_ = 0;
+        until_sample_ = sample_period;
+    }
+
+  private:
+    friend class Archive;
+    Location(Archive& archive, uint64_t id, std::unique_ptr<NoiseFeed> noise);
+
+    template <typename Write, typename... Values>
+    void put(Write write, OTF2_AttributeList* attributes, uint64_t time, Values... values) {
+        if (stopped_->load(std::memory_order_relaxed)) [[unlikely]]
+            return;
+        if (time < last_) [[unlikely]] {
+            time = last_;
+            clamped_++;
+        }
+        last_ = time;
+        if (const OTF2_ErrorCode code = write(writer_, attributes, time, values...); code != OTF2_SUCCESS) [[unlikely]]
+            failed(code);
+    }
+    OTF2_AttributeList* mode_attribute(uint8_t mode) {
+        if (mode != trace::send_standard) [[unlikely]]
+            OTF2_AttributeList_AddUint8(attributes_, trace::attribute_mode, mode);
+        return mode != trace::send_standard ? attributes_ : nullptr;
+    }
+    void failed(OTF2_ErrorCode code);
+
+    Archive& archive_;
+    const std::atomic<bool>* stopped_;
+    OTF2_EvtWriter* writer_ = nullptr;
+    OTF2_AttributeList* attributes_ = nullptr;  // emptied by each record that takes it
+    std::unique_ptr<NoiseFeed> noise_;
+    const uint64_t id_;
+    uint64_t first_ = 0, last_ = 0;
+    uint64_t clamped_ = 0;
+    uint32_t until_sample_ = sample_period;
+    uint64_t sampled_ns_ = 0, flush_in_sample_ns_ = 0, flush_ns_ = 0, flush_began_ = 0;
+    uint64_t dropped_ = 0, dropped_ns_ = 0, frozen_ns_ = 0;  // of the page, once closed
+    Tail tail_;
+};
+
+}  // namespace polter::write

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From a thread's noise page to metric records, in the order of time. The page's protocol is in ../../kmodule/page.h.
+//
+// Rule: at each Enter and Leave, with its stamp: the ring entries that ended by then, one record each, with the running sum of their
+// account. When every entry up to the page's counters has been taken and a counter is still ahead, noise was lost from the ring (or
+// the backend has none): one record with the true counter, at the stamp. So a record never exceeds the counter, and none is missing.
+#pragma once
+
+#include <noise.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace polter::write {
+
+class Location;
+
+class NoiseFeed {
+  public:
+    explicit NoiseFeed(polter_noise* page) : page_(page) {}
+    ~NoiseFeed() { close(); }
+    NoiseFeed(const NoiseFeed&) = delete;
+
+    // Takes the state from which the trace counts. What ended before `first_ns` stays outside.
+    void begin();
+    // Writes the baseline records, at the time of the location's first event.
+    void write_baseline(uint64_t time, Location& location);
+
+    bool moved() const { return pending_ || polter_noise_moved(page_); }
+    void take(uint64_t time, Location& location);
+    // The counters' last state; unmaps the page. Only the thread itself or the process's last one may call it.
+    void close();
+
+    const polter_page_header& header() const { return *polter_noise_header(page_); }
+    uint64_t dropped() const { return dropped_; }        // noise events that are in the counters but have no record of their own
+    uint64_t dropped_ns() const { return dropped_ns_; }  // their time
+    uint64_t frozen_ns() const;                          // when the page stopped changing; 0: it did not
+
+  private:
+    polter_noise* page_;
+    uint64_t written_[POLTER_ACCOUNT_SLOTS] = {};  // the value of the last record of each account
+    uint64_t events_[POLTER_ACCOUNT_SLOTS] = {};   // the events behind it, counted as the page does
+    uint64_t taken_ = 0;                           // ring entries behind us, lost ones included
+    uint64_t first_ns_ = 0;
+    uint64_t dropped_ = 0, dropped_ns_ = 0;
+    uint64_t frozen_ns_ = 0;
+    bool pending_ = false;  // entries in the ring that ended after the last stamp
+};
+
+}  // namespace polter::write
