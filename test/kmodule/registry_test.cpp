@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The daemon's parts on their own: the registry on an invented backend, the look at peers, the search for network interrupts.
+#include "registry.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#ifdef POLTER_HAVE_BPF
+#include "bpf/net_irqs.hpp"
+#endif
+
+namespace {
+
+using namespace polter::daemon;
+using polter::exporter::Failure;
+namespace fs = std::filesystem;
+
+struct Invented : polter::exporter::Backend {
+    std::map<pid_t, std::uint64_t> jobs;
+    std::set<pid_t> live;
+    Failure refuse;
+    const char* name() const override { return "invented"; }
+    polter_backend id() const override { return POLTER_BACKEND_NONE; }
+    Failure start() override { return {}; }
+    void stop() override {}
+    std::uint32_t accounts_seen() const override { return 0; }
+    std::uint32_t accounts_net() const override { return 0; }
+    std::string cannot_see() const override { return ""; }
+    std::uint64_t recursion_misses() const override { return 0; }
+    Failure add_process(pid_t pid, std::uint64_t job, unsigned) override {
+        if (!refuse) jobs[pid] = job;
+        return refuse;
+    }
+    void remove_process(pid_t pid) override { jobs.erase(pid); }
+    int pages(pid_t) const override { return 0; }
+    Failure add_thread(pid_t, pid_t tid, unsigned) override {
+        live.insert(tid);
+        return {};
+    }
+    void remove_thread(pid_t, pid_t tid, unsigned) override { live.erase(tid); }
+    bool has_thread(pid_t tid) const override { return live.contains(tid); }
+};
+
+Peer peer(pid_t pid, uid_t uid) {
+    return {pid, uid, -1};
+}
+
+struct Directory {
+    fs::path path;
+    Directory() {
+        char name[] = "/tmp/polter-test-XXXXXX";
+        path = mkdtemp(name);
+    }
+    ~Directory() { fs::remove_all(path); }
+    void file(const fs::path& at, const std::string& text) const {
+        fs::create_directories((path / at).parent_path());
+        std::ofstream(path / at) << text;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a job is a user's and a number; without a number it is the process's own") {
+    Invented backend;
+    Registry registry(backend);
+    for (const auto& [pid, uid, job] :
+         {std::tuple<pid_t, uid_t, std::uint64_t>{1, 10, 5}, {2, 10, 5}, {3, 11, 5}, {4, 10, 6}, {5, 10, 0}, {6, 10, 0}})
+        CHECK(registry.add_process(peer(pid, uid), job, 1).status == POLTER_OK);
+    CHECK(backend.jobs[1] == backend.jobs[2]);
+    const std::set<std::uint64_t> distinct{backend.jobs[1], backend.jobs[3], backend.jobs[4], backend.jobs[5], backend.jobs[6]};
+    CHECK(distinct.size() == 5);
+    CHECK_FALSE(distinct.contains(0));
+    // A job that nobody is in any more is no job: its number does not come back.
+    const auto old = backend.jobs[4];
+    registry.remove_process(4);
+    CHECK(registry.add_process(peer(7, 10), 6, 1).status == POLTER_OK);
+    CHECK(backend.jobs[7] != old);
+}
+
+TEST_CASE("what the backend refuses is not registered") {
+    Invented backend;
+    Registry registry(backend);
+    backend.refuse = "no memory";
+    const auto outcome = registry.add_process(peer(1, 10), 5, 1);
+    CHECK(outcome.status == POLTER_BACKEND_FAILED);
+    CHECK(outcome.text == "no memory");
+    CHECK_FALSE(registry.has_process(1));
+    backend.refuse.reset();
+    CHECK(registry.add_process(peer(1, 10), 5, 1).status == POLTER_OK);
+    CHECK(registry.add_process(peer(1, 10), 5, 1).status == POLTER_ALREADY);
+    CHECK(registry.add_process(peer(2, 10), 5, POLTER_MAX_THREADS_PROCESS + 1).status == POLTER_NO_ROOM);
+}
+
+TEST_CASE("a thread is looked for among those of its process, by its own name for itself") {
+    const pid_t pid = getpid(), tid = static_cast<pid_t>(syscall(SYS_gettid));
+    CHECK(thread_of(pid, tid) == tid);
+    CHECK_FALSE(thread_of(pid, 1));
+    CHECK_FALSE(thread_of(1, tid));
+    CHECK_FALSE(thread_of(pid, 0));
+    CHECK_FALSE(thread_of(-1, -1));
+    Directory proc;  // process 700 in a namespace where its threads are 1 and 702
+    proc.file("700/task/700/status", "Name:\tx\nNSpid:\t700\t1\n");
+    proc.file("700/task/702/status", "Name:\tx\nNSpid:\t702\t9\n");
+    proc.file("700/task/709/status", "Name:\tx\nNSpid:\t709\t702\n");
+    CHECK(thread_of(700, 1, proc.path) == 700);
+    CHECK(thread_of(700, 9, proc.path) == 702);
+    CHECK(thread_of(700, 702, proc.path) == 709);
+    CHECK_FALSE(thread_of(700, 700, proc.path));
+}
+
+#ifdef POLTER_HAVE_BPF
+TEST_CASE("the interrupts of network devices") {
+    Directory root;
+    const fs::path pci = root.path / "sys/devices/pci0000:00";
+    for (const char* line : {"37", "38", "x"}) root.file(fs::path("sys/devices/pci0000:00/0000:00:03.0/msi_irqs") / line, "");
+    root.file("sys/devices/pci0000:00/0000:00:03.0/virtio2/net/eth0/mtu", "");
+    root.file("sys/devices/pci0000:00/0000:00:04.0/msi_irqs/50", "");  // a disk
+    root.file("sys/devices/pci0000:00/0000:00:05.0/irq", "11\n");
+    root.file("sys/devices/pci0000:00/0000:00:05.0/net/eth1/mtu", "");
+    root.file("sys/devices/virtual/net/lo/mtu", "");
+    fs::create_directory_symlink("../../../virtio2", pci / "0000:00:03.0/virtio2/net/eth0/device");
+    fs::create_directory_symlink("../../../0000:00:05.0", pci / "0000:00:05.0/net/eth1/device");
+    fs::create_directories(root.path / "sys/class/net");
+    fs::create_directory_symlink(pci / "0000:00:03.0/virtio2/net/eth0", root.path / "sys/class/net/eth0");
+    fs::create_directory_symlink(pci / "0000:00:05.0/net/eth1", root.path / "sys/class/net/eth1");
+    fs::create_directory_symlink(root.path / "sys/devices/virtual/net/lo", root.path / "sys/class/net/lo");
+    root.file("proc/interrupts", "   CPU0\n  9:   1  PCI  acpi\n 60:  4  PCI  eth1-rx-0\n 61: 3 PCI nvme0q1\nLOC:  5  eth1\n");
+    CHECK(polter::exporter::net_irqs(root.path / "sys", root.path / "proc") == std::set<unsigned>{11, 37, 38, 60});
+    CHECK(polter::exporter::net_irqs("/nonexistent", "/nonexistent").empty());
+}
+#endif
