@@ -67,11 +67,11 @@ inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why i
 inline constexpr uint64_t event_chunk_size = 256 * 1024;
 
 // The tail file, <rank folder>/<location>.tail: the event chunks that OTF2 has not flushed yet, in a shared file mapping.
-// Slot n lies at tail_header_size + n * chunk_size. The rank stores in this order, so that a kill between any two stores loses at
-// most the chunk being taken: zero the slot, order[chunks_in_use], then chunks_in_use (release). After a flush: chunks_in_use = 0.
-// Chunks that are in the event file and still counted here (killed between flush and release) are told by the event number in
-// OTF2's chunk header. OTF2 3.0 buffers what it flushes (up to some MiB) in its own memory before write(2): a slot may be taken
-// anew only once the event file's size shows that its chunk is there.
+// Slot n lies at tail_header_size + n * chunk_size. order[0 … chunks_in_use) names the chunks that may not be in the event file yet,
+// oldest first. The rank stores in this order, so that a kill between any two stores loses at most the chunk being taken: zero the
+// slot, order[chunks_in_use], then chunks_in_use (release). OTF2 3.0 buffers what it flushes (up to 4 MiB) in its own memory before
+// write(2): a chunk is dropped from order[] only once the event file's size shows that it is there. While order[] is shifted for that
+// a chunk may stand in it twice, or still stand there though it is in the file: the event number in OTF2's chunk header tells.
 inline constexpr uint64_t tail_magic = 0x314c4941544c4f50ull;  // "POLTAIL1" in memory order
 inline constexpr uint32_t tail_header_size = 4096;
 inline constexpr uint32_t tail_slots = (tail_header_size - 24) / 4;
