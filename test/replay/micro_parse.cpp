@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "micro_parse.hpp"
+
+#include <otf2/otf2.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+namespace polter::test {
+
+namespace {
+
+const std::map<std::string, int> operations = {
+    {"barrier", OTF2_COLLECTIVE_OP_BARRIER},        {"bcast", OTF2_COLLECTIVE_OP_BCAST},
+    {"gather", OTF2_COLLECTIVE_OP_GATHER},          {"scatter", OTF2_COLLECTIVE_OP_SCATTER},
+    {"allgather", OTF2_COLLECTIVE_OP_ALLGATHER},    {"alltoall", OTF2_COLLECTIVE_OP_ALLTOALL},
+    {"alltoallv", OTF2_COLLECTIVE_OP_ALLTOALLV},    {"allreduce", OTF2_COLLECTIVE_OP_ALLREDUCE},
+    {"reduce", OTF2_COLLECTIVE_OP_REDUCE},          {"scan", OTF2_COLLECTIVE_OP_SCAN},
+    {"exscan", OTF2_COLLECTIVE_OP_EXSCAN},          {"create", OTF2_COLLECTIVE_OP_CREATE_HANDLE},
+    {"destroy", OTF2_COLLECTIVE_OP_DESTROY_HANDLE},
+};
+const std::map<std::string, int> modes = {{"sync", 1}, {"ready", 2}, {"buffered", 3}};
+
+struct Line {
+    std::vector<std::string> words;
+    size_t next = 0;
+
+    bool more() const { return next < words.size(); }
+    std::string word() {
+        if (!more()) throw std::runtime_error("a word is missing");
+        return words[next++];
+    }
+    int64_t number() { return std::stoll(word()); }
+    bool numeric() const { return more() && (std::isdigit(static_cast<unsigned char>(words[next][0])) || words[next][0] == '-'); }
+};
+
+Record parse_record(Line& line, int64_t time, const std::string& kind) {
+    using Kind = Record::Kind;
+    Record r;
+    r.time = time;
+    const auto unsigned_number = [&] { return static_cast<uint64_t>(line.number()); };
+    const auto message = [&](Kind of) {
+        r.kind = of;
+        r.peer = line.number();
+        r.tag = line.number();
+        r.bytes = unsigned_number();
+    };
+    const auto collective = [&](Kind of) {
+        r.kind = of;
+        r.operation = operations.at(line.word());
+        r.peer = line.number();
+        r.bytes = unsigned_number();
+    };
+    if (kind == "enter" || kind == "leave") {
+        r.kind = kind == "enter" ? Kind::enter : Kind::leave;
+        r.name = line.word();
+    } else if (kind == "noise") {
+        r.kind = Kind::noise;
+        r.name = line.word();
+        r.ns = line.number();
+        if (line.more()) r.culprit = line.word();
+    } else if (kind == "send") {
+        message(Kind::send);
+    } else if (kind == "isend") {
+        message(Kind::isend);
+        r.request = unsigned_number();
+    } else if (kind == "recv") {
+        message(Kind::recv);
+    } else if (kind == "irecv") {
+        message(Kind::irecv);
+        r.request = unsigned_number();
+    } else if (kind == "irecv-request") {
+        r.kind = Kind::irecv_request;
+        r.request = unsigned_number();
+        if (line.numeric()) {
+            r.peer = line.number();
+            r.tag = line.number();
+            r.posted = true;
+        }
+    } else if (kind == "isend-complete" || kind == "test" || kind == "cancelled") {
+        r.kind = kind == "test" ? Kind::request_test : kind == "cancelled" ? Kind::cancelled : Kind::isend_complete;
+        r.request = unsigned_number();
+    } else if (kind == "begin") {
+        r.kind = Kind::collective_begin;
+    } else if (kind == "collective") {
+        collective(Kind::collective_end);
+    } else if (kind == "request") {
+        r.kind = Kind::collective_request;
+        r.request = unsigned_number();
+    } else if (kind == "complete") {
+        collective(Kind::collective_complete);
+        r.request = unsigned_number();
+    } else {
+        throw std::runtime_error("no such record: " + kind);
+    }
+    while (line.more()) {
+        const std::string word = line.word();
+        if (word == "comm") {
+            r.comm = static_cast<uint32_t>(line.number());
+            if (r.kind == Kind::collective_request) r.posted = true;
+        } else if (word == "found") {
+            r.peer = line.number();
+            r.tag = line.number();
+            r.comm = static_cast<uint32_t>(line.number());
+            r.posted = true;
+        } else if (word == "any") {
+            r.wildcard = true;
+        } else {
+            r.mode = modes.at(word);
+        }
+    }
+    return r;
+}
+
+void parse_line(Micro& micro, Line& line) {
+    const bool record = line.numeric();
+    const std::string first = line.word();
+    if (record) {
+        const auto rank = static_cast<size_t>(std::stoll(first));
+        const int64_t time = line.number();
+        const std::string kind = line.word();
+        Record r = parse_record(line, time, kind);
+        micro.trace.records.at(rank).push_back(r);
+    } else if (first == "ranks") {
+        micro.trace = TraceSpec(static_cast<size_t>(line.number()));
+    } else if (first == "hosts") {
+        for (auto& host : micro.trace.hosts) host = line.word();
+    } else if (first == "accounts") {
+        while (line.more()) micro.trace.accounts.push_back(line.word());
+    } else if (first == "comm") {
+        const auto id = static_cast<size_t>(line.number());
+        micro.trace.comms.resize(std::max(micro.trace.comms.size(), id + 1));
+        while (line.more()) micro.trace.comms[id].push_back(static_cast<uint64_t>(line.number()));
+    } else if (first == "at") {
+        MicroExpectation expectation;
+        expectation.scenario = line.word();
+        expectation.rank = line.number();
+        expectation.time = line.number();
+        expectation.approximated = line.number();
+        micro.events.push_back(expectation);
+    } else if (first == "total") {
+        const std::string scenario = line.word();
+        micro.totals.emplace_back(scenario, line.number());
+    } else if (first == "bounds") {
+        const int64_t low = line.number();
+        micro.bounds = {low, line.number()};
+    } else if (first == "conditional") {
+        micro.conditional = line.word() == "yes";
+    } else if (first == "warning") {
+        std::string text;
+        while (line.more()) text += (text.empty() ? "" : " ") + line.word();
+        micro.warnings.push_back(text);
+    } else {
+        throw std::runtime_error("no such line: " + first);
+    }
+}
+
+}  // namespace
+
+Micro parse_micro(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw std::runtime_error("cannot read " + path);
+    Micro micro;
+    std::string text;
+    for (int number = 1; std::getline(file, text); ++number) {
+        std::istringstream stream(text.substr(0, text.find('#')));
+        Line line;
+        for (std::string word; stream >> word;) line.words.push_back(word);
+        if (line.words.empty()) continue;
+        try {
+            parse_line(micro, line);
+            if (line.more()) throw std::runtime_error("too many words");
+        } catch (const std::exception& error) {
+            throw std::runtime_error(path + ":" + std::to_string(number) + ": " + error.what());
+        }
+    }
+    return micro;
+}
+
+}  // namespace polter::test

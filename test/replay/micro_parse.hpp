@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The language of micro/*.txt: a trace whose answer was computed by hand, beside that answer.
+//
+//     # why the answer is what it is
+//     ranks 2                        hosts a b (optional)          accounts os:timer os:preempt        comm 1 0 2
+//     RANK TIME enter REGION
+//     RANK TIME leave REGION [found SOURCE TAG COMM]
+//     RANK TIME noise ACCOUNT NS [CULPRIT]
+//     RANK TIME send PEER TAG BYTES [sync|ready|buffered] [comm C]
+//     RANK TIME isend PEER TAG BYTES REQUEST [sync|…] [comm C]       RANK TIME isend-complete REQUEST
+//     RANK TIME irecv-request REQUEST [SOURCE TAG] [comm C]          (−1: any; without SOURCE TAG as foreign tools write it)
+//     RANK TIME recv SOURCE TAG BYTES [any] [comm C]                 RANK TIME irecv SOURCE TAG BYTES REQUEST [comm C]
+//     RANK TIME test REQUEST                                         RANK TIME cancelled REQUEST
+//     RANK TIME begin                                                RANK TIME collective OPERATION ROOT BYTES [comm C]
+//     RANK TIME request REQUEST [comm C]                             RANK TIME complete OPERATION ROOT BYTES REQUEST [comm C]
+//     at SCENARIO RANK TIME APPROXIMATED     the event of that rank at that measured time; SCENARIO: all, none, or an account
+//     total SCENARIO NS                      accumulated noise
+//     bounds LOW HIGH                        of the approximated end
+//     conditional yes|no                     warning TEXT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trace_spec.hpp"
+
+namespace polter::test {
+
+struct MicroExpectation {
+    std::string scenario;
+    int64_t rank = 0, time = 0, approximated = 0;
+};
+
+struct Micro {
+    TraceSpec trace;
+    std::vector<MicroExpectation> events;
+    std::vector<std::pair<std::string, int64_t>> totals;
+    std::optional<std::pair<int64_t, int64_t>> bounds;
+    std::optional<bool> conditional;
+    std::vector<std::string> warnings;
+};
+
+// Throws std::runtime_error with file and line.
+Micro parse_micro(const std::string& path);
+
+}  // namespace polter::test

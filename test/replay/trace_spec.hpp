@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A small trace in memory, and how it becomes a real OTF2 archive: so the tests go through the same reader as everybody.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace polter::test {
+
+struct Record {
+    enum class Kind {
+        enter,
+        leave,
+        noise,
+        send,
+        isend,
+        isend_complete,
+        irecv_request,
+        recv,
+        irecv,
+        request_test,
+        cancelled,
+        collective_begin,
+        collective_end,
+        collective_request,
+        collective_complete,
+    };
+    Kind kind = Kind::enter;
+    int64_t time = 0;
+    std::string name;           // region, account
+    std::string culprit;        // of noise
+    int64_t ns = 0;             // of noise: the increment
+    int64_t peer = 0, tag = 0;  // −1: wildcard; peer: the root of a collective
+    bool posted = false;        // write polter:source, polter:tag, polter:comm
+    bool wildcard = false;      // of a receive: it was posted with −1, −1, though it got peer, tag
+    uint32_t comm = 0;
+    uint64_t bytes = 0, request = 0;
+    int mode = 0;       // polter:mode
+    int operation = 0;  // OTF2_CollectiveOp
+};
+
+struct TraceSpec {
+    std::vector<std::string> hosts;                 // by rank; its size is the number of ranks
+    std::vector<std::string> accounts;              // "os:timer"
+    std::vector<std::vector<uint64_t>> comms;       // by reference; 0 is the world and may be left out
+    std::vector<std::vector<Record>> records;       // by rank, in order
+    std::map<std::string, std::string> properties;  // without POLTER::
+    uint64_t ticks_per_second = 1'000'000'000;      // record times are in ticks
+    bool one_class = false;                         // all accounts in one metric class, as foreign writers may
+    bool baseline = true;
+    uint64_t first_location = 0, location_step = 1;  // location ids need not be ranks
+
+    explicit TraceSpec(size_t ranks = 0) : hosts(ranks, "node0"), records(ranks) {}
+    size_t ranks() const { return hosts.size(); }
+};
+
+// Writes `directory`/traces.otf2; the directory is replaced.
+void write_trace(const TraceSpec&, const std::string& directory);
+
+// A directory that vanishes with its owner.
+class TemporaryDirectory {
+  public:
+    TemporaryDirectory();
+    ~TemporaryDirectory();
+    TemporaryDirectory(const TemporaryDirectory&) = delete;
+    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+    std::string path(const std::string& name) const { return root_ + "/" + name; }
+
+  private:
+    std::string root_;
+};
+
+}  // namespace polter::test
