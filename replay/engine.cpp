@@ -99,6 +99,7 @@ void Engine::drop_request(Thread& thread, uint64_t id) {
 
 void Engine::run() {
     for (auto& thread : threads_) ready_.push_back(thread.get());
+    if (reverse_order) std::reverse(ready_.begin(), ready_.end());
     schedule();
     int64_t unmatched = 0;
     channels_.each([&](const ChannelKey&, Channel* channel) {

@@ -53,6 +53,7 @@ class Engine {
     // Called at each Enter and Leave (of the thread's own time), with the delay there; for tests and for writing the timeline.
     std::function<void(const Thread&, int64_t time, const int64_t* delay)> observer;
     std::function<void(double)> progress;
+    bool reverse_order = false;  // of the first turn
 
     void run();
 

@@ -156,6 +156,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     learning.masks.assign(definitions.accounts.size(), {});
     Engine learner(archive, learning, model, true, hooks.faults);
     if (options.progress) learner.progress = [&](double part) { options.progress(part / 2); };
+    learner.reverse_order = hooks.reverse_order;
     pass(archive, learner);
     model.freeze();
 
@@ -170,6 +171,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     if (options.progress) engine.progress = [&](double part) { options.progress(0.5 + part / 2); };
     if (hooks.observer)
         engine.observer = [&](const Thread& thread, int64_t time, const int64_t* delay) { hooks.observer(scenarios, thread, time, delay); };
+    engine.reverse_order = hooks.reverse_order;
     pass(again, engine);
     if (options.progress) options.progress(1);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();

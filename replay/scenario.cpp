@@ -101,6 +101,14 @@ Scenarios::Scenarios(const std::vector<Account>& accounts, const std::optional<s
             if (sets[lane] >> account & 1) lanes_.masks[account][lane] = -1;
 }
 
+std::vector<uint64_t> Scenarios::lane_sets() const {
+    std::vector<uint64_t> sets(lanes_.count, 0);
+    for (size_t account = 0; account < lanes_.masks.size(); ++account)
+        for (size_t lane = 0; lane < lanes_.count; ++lane)
+            if (lanes_.masks[account][lane]) sets[lane] |= Set{1} << account;
+    return sets;
+}
+
 void Scenarios::add(Set set) {
     if (lane_of_.emplace(set, lanes_.count).second) ++lanes_.count;
 }

@@ -23,6 +23,7 @@ class Scenarios {
 
     const Lanes& lanes() const { return lanes_; }
     size_t all() const { return lane_of_.at(all_); }
+    std::vector<uint64_t> lane_sets() const;  // by lane: the accounts it removes, as bits
     size_t alone_lane(size_t account) const { return lane_of_.at(Set{1} << account); }
     bool removed(size_t account) const { return all_ >> account & 1; }
     const std::vector<size_t>& players() const { return players_; }  // accounts that share what "all" accumulated

@@ -108,7 +108,8 @@ namespace {
 void add_message(Engine& engine, Thread& thread, const Match& match, const Cost& cost, Scratch& scratch) {
     int64_t time = match.send_time;
     const int64_t* delay = match.send_delay;
-    if (match.send_noise > 0 && thread.leave - noise_after(thread.pieces, time) >= time + cost.mid + match.send_noise / 2) {
+    if (match.send_noise > 0 && time + match.send_noise <= thread.leave &&
+        thread.leave - noise_after(thread.pieces, time) >= time + cost.mid + match.send_noise / 2) {
         time += match.send_noise;
         int64_t* later = engine.take_copy(match.send_delay);
         for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.send_noise_removed[i];

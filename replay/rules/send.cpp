@@ -17,6 +17,21 @@ bool waits_for_receiver(Engine& engine, const Thread& thread, const Operation& o
     return engine.model().rendezvous(same_host, operation.size);
 }
 
+// The noise that may have struck before the message left: in a call that does nothing else, all of it; in one that also waits, only
+// what struck at its beginning, before the waiting.
+void keep_send_noise(Engine& engine, const Thread& thread, Match& match) {
+    constexpr int64_t injection_ns = 1000;  // own work before a message leaves, at most
+    const bool also_waits = match.synchronous || thread.operations.size() > 1;
+    const Lanes& lanes = engine.lanes();
+    match.send_noise_removed = engine.lane_pool().take();
+    std::fill_n(match.send_noise_removed, lanes.count, 0);
+    for (const NoisePiece& piece : thread.pieces) {
+        if (also_waits && piece.begin - thread.enter - match.send_noise > injection_ns) break;
+        match.send_noise += piece.end - piece.begin;
+        remove_noise(match.send_noise_removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
+    }
+}
+
 }  // namespace
 
 void publish_send(Engine& engine, Thread& thread, const Operation& operation, bool blocking) {
@@ -35,14 +50,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
     Match* match = engine.add_send(channel, thread, operation);
     match->same_host = same_host;
     match->synchronous = waits_for_receiver(engine, thread, operation, same_host);
-    for (const NoisePiece& piece : thread.pieces) match->send_noise += piece.end - piece.begin;
-    if (match->send_noise > 0) {
-        const Lanes& lanes = engine.lanes();
-        match->send_noise_removed = engine.lane_pool().take();
-        std::fill_n(match->send_noise_removed, lanes.count, 0);
-        for (const NoisePiece& piece : thread.pieces)
-            remove_noise(match->send_noise_removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
-    }
+    if (!thread.pieces.empty()) keep_send_noise(engine, thread, *match);
     const bool standard = operation.mode == SendMode::standard && !match->synchronous;
     if (blocking) {
         match->send_leave = thread.leave;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The six invariants on random programs, and for each a fault that the same question finds.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "invariants.hpp"
+
+namespace {
+
+using namespace polter;
+
+constexpr uint64_t programs = 60;
+
+test::ProgramOptions options_of(uint64_t seed) {
+    test::ProgramOptions options;
+    options.seed = seed;
+    options.ranks = 2 + seed % 7;
+    options.steps = 20 + seed % 40;
+    options.accounts = 1 + seed % 4;
+    options.noise_every_ns = seed % 5 == 0 ? 5'000 : 40'000;
+    options.noise_ns = seed % 3 == 0 ? 10'000 : 1'500;
+    return options;
+}
+
+template <class Question>
+int64_t ask(const replay::Faults& faults, Question question) {
+    int64_t violations = 0;
+    for (uint64_t seed = 1; seed <= programs; ++seed) {
+        const test::Program program = test::random_program(options_of(seed));
+        const test::TemporaryDirectory directory;
+        test::write_trace(program.trace, directory.path("t"));
+        const int64_t here = question(test::observe(directory.path("t"), program.orders, faults).violations);
+        if (here > 0 && violations == 0) MESSAGE("first at seed " << seed);
+        violations += here;
+    }
+    return violations;
+}
+
+}  // namespace
+
+TEST_CASE("identity: with nothing removed nothing moves") {
+    CHECK(ask({}, [](const test::Violations& v) { return v.identity; }) == 0);
+    CHECK(ask({.residual_of_binding = true}, [](const test::Violations& v) { return v.identity; }) > 0);
+}
+
+TEST_CASE("causality: time runs forward and nothing overtakes what it depends on") {
+    CHECK(ask({}, [](const test::Violations& v) { return v.causality; }) == 0);
+    CHECK(ask({.drop_dependency = true}, [](const test::Violations& v) { return v.causality; }) > 0);
+}
+
+TEST_CASE("monotonicity: removing more never makes an event later") {
+    CHECK(ask({}, [](const test::Violations& v) { return v.monotonicity; }) == 0);
+    CHECK(ask({.negative_removal = true}, [](const test::Violations& v) { return v.monotonicity; }) > 0);
+}
+
+TEST_CASE("bounds: lower, estimate, upper, in this order") {
+    CHECK(ask({}, [](const test::Violations& v) { return v.bounds; }) == 0);
+    CHECK(ask({.swap_bounds = true}, [](const test::Violations& v) { return v.bounds; }) > 0);
+}
+
+TEST_CASE("additivity: the shares add up, for the program and for each rank") {
+    CHECK(ask({}, [](const test::Violations& v) { return v.additivity; }) == 0);
+    CHECK(ask({.round_shares = true}, [](const test::Violations& v) { return v.additivity; }) > 0);
+}
+
+TEST_CASE("determinism: the order in which the ranks are read changes nothing") {
+    const auto differences = [](const replay::Faults& faults) {
+        int64_t count = 0;
+        for (uint64_t seed = 1; seed <= programs; ++seed) {
+            const test::Program program = test::random_program(options_of(seed));
+            const test::TemporaryDirectory directory;
+            test::write_trace(program.trace, directory.path("t"));
+            const auto forward = test::observe(directory.path("t"), {}, faults),
+                       backward = test::observe(directory.path("t"), {}, faults, {}, true);
+            count += replay::to_json(forward.result) != replay::to_json(backward.result);
+        }
+        return count;
+    };
+    CHECK(differences({}) == 0);
+    CHECK(differences({.first_sample = true}) > 0);
+}
+
+TEST_CASE("--remove \"\" is the measured timeline, and an unknown source is an error that lists the known ones") {
+    const test::Program program = test::random_program(options_of(3));
+    const test::TemporaryDirectory directory;
+    test::write_trace(program.trace, directory.path("t"));
+    const auto observed = test::observe(directory.path("t"), program.orders, {}, std::vector<std::string>{});
+    CHECK(observed.result.accumulated_noise_ns == 0);
+    CHECK(observed.result.approximated_ns == observed.result.measured_ns);
+    CHECK(observed.result.measured_ns == program.end);
+    for (const auto& rank : observed.result.per_rank) CHECK(rank.accumulated_noise_ns == 0);
+    replay::Options options;
+    options.trace = directory.path("t");
+    options.remove = {"sourceX"};
+    CHECK_THROWS_WITH_AS(replay::replay(options), doctest::Contains("source0"), replay::InputError);
+}
+
+TEST_CASE("removing one source by name is that source alone; removing all by name is all") {
+    const test::Program program = test::random_program(options_of(7));
+    const test::TemporaryDirectory directory;
+    test::write_trace(program.trace, directory.path("t"));
+    replay::Options options;
+    options.trace = directory.path("t");
+    const replay::Result all = replay::replay(options);
+    std::vector<std::string> every;
+    for (const auto& source : all.sources) {
+        every.push_back(source.name);
+        options.remove = {source.name};
+        CHECK(replay::replay(options).accumulated_noise_ns == source.alone_ns);
+    }
+    options.remove = every;
+    CHECK(replay::replay(options).accumulated_noise_ns == all.accumulated_noise_ns);
+    options.remove = std::vector<std::string>(every.begin() + 1, every.end());
+    if (every.size() > 1) CHECK(all.accumulated_noise_ns - replay::replay(options).accumulated_noise_ns == all.sources[0].without_ns);
+}
+
+TEST_CASE("more than eight sources: shares are sampled, still add up, and the error is stated") {
+    test::ProgramOptions wanted = options_of(11);
+    wanted.accounts = 11;
+    wanted.steps = 60;
+    const test::Program program = test::random_program(wanted);
+    const test::TemporaryDirectory directory;
+    test::write_trace(program.trace, directory.path("t"));
+    const auto observed = test::observe(directory.path("t"), program.orders);
+    CHECK(observed.violations.additivity == 0);
+    CHECK(observed.violations.identity == 0);
+    bool stated = false;
+    for (const auto& warning : observed.result.warnings) stated = stated || warning.find("standard error") != std::string::npos;
+    CHECK(stated);
+}
+
+// Not an invariant, but what it is all for: the same program without its noise.
+TEST_CASE("the estimate is near the truth") {
+    double error = 0, truth = 0;
+    for (uint64_t seed = 1; seed <= programs; ++seed) {
+        test::ProgramOptions wanted = options_of(seed);
+        wanted.wildcards = false;
+        const test::Program noisy = test::random_program(wanted);
+        wanted.noise_every_ns = 0;
+        const test::Program quiet = test::random_program(wanted);
+        const test::TemporaryDirectory directory;
+        test::write_trace(noisy.trace, directory.path("t"));
+        replay::Options options;
+        options.trace = directory.path("t");
+        const auto estimated = static_cast<double>(replay::replay(options).accumulated_noise_ns);
+        error += std::abs(estimated - static_cast<double>(noisy.end - quiet.end));
+        truth += static_cast<double>(noisy.end - quiet.end);
+    }
+    MESSAGE("mean error " << 100 * error / truth << " % of the true accumulated noise");
+    CHECK(error <= 0.01 * truth);
+}
