@@ -1,6 +1,8 @@
 // polter: only dispatches. One file a verb.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -9,6 +11,28 @@ void add_common(CLI::App& verb, Common& common) {
     verb.add_flag("--json", common.json, "Print the machine-readable form");
     verb.add_flag("-q,--quiet", common.quiet, "No progress");
 }
+
+namespace {
+std::vector<std::string> behind;
+}
+const std::vector<std::string>& behind_separator() {
+    return behind;
+}
+
+namespace {
+// CLI11 gives what stands behind "--" to the parent of a verb. The words to parse, in CLI11's order (last first).
+std::vector<std::string> words_to_parse(const CLI::App& app, int argc, char** argv) {
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    const auto* verb = words.empty() ? nullptr : app.get_subcommand_no_throw(words.front());
+    if (verb && verb->get_prefix_command()) {
+        auto separator = std::find(words.begin(), words.end(), "--");
+        behind.assign(separator, words.end());
+        words.erase(separator, words.end());
+    }
+    std::reverse(words.begin(), words.end());
+    return words;
+}
+}  // namespace
 
 }  // namespace polter::cli
 
@@ -22,7 +46,7 @@ int main(int argc, char** argv) {
     add_exec(app);
     add_replay(app);
     try {
-        app.parse(argc, argv);
+        app.parse(words_to_parse(app, argc, argv));
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
     } catch (const Exit& exit) {

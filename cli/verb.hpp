@@ -25,6 +25,9 @@ struct Exit {
 // Adds --json and -q to a verb.
 void add_common(CLI::App& verb, Common& common);
 
+// For verbs that take a command (CLI::App::prefix_command): the words from the first "--" on, that included. Empty: there was none.
+const std::vector<std::string>& behind_separator();
+
 void add_run(CLI::App& parent);
 void add_exec(CLI::App& parent);
 void add_replay(CLI::App& parent);

@@ -53,7 +53,8 @@ class Joiner {
     enum Taken { taken, repeated, refused };
     Taken take(const char* chunk, size_t size) {
         auto header = header_of(chunk, size);
-        if (!header || ended_) return refused;
+        if (!header) return refused;
+        if (ended_) return repeated;  // the newest one, twice in the order
         if (header->first < next_) return repeated;
         if (header->first > next_) return refused;
         file_.write(chunk, static_cast<std::streamsize>(size));

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "../replay/replay.hpp"
+#include "../tracer/launch/exporter.hpp"
+#include "../tracer/launch/flavour.hpp"
+
+namespace polter::cli {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double ns_per_s = 1e9;
+
+std::string shown(const fs::path& path) {
+    std::error_code error;
+    auto relative = fs::relative(path, error);
+    return error || relative.string().starts_with("..") ? path.string() : relative.string();
+}
+
+nlohmann::json run_json(const launch::Outcome& outcome) {
+    return {{"experiment", outcome.experiment.string()},
+            {"exit_code", outcome.exit_code},
+            {"wall_ns", outcome.wall_ns},
+            {"exporter", {{"name", outcome.exporter}, {"why", outcome.exporter_why}, {"unseen", outcome.unseen}}},
+            {"own_cost_ns", outcome.own_cost_ns},
+            {"no_trace", outcome.no_trace.empty() ? nlohmann::json() : nlohmann::json(outcome.no_trace)},
+            {"warnings", outcome.warnings}};
+}
+
+// The tracer's own time, as a part of all ranks' time.
+std::string own_cost(const launch::Outcome& outcome, int64_t measured_ns) {
+    auto all_ns = static_cast<double>(measured_ns) * outcome.ranks;
+    auto cost_ns = static_cast<double>(outcome.own_cost_ns);
+    return fmt::format("Own cost: {:.3f} s over all ranks ({:.2f} % of their time).", cost_ns / ns_per_s,
+                       all_ns > 0 ? 100 * cost_ns / all_ns : 0.0);
+}
+
+void print_text(const launch::Outcome& outcome, const replay::Result& result) {
+    auto trace = shown(outcome.experiment);
+    fmt::print("\n{}", replay::to_short_text(result));
+    if (outcome.exporter == "none") {
+        fmt::print("Not seen: any noise (no exporter: {}).\n", outcome.exporter_why);
+    } else if (!outcome.unseen.empty()) {
+        fmt::print("Measured by {}; not seen: {}.\n", outcome.exporter, fmt::join(outcome.unseen, ", "));
+    }
+    fmt::print("{}\n", own_cost(outcome, result.measured_ns));
+    fmt::print("Trace: {}/traces.otf2\n", trace);
+    fmt::print("Next: polter replay {}\n", trace);
+}
+
+}  // namespace
+
+void add_job_options(CLI::App& verb, JobArguments& arguments) {
+    add_common(verb, arguments.common);
+    auto& launch = arguments.launch;
+    verb.add_option("-o,--output", launch.output, "Experiment directory (never overwritten)")->type_name("DIR");
+    verb.add_option("--exporter", launch.exporter, "What measures the noise (also POLTER_EXPORTER): auto takes the best that works")
+        ->check(CLI::IsMember(launch::exporter_names()))
+        ->option_text("NAME: auto, module, bpf, perf, proc or none");
+    verb.add_option("--mpi", launch.mpi, "Which MPI the program uses, where that cannot be found out (also POLTER_MPI)")
+        ->check(CLI::IsMember({"openmpi", "mpich"}))
+        ->option_text("NAME: openmpi or mpich");
+    verb.prefix_command();
+}
+
+void take_command(const CLI::App& verb, JobArguments& arguments) {
+    auto& command = arguments.launch.command;
+    command = verb.remaining();
+    if (!command.empty() && command.front().starts_with("-")) throw CLI::ExtrasError(verb.get_name(), {command.front()});
+    const auto& behind = behind_separator();
+    // A "--" within the command is the command's own.
+    if (!behind.empty()) command.insert(command.end(), behind.begin() + (command.empty() ? 1 : 0), behind.end());
+    if (command.empty()) throw CLI::RequiredError("A command to run");
+    arguments.launch.quiet = arguments.common.quiet;
+    arguments.launch.output_to_error = arguments.common.json;
+}
+
+void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
+    std::fflush(stdout);
+    for (const auto& warning : outcome.warnings) fmt::print(stderr, "polter: {}\n", warning);
+    if (!outcome.no_trace.empty()) {
+        if (arguments.common.json) fmt::print("{}\n", nlohmann::json{{"run", run_json(outcome)}}.dump(2));
+        fmt::print(stderr, "polter: {}\n", outcome.no_trace);
+        throw Exit{outcome.exit_code ? outcome.exit_code : 1};
+    }
+    if (!outcome.sealed) throw Exit{outcome.exit_code};
+    replay::Options options;
+    options.trace = outcome.experiment;
+    try {
+        auto result = replay::replay(options);
+        if (arguments.common.json) {
+            auto json = replay::to_json(result);
+            json["run"] = run_json(outcome);
+            fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+        } else {
+            print_text(outcome, result);
+        }
+    } catch (const replay::InputError& error) {
+        // The job's own exit code says more than that its trace cannot be replayed.
+        fmt::print(stderr, "polter: {}\n", error.what());
+        throw Exit{outcome.exit_code ? outcome.exit_code : 1};
+    }
+    throw Exit{outcome.exit_code};
+}
+
+}  // namespace polter::cli

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// polter run: runs a job traced and says what the noise cost it.
+#include <memory>
+
+#include "job.hpp"
+
+namespace polter::cli {
+
+void add_run(CLI::App& parent) {
+    auto* verb = parent.add_subcommand("run", "Run a job traced, and say what the noise cost it");
+    auto arguments = std::make_shared<JobArguments>();
+    add_job_options(*verb, *arguments);
+    verb->footer(
+        "COMMAND is what you would type without polter: a launcher and its program, or a program alone.\n"
+        "With --json the job's standard output goes to standard error.\n"
+        "Example: polter run -o melt mpirun -n 4 lmp -in melt.in");
+    verb->callback([verb, arguments] {
+        take_command(*verb, *arguments);
+        finish_job(*arguments, launch::run(arguments->launch));
+    });
+}
+
+}  // namespace polter::cli

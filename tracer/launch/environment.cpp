@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "environment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "../conventions.hpp"
+
+namespace polter::launch {
+namespace {
+
+std::string value_of(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+bool has_word(const std::vector<std::string>& command, std::initializer_list<const char*> words) {
+    return std::any_of(command.begin(), command.end(), [&](const std::string& word) {
+        return std::any_of(words.begin(), words.end(), [&](const char* wanted) { return word == wanted; });
+    });
+}
+
+// Open MPI's launcher gives other nodes only what it is told to; MPICH's gives them everything.
+bool may_leave_the_node(const std::vector<std::string>& command) {
+    if (has_word(command, {"-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-rf", "--rankfile"}))
+        return true;
+    for (const char* manager :
+         {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_HOSTS", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE", "OMPI_MCA_orte_default_hostfile"})
+        if (std::getenv(manager)) return true;
+    return false;
+}
+
+}  // namespace
+
+std::string random_job_id() {
+    std::random_device device;
+    return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+Environment job_environment(const std::vector<std::string>& command, const std::filesystem::path& experiment, const std::string& job,
+                            Mpi mpi, const std::filesystem::path& preload, const Exporter& exporter, std::vector<std::string>& warnings) {
+    Environment out;
+    if (!preload.empty()) {
+        auto others = value_of("LD_PRELOAD");
+        out.emplace_back("LD_PRELOAD", others.empty() ? preload.string() : fmt::format("{}:{}", preload.string(), others));
+    }
+    out.emplace_back(trace::env_experiment, experiment);
+    out.emplace_back(trace::env_job, job);
+    out.emplace_back(trace::env_socket, exporter.socket);
+    out.emplace_back(trace::env_exporter, exporter.name);
+    out.emplace_back(trace::env_exporter_why, exporter.why);
+    if (mpi != Mpi::openmpi || !may_leave_the_node(command)) return out;
+    constexpr const char* list = "OMPI_MCA_mca_base_env_list";
+    if (has_word(command, {"-x", "mca_base_env_list"})) {
+        // Open MPI refuses the two together.
+        warnings.push_back(
+            "mpirun's -x is in use: add -x LD_PRELOAD -x POLTER_EXPERIMENT -x POLTER_JOB -x POLTER_SOCKET -x POLTER_EXPORTER, or ranks on "
+            "other nodes are not traced");
+        return out;
+    }
+    auto names = value_of(list);
+    for (const auto& [name, value] : out) names += (names.empty() ? "" : ";") + name;
+    out.emplace_back(list, names);
+    return out;
+}
+
+}  // namespace polter::launch

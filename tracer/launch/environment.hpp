@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks need to find in their environment, and how it gets to other nodes.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "exporter.hpp"
+#include "flavour.hpp"
+#include "job.hpp"
+
+namespace polter::launch {
+
+// 16 hexadecimal digits.
+std::string random_job_id();
+
+Environment job_environment(const std::vector<std::string>& command, const std::filesystem::path& experiment, const std::string& job, Mpi,
+                            const std::filesystem::path& preload, const Exporter&, std::vector<std::string>& warnings);
+
+}  // namespace polter::launch

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exporter.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <linux/capability.h>
+#include <noise.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <start.hpp>
+#include <utility>
+
+#include "launch.hpp"
+#include "layout.hpp"
+
+namespace polter::launch {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* default_socket = "/run/polter/polterd.sock";
+
+// Whether this process may load the eBPF backend. Empty: it may; else what is missing and what to do.
+std::string bpf_obstacle() {
+    if (find_part(daemon_program).empty())
+        return fmt::format("{} is not installed beside {}; install Poltergeist whole", daemon_program,
+                           (executable_folder() / "polter").string());
+    std::ifstream status("/proc/self/status");
+    unsigned long long effective = 0;
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("CapEff:")) effective = std::stoull(line.substr(7), nullptr, 16);
+    auto has = [&](int capability) { return (effective >> capability & 1) != 0; };
+    if (has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON))) return {};
+    return "loading it needs root, or CAP_BPF and CAP_PERFMON; run as root, or have root run `polterd` on this node";
+}
+
+std::string absent() {
+    return "this version does not have it";
+}
+std::string nothing() {
+    return {};
+}
+
+// The one table of exporters. What stands in the way of each, or nothing.
+struct Kind {
+    const char* name;
+    std::string (*obstacle)();
+};
+constexpr Kind kinds[] = {{"module", absent}, {"bpf", bpf_obstacle}, {"perf", absent}, {"proc", absent}, {"none", nothing}};
+
+std::string available_names() {
+    std::vector<std::string> names{"auto"};
+    for (const auto& kind : kinds)
+        if (kind.obstacle().empty()) names.push_back(kind.name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void describe(Exporter& exporter, const daemon::Status& status) {
+    exporter.name = polter_backend_name(status.backend);
+    exporter.seen.clear();
+    exporter.unseen.clear();
+    for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account)
+        (status.accounts_seen >> account & 1 ? exporter.seen : exporter.unseen).push_back(polter_account_name(account));
+    if (!status.why.empty()) exporter.why += "; it cannot see: " + status.why;
+}
+
+std::string user_socket() {
+    const char* socket = std::getenv("POLTER_SOCKET");
+    return socket && *socket ? socket : default_socket;
+}
+
+// A daemon that somebody else runs. False with the reason.
+bool join_running(Exporter& exporter, const std::string& choice, const std::string& socket, std::string& reason) {
+    auto status = daemon::probe(socket);
+    if (!status.answers) {
+        reason = fmt::format("no daemon on {}", socket);
+        return false;
+    }
+    if (choice != "auto" && choice != polter_backend_name(status.backend)) {
+        reason = fmt::format("the daemon on {} uses {}", socket, polter_backend_name(status.backend));
+        return false;
+    }
+    exporter.socket = socket;
+    exporter.why = fmt::format("polterd runs on {}", socket);
+    describe(exporter, status);
+    return true;
+}
+
+fs::path private_folder() {
+    // Sockets have short names (108 bytes), which $TMPDIR need not.
+    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    for (const char* base : {runtime, "/run", "/tmp"}) {
+        if (!base || !*base || std::strlen(base) > 60) continue;
+        auto name = std::string(base) + "/polter-XXXXXX";
+        if (mkdtemp(name.data())) return name;  // mode 0700
+    }
+    return {};
+}
+
+}  // namespace
+
+Exporter::~Exporter() {
+    if (daemon_ > 0) daemon::stop_daemon(daemon_);
+    std::error_code error;
+    if (!folder_.empty()) fs::remove_all(folder_, error);
+}
+Exporter::Exporter(Exporter&& other) noexcept
+    : name(std::move(other.name)),
+      socket(std::move(other.socket)),
+      why(std::move(other.why)),
+      seen(std::move(other.seen)),
+      unseen(std::move(other.unseen)),
+      started(other.started),
+      daemon_(std::exchange(other.daemon_, -1)),
+      folder_(std::exchange(other.folder_, {})) {}
+
+void Exporter::take_over(pid_t daemon, const fs::path& folder) {
+    daemon_ = daemon;
+    folder_ = folder;
+    started = daemon > 0;
+}
+
+const std::vector<std::string>& exporter_names() {
+    static const std::vector<std::string> names = [] {
+        std::vector<std::string> out{"auto"};
+        for (const auto& kind : kinds) out.push_back(kind.name);
+        return out;
+    }();
+    return names;
+}
+
+namespace {
+
+// "none" was asked for, or what was asked for cannot be had: settled without looking for a daemon.
+bool settle_early(Exporter& exporter, const std::string& choice) {
+    if (choice == "none") {
+        exporter.why = "asked for: no noise is measured";
+        return true;
+    }
+    if (choice == "auto") return false;
+    for (const auto& kind : kinds) {
+        if (choice != kind.name || kind.obstacle != absent) continue;
+        throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, absent(), available_names()));
+    }
+    return false;
+}
+
+// No daemon could be had.
+void settle_without(Exporter& exporter, const std::string& choice, const std::string& reason) {
+    if (choice != "auto") throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, reason, available_names()));
+    exporter.why = reason;
+    for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account) exporter.unseen.push_back(polter_account_name(account));
+}
+
+}  // namespace
+
+Exporter choose_exporter(const std::string& choice, const fs::path& log) {
+    Exporter out;
+    if (settle_early(out, choice)) return out;
+    std::string no_daemon;
+    if (join_running(out, choice, user_socket(), no_daemon)) return out;
+    auto obstacle = bpf_obstacle();
+    if (!obstacle.empty()) {
+        settle_without(out, choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
+        return out;
+    }
+    auto folder = private_folder();
+    if (folder.empty()) {
+        settle_without(out, choice, "no private folder for the daemon's socket can be made in $XDG_RUNTIME_DIR, /run or /tmp");
+        return out;
+    }
+    auto socket = (folder / "polterd.sock").string();
+    daemon::StartOptions options;
+    options.log_path = log;
+    auto daemon = daemon::start_daemon(find_part(daemon_program), socket, options);
+    out.take_over(daemon.pid, folder);
+    auto status = daemon ? daemon::probe(socket) : daemon::Status{};
+    if (!daemon || !status.answers) {
+        settle_without(out, choice, fmt::format("polterd did not start: {}", daemon ? status.reason : daemon.reason));
+        return out;
+    }
+    out.socket = socket;
+    out.why = "started polterd for this job";
+    describe(out, status);
+    return out;
+}
+
+Exporter choose_node_exporter(const std::string& choice, const std::string& job) {
+    Exporter out;
+    if (settle_early(out, choice)) return out;
+    std::string no_daemon;
+    if (join_running(out, choice, user_socket(), no_daemon)) return out;
+    auto obstacle = bpf_obstacle();
+    if (!obstacle.empty()) {
+        settle_without(out, choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
+        return out;
+    }
+    // A name that the other processes of the job find too; it must be ours alone all the same.
+    auto folder = fs::path("/tmp") / fmt::format("polter-{}-{}", getuid(), job);
+    struct stat info {};
+    if ((mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) || lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+        info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
+        settle_without(out, choice, fmt::format("{} cannot be made, or is not this user's alone", folder.string()));
+        return out;
+    }
+    int lock = open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX) != 0) {
+        if (lock >= 0) close(lock);
+        settle_without(out, choice, fmt::format("{}/lock: {}", folder.string(), std::strerror(errno)));
+        return out;
+    }
+    auto socket = (folder / "polterd.sock").string();
+    auto status = daemon::probe(socket);
+    std::string reason = status.reason;
+    if (!status.answers) {
+        // Nobody stops it but itself, with the last process that it serves.
+        auto daemon = daemon::start_daemon(find_part(daemon_program), socket);
+        reason = daemon.reason;
+        if (daemon) status = daemon::probe(socket);
+    }
+    close(lock);
+    if (!status.answers) {
+        settle_without(out, choice, fmt::format("polterd did not start: {}", reason));
+        return out;
+    }
+    out.socket = socket;
+    out.why = "polterd runs for this job";
+    describe(out, status);
+    return out;
+}
+
+}  // namespace polter::launch

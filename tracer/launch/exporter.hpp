@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which exporter measures the job's noise: the choice, and the daemon that is started for it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace polter::launch {
+
+// What the job will be measured by. Ends the daemon that was started for it, if any, when destroyed.
+class Exporter {
+  public:
+    Exporter() = default;
+    ~Exporter();
+    Exporter(Exporter&&) noexcept;
+    Exporter& operator=(Exporter&&) = delete;
+
+    std::string name = "none";              // "bpf", …
+    std::string socket;                     // of the daemon; empty: none
+    std::string why;                        // why it was taken, and what it cannot see
+    std::vector<std::string> seen, unseen;  // accounts
+    bool started = false;                   // the daemon was started for this job
+
+  private:
+    friend Exporter choose_exporter(const std::string&, const std::filesystem::path&);
+    friend Exporter choose_node_exporter(const std::string&, const std::string&);
+    void take_over(pid_t daemon, const std::filesystem::path& folder);
+    pid_t daemon_ = -1;
+    std::filesystem::path folder_;  // private, of the socket; removed with it
+};
+
+// Names for --exporter.
+const std::vector<std::string>& exporter_names();
+
+// `choice` is one of them. "auto" never fails: it ends in "none" with the reason. Another that cannot be had throws Error. Messages of a
+// daemon that is started go to `log`.
+Exporter choose_exporter(const std::string& choice, const std::filesystem::path& log);
+
+// The same for one of several processes that a launcher starts on a node and that share one daemon: the first one starts it, it ends
+// with the last. `job` names it.
+Exporter choose_node_exporter(const std::string& choice, const std::string& job);
+
+}  // namespace polter::launch

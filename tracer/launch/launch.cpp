@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "launch.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <seal.hpp>
+
+#include "../conventions.hpp"
+#include "environment.hpp"
+#include "experiment.hpp"
+#include "exporter.hpp"
+#include "flavour.hpp"
+#include "job.hpp"
+#include "launcher_job.hpp"
+#include "layout.hpp"
+#include "remains.hpp"
+
+namespace polter::launch {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int grace_seconds = 10;  // for ranks that outlive their launcher
+
+void tell(const Options& options, const std::string& text) {
+    if (!options.quiet) fmt::print(stderr, "polter: {}\n", text);
+}
+
+std::string chosen(const std::string& option, const char* variable, const char* otherwise) {
+    if (!option.empty()) return option;
+    const char* value = std::getenv(variable);
+    return value && *value ? value : otherwise;
+}
+
+std::string exporter_choice(const Options& options) {
+    auto choice = chosen(options.exporter, trace::env_exporter, "auto");
+    for (const auto& name : exporter_names())
+        if (name == choice) return choice;
+    throw Error(fmt::format("POLTER_EXPORTER={}: no such exporter; one of auto, module, bpf, perf, proc, none", choice));
+}
+
+Flavour choose_flavour(const Options& options) {
+    auto wanted = chosen(options.mpi, "POLTER_MPI", "");
+    if (wanted.empty()) return find_flavour(options.command);
+    auto mpi = mpi_named(wanted);
+    if (!mpi || *mpi == Mpi::none) throw Error(fmt::format("POLTER_MPI={}: not known; it is openmpi or mpich", wanted));
+    Flavour out;
+    out.mpi = *mpi;
+    out.why = "asked for";
+    return out;
+}
+
+// What is put into the program; empty where there is certainly no MPI in it.
+fs::path choose_preload(const Options& options, const Flavour& flavour) {
+    if (flavour.certainly_none) return {};
+    if (flavour.mpi == Mpi::none)
+        throw Error(fmt::format("{}: {}; say which MPI it uses: --mpi openmpi or --mpi mpich", shell_text(options.command), flavour.why));
+    auto library = find_part(preload_library(flavour.mpi));
+    if (library.empty())
+        throw Error(fmt::format("the tracer for {} ({}) is not installed beside {}: build Poltergeist with that MPI's development package",
+                                name_of(flavour.mpi), preload_library(flavour.mpi), (executable_folder() / "polter").string()));
+    return library;
+}
+
+void check_program(const std::vector<std::string>& command) {
+    if (!find_program(command.front()))
+        throw Error(fmt::format("{}: no such program; give the command as you would type it without polter", command.front()));
+}
+
+std::string no_trace_text(const Flavour& flavour, const Outcome& outcome) {
+    auto text = std::string("no trace: the job left nothing that calls MPI. ");
+    if (flavour.certainly_none || flavour.static_program || flavour.program.empty() || flavour.mpi == Mpi::none)
+        text += flavour.why;
+    else if (flavour.launcher != Mpi::none && flavour.launcher != flavour.mpi)
+        text += fmt::format("{} is linked with {}, its launcher is that of {}", flavour.program, name_of(flavour.mpi),
+                            name_of(flavour.launcher));
+    else if (outcome.exit_code != 0)
+        text += "it failed before MPI_Init";
+    else
+        text += fmt::format("traced as {} ({}): the program may be linked statically, use another MPI (say --mpi), or never call MPI_Init",
+                            name_of(flavour.mpi), flavour.why);
+    return text;
+}
+
+void seal_into(Outcome& outcome, const std::vector<std::string>& command, const Flavour& flavour) {
+    try {
+        auto report = seal::seal({outcome.experiment, shell_text(command)});
+        if (report.already_sealed) return;
+        outcome.sealed = true;
+        outcome.ranks = report.ranks;
+        outcome.events = report.events;
+        outcome.own_cost_ns = report.own_cost_ns;
+        for (auto& warning : report.warnings) outcome.warnings.push_back(std::move(warning));
+        if (report.exporter == "none" && outcome.exporter != "none")
+            outcome.warnings.push_back(fmt::format("no noise was measured: {}", report.exporter_why));
+    } catch (const seal::NoRanks&) {
+        outcome.no_trace = no_trace_text(flavour, outcome);
+    } catch (const seal::Error& error) {
+        throw Error(error.what());
+    }
+}
+
+nlohmann::ordered_json record_of(const Options& options, const Flavour& flavour, const Exporter& exporter, const std::string& job) {
+    auto record = provenance(options.command);
+    record["mpi"] = {{"flavour", name_of(flavour.mpi)}, {"why", flavour.why}};
+    record["exporter"] = {{"name", exporter.name}, {"why", exporter.why}, {"unseen", exporter.unseen}};
+    record["job"] = job;
+    return record;
+}
+
+void finish_record(nlohmann::ordered_json& record, const Outcome& outcome) {
+    record["ended"] = time_text();
+    record["wall_ns"] = outcome.wall_ns;
+    record["exit_code"] = outcome.exit_code;
+    record["ranks"] = outcome.ranks;
+    if (!outcome.no_trace.empty()) record["no_trace"] = outcome.no_trace;
+    record["warnings"] = outcome.warnings;
+    write_json(outcome.experiment / trace::provenance_name, record);
+}
+
+Outcome outcome_of(const Exporter& exporter, const fs::path& experiment) {
+    Outcome out;
+    out.experiment = experiment;
+    out.exporter = exporter.name;
+    out.exporter_why = exporter.why;
+    out.unseen = exporter.unseen;
+    return out;
+}
+
+void timed_job(const Options& options, const Environment& environment, bool dies_with_us, Outcome& outcome) {
+    auto start = std::chrono::steady_clock::now();
+    outcome.exit_code = run_job(options.command, environment, {dies_with_us, options.output_to_error});
+    outcome.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Outcome run(const Options& options) {
+    check_program(options.command);
+    auto choice = exporter_choice(options);
+    auto flavour = choose_flavour(options);
+    auto preload = choose_preload(options, flavour);
+    auto experiment = make_experiment(options.output, application_name(options.command, flavour.program));
+    auto exporter = choose_exporter(choice, experiment / "polterd.log");
+    tell(options, fmt::format("exporter {}: {}", exporter.name, exporter.why));
+    if (flavour.launcher != Mpi::none && flavour.mpi != flavour.launcher)
+        tell(options, fmt::format("{} uses {} and its launcher is that of {}: each process will be alone in its own MPI_COMM_WORLD",
+                                  flavour.program, name_of(flavour.mpi), name_of(flavour.launcher)));
+
+    auto outcome = outcome_of(exporter, experiment);
+    auto job = random_job_id();
+    auto environment = job_environment(options.command, experiment, job, flavour.mpi, preload, exporter, outcome.warnings);
+    auto record = record_of(options, flavour, exporter, job);
+    write_json(experiment / trace::provenance_name, record);
+    timed_job(options, environment, false, outcome);
+    wait_for_ranks(experiment, job, grace_seconds, outcome.warnings);
+    seal_into(outcome, options.command, flavour);
+    finish_record(record, outcome);
+    return outcome;
+}
+
+Outcome exec(const Options& options) {
+    check_program(options.command);
+    auto choice = exporter_choice(options);
+    auto flavour = choose_flavour(options);
+    auto preload = choose_preload(options, flavour);
+    auto launched = find_launcher_job(application_name(options.command, flavour.program));
+    auto experiment = join_experiment(options.output, launched);
+    auto exporter = choose_node_exporter(choice, launched.id);
+
+    auto outcome = outcome_of(exporter, experiment);
+    auto environment = job_environment(options.command, experiment, launched.id, flavour.mpi, preload, exporter, outcome.warnings);
+    auto record = record_of(options, flavour, exporter, launched.id);
+    timed_job(options, environment, true, outcome);
+
+    ExperimentLock lock(experiment);
+    if (!last_to_end(experiment, launched)) return outcome;
+    seal_into(outcome, options.command, flavour);
+    finish_record(record, outcome);
+    forget_processes(experiment);
+    return outcome;
+}
+
+}  // namespace polter::launch

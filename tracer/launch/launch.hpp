@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What `polter run` and `polter exec` do around a program: experiment directory, exporter, environment, the job itself, sealing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace polter::launch {
+
+// The run cannot begin or its output cannot be written: what, where, what to do.
+struct Error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Options {
+    std::vector<std::string> command;
+    std::filesystem::path output;  // the experiment directory; empty: polter-<app>-<time>
+    std::string exporter;          // of exporter_names(); empty: $POLTER_EXPORTER, else "auto"
+    std::string mpi;               // "openmpi" or "mpich"; empty: $POLTER_MPI, else found out
+    bool output_to_error = false;  // the job's standard output goes to standard error
+    bool quiet = false;            // nothing on standard error but errors
+};
+
+struct Outcome {
+    int exit_code = 0;  // of the job; 128 + signal
+    std::filesystem::path experiment;
+    bool sealed = false;                 // this process made the archive
+    std::string no_trace;                // why there is none; empty: there is one, or (exec) another process makes it
+    std::string exporter, exporter_why;  // as chosen by the launcher
+    std::vector<std::string> unseen;     // accounts that it cannot see
+    uint32_t ranks = 0;
+    uint64_t events = 0, own_cost_ns = 0;  // the tracer's own time, all ranks
+    int64_t wall_ns = 0;
+    std::vector<std::string> warnings;
+};
+
+// Runs a whole job and seals its experiment.
+Outcome run(const Options&);
+// Runs one process of a launcher's job; whichever ends last seals.
+Outcome exec(const Options&);
+
+}  // namespace polter::launch
