@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
  * Differences between kernels, each in one place, found by the existence of fields, never by version number.
+ * Tasks come typed from the tracepoints, so that fields are loaded directly; a helper call to read one would cost 15 ns in each switch.
  */
 #ifndef POLTER_CORE_FIXES_BPF_H
 #define POLTER_CORE_FIXES_BPF_H
@@ -27,8 +28,8 @@ struct task_struct___in_task {
 
 static __always_inline u32 task_cpu(struct task_struct* task) {
     struct task_struct___before_5_16* old = (void*)task;
-    if (bpf_core_field_exists(old->cpu)) return BPF_CORE_READ(old, cpu);
-    return BPF_CORE_READ((struct task_struct___in_task*)(void*)task, thread_info.cpu);
+    if (bpf_core_field_exists(old->cpu)) return old->cpu;
+    return ((struct task_struct___in_task*)(void*)task)->thread_info.cpu;
 }
 
 /* 152e11f6df29 ("sched/fair: Implement delayed dequeue", 6.12): a task that blocks may stay on the queue. Before b9c55a8ad4b6-era fixes of
@@ -44,8 +45,8 @@ struct task_struct___delayed {
 static __always_inline bool task_is_blocked(struct task_struct* task, unsigned int prev_state) {
     struct task_struct___delayed* t = (void*)task;
     if (!prev_state) return false;
-    if (!BPF_CORE_READ(t, on_rq)) return true;
-    return bpf_core_field_exists(t->se.sched_delayed) && BPF_CORE_READ(t, se.sched_delayed);
+    if (!t->on_rq) return true;
+    return bpf_core_field_exists(t->se.sched_delayed) && t->se.sched_delayed;
 }
 
 /* The CPU quota. From e1fad12dcb66 ("sched/fair: Switch to task based throttle model", 6.18) on a throttled task is marked itself; before,
@@ -66,9 +67,9 @@ struct task_struct___queue_throttle {
 static __always_inline bool task_is_throttled(struct task_struct* task) {
     struct task_struct___task_throttle* marked = (void*)task;
     struct task_struct___queue_throttle* queued = (void*)task;
-    if (bpf_core_field_exists(marked->throttled)) return BPF_CORE_READ(marked, throttled);
+    if (bpf_core_field_exists(marked->throttled)) return marked->throttled;
     if (bpf_core_field_exists(struct cfs_rq___queue_throttle, throttle_count) && bpf_core_field_exists(queued->se.cfs_rq))
-        return BPF_CORE_READ(queued, se.cfs_rq, throttle_count) > 0;
+        return queued->se.cfs_rq->throttle_count > 0;
     return false;
 }
 

@@ -125,27 +125,30 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
     struct polter_segment* segment = polter_waiting_next(cpu);
     segment->tid = next->pid;
     segment->tgid = next->tgid;
-    bpf_probe_read_kernel(segment->comm, sizeof segment->comm, next->comm);
+#pragma clang loop unroll(full)
+    for (u32 i = 0; i < sizeof segment->comm; i++) segment->comm[i] = next->comm[i]; /* cheaper than the helper that copies */
     polter_waiting_logged(cpu, segment, now);
     return 0;
 }
 
-/* `woken`, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
-static __always_inline int queued(struct task_struct* task, u32 number, bool woken) {
-    struct polter_thread* thread = thread_of(task->pid);
-    struct polter_cpu* cpu = thread ? cpu_state(number) : NULL;
+/* Woken, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
+static __always_inline void queued(struct polter_thread* thread, u32 number, bool woken) {
+    struct polter_cpu* cpu = cpu_state(number);
     if (cpu) polter_waiting_queue(thread, cpu, number, woken, bpf_ktime_get_ns());
-    return 0;
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct* task) {
-    return queued(task, task_cpu(task), true);
+    struct polter_thread* thread = thread_of(task->pid);
+    if (thread) queued(thread, task_cpu(task), true);
+    return 0;
 }
 
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct* task, int dest_cpu) {
-    return queued(task, dest_cpu, false);
+    struct polter_thread* thread = thread_of(task->pid);
+    if (thread) queued(thread, dest_cpu, false);
+    return 0;
 }
 
 SEC("tp_btf/sched_process_exit")

@@ -86,7 +86,7 @@ TEST_CASE("a job is a user's and a number; without a number it is the process's 
 TEST_CASE("what the backend refuses is not registered") {
     Invented backend;
     Registry registry(backend);
-    backend.refuse = "no memory";
+    backend.refuse.emplace("no memory");
     const auto outcome = registry.add_process(peer(1, 10), 5, 1);
     CHECK(outcome.status == POLTER_BACKEND_FAILED);
     CHECK(outcome.text == "no memory");
