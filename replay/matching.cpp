@@ -64,6 +64,8 @@ Match* fresh(Pool<Match>& pool, const Channel& channel) {
     *match = Match{};
     match->source = static_cast<int32_t>(channel.key.source);
     match->destination = static_cast<int32_t>(channel.key.destination);
+    match->comm = channel.key.comm;
+    match->tag = channel.key.tag;
     match->users = 1;  // the receiver, who is here or may come
     return match;
 }
@@ -125,8 +127,9 @@ void Engine::withdraw_receive(Match* match) {
         release(match);
         return;
     }
-    release(match);  // a message was bound to it: MPI would have refused the cancellation
+    // A message was bound to it, though MPI would then have refused the cancellation: it is lost with it.
     count(Flaw::uncertain_order);
+    release(match);
 }
 
 void Engine::release(Match* match) {

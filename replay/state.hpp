@@ -59,7 +59,8 @@ struct Match {
     Thread *sender_waits = nullptr, *receiver_waits = nullptr;
     bool sent = false, posted = false, synchronous = false, same_host = true, protocol_open = false, alone = true, queued = false;
     int32_t source = -1, destination = -1;  // world ranks
-    uint8_t users = 0;                      // sender, receiver, channel: who still holds it
+    uint32_t comm = 0, tag = 0;
+    uint8_t users = 0;  // sender, receiver, channel: who still holds it
     struct Channel* channel = nullptr;
 };
 

@@ -66,6 +66,14 @@ void publish_receive_complete(Engine& engine, Thread& thread, const Operation& o
     if (request && request->kind == Request::Kind::receive) {
         if (request->wildcard) engine.count(Flaw::any_source);
         match = request->match;
+        if (match && (match->comm != operation.comm || match->tag != operation.tag ||
+                      match->source != engine.world_rank(thread, operation.comm, operation.peer))) {
+            // What came is not what was posted: the attributes are wrong, the completion is what happened.
+            engine.count(Flaw::uncertain_order);
+            request->post_delay = engine.take_copy(match->post_delay);
+            engine.withdraw_receive(match);
+            match = nullptr;
+        }
         if (!match)  // only now is it known from whom
             match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, request->post_time, request->post_delay);
         engine.drop_request(thread, operation.request);

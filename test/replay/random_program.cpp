@@ -201,7 +201,7 @@ class Simulator {
             for (const size_t from : {(r + n - 1) % n, (r + 1) % n}) {
                 enter(r, "MPI_Irecv");
                 Record& record = add(r, Kind::irecv_request);
-                message(record, from, from == (r + 1) % n ? 21 : 20, 4000);
+                message(record, from, receives[r].empty() ? 20 : 21, 4000);
                 record.posted = true;
                 record.request = ++ranks_[r].request;
                 receives[r].push_back(record.request);
