@@ -23,8 +23,8 @@ namespace {
 // CLI11 gives what stands behind "--" to the parent of a verb. The words to parse, in CLI11's order (last first).
 std::vector<std::string> words_to_parse(const CLI::App& app, int argc, char** argv) {
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-    const auto* verb = words.empty() ? nullptr : app.get_subcommand_no_throw(words.front());
-    if (verb && verb->get_prefix_command()) {
+    auto verbs = app.get_subcommands([&](const CLI::App* verb) { return !words.empty() && verb->get_name() == words.front(); });
+    if (!verbs.empty() && verbs.front()->get_prefix_command()) {
         auto separator = std::find(words.begin(), words.end(), "--");
         behind.assign(separator, words.end());
         words.erase(separator, words.end());

@@ -69,6 +69,18 @@ bool is_launcher(const std::string& path) {
     return false;
 }
 
+// Programs that start others, which may have an MPI though they have none themselves.
+bool starts_others(const std::string& path) {
+    auto name = fs::path(path).filename().string();
+    for (const char* known : {"sh",    "bash", "dash",    "zsh",     "ksh",   "csh",     "tcsh",   "busybox", "env",   "timeout",
+                              "nice",  "time", "numactl", "taskset", "chrt",  "setarch", "strace", "gdb",     "srun",  "aprun",
+                              "jsrun", "flux", "R",       "java",    "xargs", "sudo",    "setsid", "nohup",   "stdbuf"})
+        if (name == known) return true;
+    for (const char* known : {"python", "perl", "ruby", "julia", "lua", "valgrind"})
+        if (name.starts_with(known)) return true;
+    return false;
+}
+
 Mpi mpi_of_launcher(const std::string& path) {
     auto text = capture({path, "--version"}, helper_seconds);
     for (const char* mark : {"Open MPI", "OpenRTE", "open-mpi.org", "prterun"})
@@ -146,8 +158,7 @@ Flavour find_flavour(const std::vector<std::string>& command) {
         out.certainly_none = true;
     } else if (!last_elf.empty()) {
         out.why = fmt::format("{} is not linked with an MPI library", last_elf);
-        // What an interpreter or a launcher starts in turn may have one.
-        out.certainly_none = last_elf == find_program(command.front()).value_or("") && command.size() == 1;
+        out.certainly_none = last_elf == find_program(command.front()).value_or("") && !starts_others(last_elf);
     } else {
         out.why = "no program in the command says which MPI it uses";
     }
