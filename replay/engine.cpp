@@ -129,7 +129,7 @@ void Engine::schedule() {
             if (events_in_window_ > wanted * 2 && width > 64) width /= 2;
             int64_t first = INT64_MAX;
             for (const Thread* thread : parked_) first = std::min(first, thread->now);
-            window_end_ = std::max(first, first + width);
+            window_end_ = faults_.no_window ? INT64_MAX : std::max(first, first + width);
             for (size_t i = 0; i < parked_.size();) {
                 Thread* thread = parked_[i];
                 if (thread->now > window_end_) {
@@ -167,7 +167,7 @@ void Engine::read(Thread& thread) {
             parked_.push_back(&thread);
             break;
         }
-        if (thread.events - before >= events_per_turn) {
+        if (thread.events - before >= events_per_turn && !faults_.no_window) {
             // A burst: nobody need come further than this for now.
             window_end_ = std::min(window_end_, thread.now);
             thread.state = Thread::State::parked;

@@ -10,6 +10,7 @@ struct Faults {
     bool negative_removal = false;     // monotonicity: noise in a tail is added back where much is removed
     bool swap_bounds = false;          // bounds: costs of the low and the high lane exchanged
     bool round_shares = false;         // additivity: shares rounded one by one
+    bool no_window = false;            // memory: whoever never waits is read to the end at once
     bool first_sample = false;         // determinism: the model believes whoever came first
 };
 

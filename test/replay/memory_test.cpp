@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory is bounded by ranks and messages in flight, never by the number of events.
+#include <doctest/doctest.h>
+
+#include "invariants.hpp"
+
+using namespace polter;
+
+namespace {
+
+// A producer that never waits, and a consumer that is `lag` messages behind it in measured time.
+size_t matches_alive(int64_t messages, int64_t lag, replay::Faults faults = {}) {
+    test::TraceSpec spec(2);
+    spec.accounts = {"os:timer"};
+    constexpr int64_t period = 1'000;
+    const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
+        test::Record record;
+        record.kind = kind;
+        record.time = time;
+        record.name = name;
+        spec.records[rank].push_back(record);
+        return spec.records[rank].back();
+    };
+    for (int64_t i = 0; i < messages; ++i) {
+        const int64_t sent = i * period, received = (i + lag) * period;
+        add(0, sent, test::Record::Kind::enter, "MPI_Send");
+        add(0, sent, test::Record::Kind::send, "").peer = 1;
+        add(0, sent + 100, test::Record::Kind::leave, "MPI_Send");
+        add(1, received, test::Record::Kind::enter, "MPI_Recv");
+        add(1, received + 100, test::Record::Kind::recv, "").peer = 0;
+        add(1, received + 100, test::Record::Kind::leave, "MPI_Recv");
+    }
+    const test::TemporaryDirectory directory;
+    test::write_trace(spec, directory.path("t"));
+    size_t alive = 0;
+    replay::Hooks hooks;
+    hooks.faults = faults;
+    hooks.most_matches = &alive;
+    replay::Options options;
+    options.trace = directory.path("t");
+    const replay::Result result = replay::replay_with(options, hooks);
+    CHECK(result.events == messages * 6 + 2);
+    return alive;
+}
+
+}  // namespace
+
+TEST_CASE("a one-way producer is not run ahead of") {
+    const size_t few = matches_alive(20'000, 3), many = matches_alive(200'000, 3);
+    MESSAGE(few << " messages alive at most with 20,000, " << many << " with 200,000");
+    CHECK(many <= 2 * few + 64);
+    CHECK(many < 5'000);
+    CHECK(matches_alive(200'000, 3, {.no_window = true}) > 100'000);  // the same question finds an engine that runs ahead
+}
+
+TEST_CASE("what is really in flight is kept") {
+    CHECK(matches_alive(50'000, 10'000) >= 10'000);
+}
