@@ -179,7 +179,10 @@ void Engine::read(Thread& thread) {
 }
 
 void Engine::finish(Thread& thread) {
-    if (thread.broken) count(Flaw::truncated_location);
+    // OTF2 reports the same error at a good end after an interruption and in the middle of a damaged file: what the definitions
+    // say the location holds tells them apart.
+    const uint64_t declared = archive_.definitions().locations[thread.index].declared_events;
+    if (thread.broken || thread.events < declared) count(Flaw::truncated_location);
     if (thread.in_call) {  // what it sent has still been sent
         count(Flaw::call_not_left);
         thread.leave = thread.now;

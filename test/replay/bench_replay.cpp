@@ -56,8 +56,9 @@ void write(const Arguments& arguments, const std::string& directory) {
     test::write_trace(spec, directory);
     const std::string body = directory + ".body";
     std::filesystem::remove_all(body);
-    OTF2_Archive* archive = OTF2_Archive_Open(body.c_str(), "traces", OTF2_FILEMODE_WRITE, 1u << 20, OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT,
-                                              OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+    OTF2_Archive* archive =
+        OTF2_Archive_Open(body.c_str(), "traces", OTF2_FILEMODE_WRITE, OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MIN,  // as the anchor says
+                          OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
     static const OTF2_FlushCallbacks callbacks{flush, nullptr};
     OTF2_Archive_SetFlushCallbacks(archive, &callbacks, nullptr);
     OTF2_Archive_SetSerialCollectiveCallbacks(archive);
