@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""hostile_test.py TRACER READER LAUNCHER PROGRAMS: the tracer in programs and surroundings that do not behave.
+
+The program's own result must be what it is without the tracer, and what was traced until then must be there.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+tracer, reader, launcher, programs = sys.argv[1:]
+hostile = os.path.join(programs, "hostile")
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+failures = []
+
+
+def launch(experiment, *arguments, traced=True, n=2, settings=(), command=None):
+    environment = [f"POLTER_EXPERIMENT={experiment}", "POLTER_EXPORTER=none", "POLTER_BUFFER_CHUNKS=2", f"LD_PRELOAD={tracer}", *settings]
+    line = [launcher, "-n", str(n), *(["env", *environment] if traced else []), *(command or [hostile]), *arguments]
+    return subprocess.run(line, env={**os.environ, **ROOT}, capture_output=True, text=True, timeout=120, check=False)
+
+
+def read(experiment):
+    done = subprocess.run([reader, experiment], capture_output=True, text=True, timeout=120, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else {"ranks": {}, "problems": [done.stderr], "warnings": []}
+
+
+def check(case, condition, detail=""):
+    print(("ok    " if condition else "FAILED"), case, "" if condition else detail)
+    if not condition:
+        failures.append(case)
+
+
+def allreduces(trace, rank):
+    return trace["ranks"].get(str(rank), {}).get("collectives", {}).get("ALLREDUCE", {}).get("calls", -1)
+
+
+with tempfile.TemporaryDirectory() as folder:
+
+    def experiment(name):
+        path = os.path.join(folder, name)
+        os.mkdir(path)
+        return path
+
+    for case in ("fork", "after", "errors"):
+        where = experiment(case)
+        done = launch(where, case)
+        trace = read(where)
+        check(f"{case}: the program ends well", done.returncode == 0, done.stderr)
+        check(f"{case}: nothing is wrong with the trace", case == "errors" or not trace["problems"] + trace["warnings"], trace)
+        check(f"{case}: all of both ranks is there", allreduces(trace, 0) == allreduces(trace, 1) == 1000, trace)
+    check("errors: requests that failed are not left open", all(r["open_requests"] <= 1 for r in trace["ranks"].values()), trace)
+
+    # 300,000 calls are far more than the buffers, so there are flushes, and chunks that only the tail has.
+    for case in ("exit", "abort", "kill"):
+        for times in (1000, 300000):
+            where = experiment(f"{case}{times}")
+            done = launch(where, case, str(times))
+            plain = launch(where, case, str(times), traced=False)
+            check(f"{case} {times}: the job's result is the untraced one", done.returncode == plain.returncode, (done, plain))
+            trace = read(where)
+            check(f"{case} {times}: every call until then is in the trace", allreduces(trace, 0) == allreduces(trace, 1) == times,
+                  (allreduces(trace, 0), allreduces(trace, 1), trace["problems"], trace["warnings"]))
+            check(f"{case} {times}: marked", any("unfinished" in w for w in trace["warnings"]), trace["warnings"])
+
+    done = launch(os.path.join(folder, "missing"), "after")
+    check("no such directory: the job goes on", done.returncode == 0, done.stderr)
+    check("no such directory: one line a rank says so", done.stderr.count("is not traced") == 2, done.stderr)
+
+    where = experiment("no-mpi")
+    done = launch(where, "no-mpi")
+    check("a program that does not initialise MPI leaves nothing", done.returncode == 0 and not os.listdir(where), done.stderr)
+    done = launch(where, "-c", "true", command=["bash"])
+    check("a shell leaves nothing", done.returncode == 0 and not os.listdir(where), done.stderr)
+
+    # A file system that fills up while the job runs.
+    small = experiment("small")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", small], capture_output=True, check=False).returncode == 0
+    if mounted:
+        try:
+            done = launch(small, "after", "3000000")
+            check("full disk: the job goes on", done.returncode == 0, done.stderr)
+            check("full disk: said once a rank", done.stderr.count("tracing ends here") == 2, done.stderr)
+            notes = [open(os.path.join(small, "ranks", r, "rank.jsonl"), encoding="utf-8").read() for r in os.listdir(os.path.join(small, "ranks"))]
+            print("      ", [n.splitlines()[-1][:150] for n in notes])
+        finally:
+            subprocess.run(["umount", small], check=False)
+        os.mkdir(os.path.join(folder, "tiny"))
+        tiny = os.path.join(folder, "tiny")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", tiny], check=True)
+        try:
+            done = launch(tiny, "after")
+            check("no room from the start: the job goes on", done.returncode == 0, done.stderr)
+            check("no room from the start: said", "No space left" in done.stderr, done.stderr)
+        finally:
+            subprocess.run(["umount", tiny], check=False)
+    else:
+        print("skipped: a file system that fills up needs the right to mount one")
+
+sys.exit(f"{len(failures)} failed" if failures else 0)

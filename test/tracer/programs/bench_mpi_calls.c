@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a call takes: Send to nobody, Irecv + Send + Wait to oneself, ping-pong and Allreduce of 8 bytes between ranks. Rank 0 prints one
+ * JSON line a case: the median over the repetitions, in nanoseconds a call. Run it with and without the tracer, interleaved. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { REPETITIONS = 21, ROUNDS = 20000 };
+static int rank, size;
+static double data, result;
+
+static void send_to_nobody(void) {
+    MPI_Send(&data, 1, MPI_DOUBLE, MPI_PROC_NULL, 1, MPI_COMM_WORLD);
+}
+static void to_oneself(void) {
+    MPI_Request request;
+    MPI_Irecv(&result, 1, MPI_DOUBLE, rank, 1, MPI_COMM_WORLD, &request);
+    MPI_Send(&data, 1, MPI_DOUBLE, rank, 1, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+static void ping_pong(void) {
+    if (rank == 0) {
+        MPI_Send(&data, 1, MPI_DOUBLE, 1, 1, MPI_COMM_WORLD);
+        MPI_Recv(&result, 1, MPI_DOUBLE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (rank == 1) {
+        MPI_Recv(&result, 1, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&data, 1, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD);
+    }
+}
+static void allreduce(void) {
+    MPI_Allreduce(&data, &result, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static int ascending(const void* a, const void* b) {
+    const double x = *(const double*)a, y = *(const double*)b;
+    return x < y ? -1 : x > y;
+}
+
+static void measure(const char* name, void (*round)(void), int calls_a_round) {
+    double times[REPETITIONS];
+    for (int i = 0; i < ROUNDS / 10; i++) round();
+    for (int r = 0; r < REPETITIONS; r++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        const double start = MPI_Wtime();
+        for (int i = 0; i < ROUNDS; i++) round();
+        times[r] = (MPI_Wtime() - start) / ROUNDS / calls_a_round * 1e9;
+    }
+    qsort(times, REPETITIONS, sizeof *times, ascending);
+    if (rank == 0)
+        printf("{\"case\": \"%s\", \"ns_per_call\": %.1f, \"least\": %.1f, \"ranks\": %d}\n", name, times[REPETITIONS / 2], times[0], size);
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    measure("send_to_nobody", send_to_nobody, 1);
+    measure("irecv_send_wait_to_oneself", to_oneself, 3);
+    if (size > 1) measure("ping_pong_8", ping_pong, 2);
+    measure("allreduce_8", allreduce, 1);
+    MPI_Finalize();
+    return 0;
+}

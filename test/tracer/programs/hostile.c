@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs that do not behave: what the tracer must live through. hostile CASE */
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int rank, size;
+
+static void talk(int times) {
+    int sum;
+    for (int i = 0; i < times; i++) MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+int main(int argc, char** argv) {
+    const char* what = argc > 1 ? argv[1] : "";
+    const int times = argc > 2 ? atoi(argv[2]) : 1000;
+    int flag, major, minor;
+    MPI_Initialized(&flag); /* allowed before MPI_Init */
+    MPI_Get_version(&major, &minor);
+    if (!strcmp(what, "no-mpi")) return 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    talk(times);
+    if (!strcmp(what, "fork")) {
+        /* The child talks to nobody, but its calls must not get into the parent's trace. */
+        const pid_t child = fork();
+        if (child == 0) {
+            int n;
+            MPI_Comm_size(MPI_COMM_SELF, &n);
+            _exit(n == 1 ? 0 : 1);
+        }
+        int status = 1;
+        waitpid(child, &status, 0);
+        if (status || system("true")) return 3;
+    } else if (!strcmp(what, "exit")) {
+        if (rank == 1) _exit(0);
+        pause();
+    } else if (!strcmp(what, "abort")) {
+        if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+        pause();
+    } else if (!strcmp(what, "kill")) {
+        if (rank == 1) raise(SIGKILL);
+        pause();
+    } else if (!strcmp(what, "errors")) {
+        /* Errors that the program asked to be told of. */
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        int data[4] = {0};
+        MPI_Request requests[2];
+        MPI_Status statuses[2];
+        if (MPI_Send(data, 1, MPI_INT, size + 5, 1, MPI_COMM_WORLD) == MPI_SUCCESS) return 4;
+        MPI_Irecv(data, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv(data + 2, 1, MPI_INT, rank, 2, MPI_COMM_WORLD, &requests[1]);
+        MPI_Send(data, 2, MPI_INT, rank, 1, MPI_COMM_WORLD); /* truncated there */
+        MPI_Send(data, 1, MPI_INT, rank, 2, MPI_COMM_WORLD);
+        if (MPI_Waitall(2, requests, statuses) == MPI_SUCCESS) return 5;
+    } else if (!strcmp(what, "after")) {
+        MPI_Finalize();
+        MPI_Finalized(&flag); /* allowed after MPI_Finalize */
+        return !flag;
+    }
+    MPI_Finalize();
+    return 0;
+}
