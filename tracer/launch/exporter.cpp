@@ -133,19 +133,21 @@ const std::vector<std::string>& exporter_names() {
     return names;
 }
 
+void check_exporter(const std::string& choice) {
+    for (const auto& kind : kinds)
+        if (choice == kind.name && kind.obstacle == absent)
+            throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, absent(), available_names()));
+}
+
 namespace {
 
-// "none" was asked for, or what was asked for cannot be had: settled without looking for a daemon.
+// "none" was asked for: settled without looking for a daemon.
 bool settle_early(Exporter& exporter, const std::string& choice) {
     if (choice == "none") {
         exporter.why = "asked for: no noise is measured";
         return true;
     }
-    if (choice == "auto") return false;
-    for (const auto& kind : kinds) {
-        if (choice != kind.name || kind.obstacle != absent) continue;
-        throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, absent(), available_names()));
-    }
+    check_exporter(choice);
     return false;
 }
 

@@ -35,6 +35,9 @@ class Exporter {
 // Names for --exporter.
 const std::vector<std::string>& exporter_names();
 
+// Throws Error if `choice` is one that this version lacks, before anything is made for the run.
+void check_exporter(const std::string& choice);
+
 // `choice` is one of them. "auto" never fails: it ends in "none" with the reason. Another that cannot be had throws Error. Messages of a
 // daemon that is started go to `log`.
 Exporter choose_exporter(const std::string& choice, const std::filesystem::path& log);

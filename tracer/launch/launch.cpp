@@ -39,7 +39,10 @@ std::string chosen(const std::string& option, const char* variable, const char* 
 std::string exporter_choice(const Options& options) {
     auto choice = chosen(options.exporter, trace::env_exporter, "auto");
     for (const auto& name : exporter_names())
-        if (name == choice) return choice;
+        if (name == choice) {
+            check_exporter(choice);
+            return choice;
+        }
     throw Error(fmt::format("POLTER_EXPORTER={}: no such exporter; one of auto, module, bpf, perf, proc, none", choice));
 }
 
@@ -73,7 +76,7 @@ void check_program(const std::vector<std::string>& command) {
 
 std::string no_trace_text(const Flavour& flavour, const Outcome& outcome) {
     auto text = std::string("no trace: the job left nothing that calls MPI. ");
-    if (flavour.certainly_none || flavour.static_program || flavour.program.empty() || flavour.mpi == Mpi::none)
+    if (flavour.certainly_none || flavour.static_program || flavour.mpi == Mpi::none)
         text += flavour.why;
     else if (flavour.launcher != Mpi::none && flavour.launcher != flavour.mpi)
         text += fmt::format("{} is linked with {}, its launcher is that of {}", flavour.program, name_of(flavour.mpi),

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`polter run` and `polter exec` on the wrong turns that users take: the exit code, and one line that says what, where, what to do."""
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import unittest
+
+import polter_run as p
+
+# command line after `polter`, exit code, what standard error must say
+WRONG = [
+    ([], 2, "subcommand"),
+    (["nosuchverb"], 2, ""),
+    (["run"], 2, "command"),
+    (["run", "--"], 2, "command"),
+    (["run", "--bogus", "true"], 2, "--bogus"),
+    (["run", "--exporter", "magic", "true"], 2, "magic"),
+    (["run", "--mpi", "lam", "true"], 2, "lam"),
+    (["exec"], 2, "command"),
+    (["replay"], 2, "TRACE"),
+    (["run", "polter-no-such-program"], 1, "no such program"),
+    (["run", "./polter-no-such-program"], 1, "no such program"),
+    (["run", "--exporter", "perf", "true"], 1, "available here"),
+    (["run", "--exporter", "module", "true"], 1, "available here"),
+    (["run", "sh", "-c", "exit 0"], 1, "--mpi"),
+    (["replay", "/polter/nowhere"], 1, "/polter/nowhere"),
+]
+
+
+class Wrong(unittest.TestCase):
+    def test_table(self):
+        for words, code, says in WRONG:
+            with self.subTest(" ".join(words)), p.folder() as folder:
+                done = p.command([p.POLTER, *words], cwd=folder)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(says, done.stderr)
+                self.assertEqual([str(f) for f in folder.iterdir()], [], "something was left behind")
+                if code == 1:
+                    self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    def test_help_has_an_example(self):
+        for verb in ("run", "exec", "replay"):
+            done = p.command([p.POLTER, verb, "--help"])
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("Example:", done.stdout)
+        self.assertRegex(p.command([p.POLTER, "--version"]).stdout, r"^polter \d+\.\d+")
+
+
+class Run(unittest.TestCase):
+    def run_in(self, folder, *words, environment=None):
+        return p.command([p.POLTER, "run", "--exporter", "none", *words], environment, cwd=folder)
+
+    def test_program_without_mpi(self):
+        with p.folder() as folder:
+            done = self.run_in(folder, "true")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no trace", done.stderr)
+            self.assertIn("not linked with an MPI", done.stderr)
+
+    def test_exit_code_of_the_job(self):
+        with p.folder() as folder:
+            for code in (0, 3, 77):
+                done = self.run_in(folder, "-o", f"e{code}", "--mpi", "openmpi", "sh", "-c", f"exit {code}")
+                self.assertEqual(done.returncode, code or 1)
+            done = self.run_in(folder, "-o", "killed", "--mpi", "openmpi", "sh", "-c", "kill -TERM $$")
+            self.assertEqual(done.returncode, 128 + 15)
+
+    def test_words_of_the_command_are_its_own(self):
+        with p.folder() as folder:
+            for separator in ([], ["--"]):
+                done = self.run_in(folder, "--mpi", "openmpi", *separator, "sh", "-c", 'echo "$0 $*"', "-o", "--json", "-q", "--", "--help")
+                self.assertIn("-o --json -q -- --help", done.stdout)
+
+    def test_existing_directory(self):
+        with p.folder() as folder:
+            (folder / "full").mkdir()
+            (folder / "full" / "thesis.tex").write_text("dear")
+            (folder / "file").write_text("dear")
+            for name in ("full", "file"):
+                done = self.run_in(folder, "-o", name, "true")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("-o", done.stderr)
+                self.assertNotIn("no trace", done.stderr)
+            self.assertEqual([f.name for f in (folder / "full").iterdir()], ["thesis.tex"])
+            (folder / "empty").mkdir()
+            self.assertIn("no trace", self.run_in(folder, "-o", "empty", "true").stderr)
+
+    def test_directory_that_cannot_be_written(self):
+        # root may write everywhere but where nobody can.
+        target = "/proc/polter" if os.geteuid() == 0 else None
+        with p.folder() as folder:
+            if not target:
+                folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+                target = folder / "e"
+            done = self.run_in("/", "-o", target, "true")
+            folder.chmod(0o700)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(str(target), done.stderr)
+            self.assertIn("-o", done.stderr)
+
+    def test_default_directory_and_provenance(self):
+        with p.folder() as folder:
+            self.run_in(folder, "true")
+            self.run_in(folder, "true")
+            found = sorted(folder.iterdir())
+            self.assertEqual(len(found), 2)
+            self.assertTrue(found[0].name.startswith("polter-true-"))
+            record = json.loads((found[0] / "experiment.json").read_text())
+            self.assertEqual(record["command"], ["true"])
+            self.assertEqual(record["exit_code"], 0)
+            self.assertEqual(record["exporter"]["name"], "none")
+
+    def test_wrong_exporter_in_the_environment(self):
+        with p.folder() as folder:
+            done = p.command([p.POLTER, "run", "true"], {"POLTER_EXPORTER": "magic"}, cwd=folder)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("POLTER_EXPORTER=magic", done.stderr)
+
+
+@unittest.skipUnless(p.FLAVOURS, "no MPI launcher")
+class WithMpi(unittest.TestCase):
+    def test_short_result(self):
+        for flavour in p.FLAVOURS:
+            with self.subTest(flavour), p.folder() as folder:
+                done = p.command([p.POLTER, "run", "-o", "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "bsp", "5", "10000"], cwd=folder)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for part in ("The noise cost", "Own cost", "Trace: e/traces.otf2", "Next: polter replay e", "elapsed_ns"):
+                    self.assertIn(part, done.stdout)
+                self.assertIn("exporter", done.stderr)
+                self.assertFalse((folder / "e" / "ranks").exists())
+
+    def test_one_process_without_a_launcher(self):
+        flavour = p.FLAVOURS[0]
+        with p.folder() as folder:
+            done = p.command([p.POLTER, "run", "--json", "-o", "e", p.PROGRAMS / flavour / "bsp", "5", "10000"], cwd=folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["ranks"], 1)
+
+    def test_launcher_of_the_other_mpi(self):
+        if len(p.FLAVOURS) < 2:
+            self.skipTest("one MPI only")
+        with p.folder() as folder:
+            done = p.command([p.POLTER, "run", "--exporter", "none", "-o", "e", *p.launcher("mpich", 2), p.PROGRAMS / "openmpi" / "bsp", "5", "100"],
+                             cwd=folder)
+            self.assertIn("its launcher is that of mpich", done.stderr)
+
+    def test_exec_under_a_launcher(self):
+        for flavour in p.FLAVOURS:
+            with self.subTest(flavour), p.folder() as folder:
+                words = [*p.launcher(flavour, 3), p.POLTER, "exec", "--json", "-o", "e", p.PROGRAMS / flavour / "bsp", "5", "10000"]
+                done = p.command(words, cwd=folder)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(json.loads(done.stdout)["ranks"], 3)  # one of the three printed, and it alone
+                self.assertTrue((folder / "e" / "traces.otf2").exists())
+                again = p.command(words, cwd=folder)
+                self.assertNotEqual(again.returncode, 0)
+                self.assertIn("never overwritten", again.stderr)
+
+    def test_installed(self):
+        flavour = p.FLAVOURS[0]
+        with p.folder() as folder:
+            done = p.command([os.environ.get("CMAKE", "cmake"), "--install", p.BUILD, "--prefix", folder / "prefix"])
+            if done.returncode:
+                self.skipTest("not everything is built: " + done.stderr.strip().splitlines()[-1])
+            polter = folder / "prefix" / "bin" / "polter"
+            # Nothing of the build tree is used: the maps of a rank name the library that was loaded.
+            words = [polter, "run", "--json", "-o", folder / "e", "--mpi", flavour, "--", *p.launcher(flavour, 1), "sh", "-c",
+                     'echo "$LD_PRELOAD" >&2; exec "$0" "$@"', p.PROGRAMS / flavour / "bsp", "5", "1000"]
+            done = p.command(words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(str(folder / "prefix"), done.stderr)
+            self.assertNotIn(str(p.BUILD / "lib"), done.stderr)
+            if os.geteuid() == 0:
+                self.assertNotIn("not installed", done.stderr)
+            # And an installation that lacks a part says which.
+            shutil.rmtree(next((folder / "prefix").glob("lib*/**/polter")))
+            done = subprocess.run([str(w) for w in words], env=p.ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("not installed", done.stderr)
+
+
+if __name__ == "__main__":
+    if not p.POLTER.exists():
+        print(f"SKIP: {p.POLTER} is not built")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does the replay agree with the real machine? A bulk-synchronous program with a competitor on rank 1's CPU at several shares,
+interleaved with runs without: the approximated time of the disturbed runs against the median of the quiet ones. Prints JSON.
+
+    bench_disturbance.py [--pairs 10] [--shares 5,20] [--check]     --check: exit code 1 beyond 2 %
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+
+import polter_run as p
+
+LIMIT = 0.02
+PHASES, WORK = 600, 4_000_000
+
+
+def program_ns(result, key):
+    """Without start and end of MPI, which vary more from run to run than what is measured here."""
+    return result[key] - result["init_ns"] - result["finalize_ns"]
+
+
+def one(flavour):
+    with p.folder() as folder:
+        run = p.Run([*p.launcher(flavour, 2), p.PROGRAMS / flavour / "bsp", PHASES, WORK], folder / "e", ["-q"])
+        if run.code or run.result is None:
+            raise SystemExit(run.explain())
+        return run.result
+
+
+def quartiles(values):
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": middle, "quartiles": [low, high]}
+
+
+def bench(flavour, share, pairs):
+    quiet, disturbed, approximated = [], [], []
+    for _ in range(pairs):
+        quiet.append(program_ns(one(flavour), "measured_ns"))
+        with p.rival(1, share):
+            result = one(flavour)
+        disturbed.append(program_ns(result, "measured_ns"))
+        approximated.append(program_ns(result, "approximated_ns"))
+    middle = statistics.median(quiet)
+    return {"mpi": flavour, "share_percent": share, "pairs": pairs, "quiet_ns": quartiles(quiet), "disturbed_ns": quartiles(disturbed),
+            "approximated_ns": quartiles(approximated), "slowdown": statistics.median(disturbed) / middle - 1,
+            "error": statistics.median(approximated) / middle - 1, "quiet_spread": (max(quiet) - min(quiet)) / middle}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--shares", default="5,20")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    if not p.FLAVOURS or len(os.sched_getaffinity(0)) < 2:
+        print("SKIP: needs an MPI and two CPUs")
+        return 77
+    why = p.exporter_works()
+    if why:
+        print("SKIP: no exporter works here: " + why.splitlines()[0])
+        return 77
+    results = [bench(flavour, int(share), options.pairs) for flavour in p.FLAVOURS for share in options.shares.split(",")]
+    print(json.dumps({"schema": "polter.bench.disturbance/1", "limit": LIMIT, "results": results}, indent=2))
+    return 1 if options.check and any(abs(r["error"]) > LIMIT for r in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs that never reach MPI_Finalize: one rank killed, all ranks killed, the launcher killed, polter interrupted. The trace reads, says
+that it is incomplete, and nothing hangs or is left running."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import polter_run as p
+
+BEGIN_LIMIT = 60
+END_LIMIT = 90
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Kill(unittest.TestCase):
+    def kill(self, flavour, whom):
+        with p.folder() as folder:
+            pids = folder / "pids"
+            pids.mkdir()
+            words = [p.POLTER, "run", "--json", "-o", folder / "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "endless", pids]
+            polter = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            ranks = []
+            try:
+                end = time.monotonic() + BEGIN_LIMIT
+                while len(ranks) < 2:
+                    self.assertLess(time.monotonic(), end, "the job does not begin")
+                    time.sleep(0.05)
+                    ranks = [int(f.read_text()) for f in sorted(pids.iterdir()) if f.read_text().strip()]
+                whom(polter, ranks)
+                output, error = polter.communicate(timeout=END_LIMIT)
+            finally:
+                polter.kill()
+            self.assertNotEqual(polter.returncode, 0)
+            self.assertTrue(output.startswith("{"), error[-2000:])
+            result = json.loads(output)
+            self.assertEqual(result["ranks"], 2)
+            # A second of messages is thousands of events.
+            self.assertGreater(result["events"], 2000)
+            self.assertIn(p.otf2_print_errors(folder / "e"), (None, []))
+            properties = result["provenance"] if "provenance" in result else p.replay(folder / "e")["provenance"]
+            self.assertEqual(properties["INCOMPLETE"], "yes", properties)
+            self.assertTrue(properties["RANKS_UNFINISHED"])
+            for rank in ranks:
+                self.assertFalse(alive(rank), "a rank is left running")
+            return result, polter.returncode
+
+    def each(self, whom):
+        for flavour in p.FLAVOURS:
+            with self.subTest(flavour=flavour):
+                self.kill(flavour, whom)
+
+    def test_one_rank(self):
+        self.each(lambda polter, ranks: os.kill(ranks[1], signal.SIGKILL))
+
+    def test_all_ranks(self):
+        self.each(lambda polter, ranks: [os.kill(rank, signal.SIGKILL) for rank in ranks])
+
+    def test_launcher(self):
+        def launcher(polter, ranks):
+            with open(f"/proc/{polter.pid}/task/{polter.pid}/children", encoding="utf-8") as file:
+                children = [int(pid) for pid in file.read().split()]
+            for child in children:
+                with open(f"/proc/{child}/comm", encoding="utf-8") as file:
+                    if file.read().startswith("mpi"):
+                        os.kill(child, signal.SIGKILL)
+
+        self.each(launcher)
+
+    def test_interrupt_is_passed_on(self):
+        for flavour in p.FLAVOURS:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(flavour=flavour, signal=number):
+                    self.kill(flavour, lambda polter, ranks, number=number: polter.send_signal(number))
+
+
+if __name__ == "__main__":
+    if not p.FLAVOURS:
+        print("SKIP: no MPI launcher")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the end-to-end tests share: where things are, running a job traced, reading its result."""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ["POLTER_BUILD"])
+POLTER = BUILD / "polter"
+PROGRAMS = BUILD / "test" / "programs"
+LIMIT = 240  # seconds, for any one command
+
+ENVIRONMENT = dict(
+    os.environ,
+    OMPI_ALLOW_RUN_AS_ROOT="1",
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+    OMPI_MCA_rmaps_base_oversubscribe="1",
+    OMPI_MCA_hwloc_base_binding_policy="none",
+)
+for name in [n for n in ENVIRONMENT if n.startswith("POLTER_")]:
+    del ENVIRONMENT[name]
+
+FLAVOURS = [f for f in ("openmpi", "mpich") if (PROGRAMS / f / "bsp").exists() and shutil.which(f"mpirun.{f}")]
+
+
+def launcher(flavour, ranks):
+    return [f"mpirun.{flavour}", "-n", str(ranks)]
+
+
+@contextlib.contextmanager
+def folder():
+    with tempfile.TemporaryDirectory(prefix="polter-test-") as path:
+        yield pathlib.Path(path)
+
+
+def command(words, environment=None, limit=LIMIT, cwd=None):
+    """Runs to its end, both outputs kept. A time-out is a failure of the test."""
+    return subprocess.run([str(w) for w in words], env=dict(ENVIRONMENT, **(environment or {})), timeout=limit, check=False,
+                          capture_output=True, text=True, cwd=cwd)
+
+
+class Run:
+    """A traced job: its exit code, its own output, the result as JSON."""
+
+    def __init__(self, job, experiment, options=(), environment=None, limit=LIMIT):
+        done = command([POLTER, "run", "--json", "-o", experiment, *options, "--", *job], environment, limit)
+        self.experiment = pathlib.Path(experiment)
+        self.code, self.error, self.output = done.returncode, done.stderr, done.stdout
+        self.result = json.loads(done.stdout) if done.stdout.startswith("{") else None
+
+    def explain(self):
+        return f"exit code {self.code}\n{self.error[-3000:]}\n{self.output[:1000]}"
+
+    def program_json(self):
+        """The one JSON line that the program itself printed (it goes to standard error under --json)."""
+        for line in self.error.splitlines():
+            if line.startswith("{"):
+                return json.loads(line)
+        raise AssertionError("the program printed no result:\n" + self.explain())
+
+
+def otf2_print_errors(experiment):
+    """Whatever otf2-print says that looks like an error; None where it is not installed."""
+    if not shutil.which("otf2-print"):
+        return None
+    done = command(["otf2-print", pathlib.Path(experiment) / "traces.otf2"])
+    bad = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line.lower()]
+    return bad if done.returncode == 0 else bad + [f"exit code {done.returncode}"]
+
+
+def replay(experiment, *options):
+    done = command([POLTER, "replay", "--json", *options, experiment])
+    if done.returncode:
+        raise AssertionError(f"polter replay: {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+@contextlib.contextmanager
+def rival(cpu, percent, period_us=10000):
+    process = subprocess.Popen([str(PROGRAMS / "polter-rival"), str(cpu), str(percent), str(period_us)])
+    try:
+        time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def exporter_works():
+    """Why there is no noise to be measured here; empty if there is."""
+    with folder() as path:
+        run = Run([*launcher(FLAVOURS[0], 1), PROGRAMS / FLAVOURS[0] / "bsp", "2", "1000"], path / "e")
+        if run.result is None:
+            return run.explain()
+        exporter = run.result["run"]["exporter"]
+        return exporter["why"] if exporter["name"] == "none" else ""

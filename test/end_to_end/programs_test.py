@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs through `polter run`: the archive is read by others, its numbers are those of an independent count, replaying nothing
+changes nothing."""
+import json
+import shutil
+import sys
+import unittest
+
+import polter_run as p
+
+COMPARED = ["sends", "sent_bytes", "receives", "received_bytes", "collectives"]
+OWN = ["p2p", "nonblocking", "persistent", "probe", "collectives", "communicators", "threads"]
+INPUTS = p.pathlib.Path(__file__).parent.parent / "tracer" / "programs"
+
+
+class Programs(unittest.TestCase):
+    def check(self, flavour, ranks, job, cwd=None):
+        with p.folder() as folder:
+            counts = folder / "counts"
+            counts.mkdir()
+            counter = p.PROGRAMS / flavour / "libcount.so"
+            if cwd:
+                for file in cwd.iterdir():
+                    shutil.copy(file, folder)
+            words = [p.POLTER, "run", "--json", "-o", folder / "e", *p.launcher(flavour, ranks), *job]
+            # The counter is put behind the tracer: what stood in LD_PRELOAD is kept. A shell has no MPI in it, so it counts nothing.
+            done = p.command(words, {"LD_PRELOAD": str(counter), "COUNT_OUTPUT": str(counts)}, cwd=folder)
+            if done.returncode == 77:
+                self.skipTest(f"{job[0]} cannot run here")
+            self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+            result = json.loads(done.stdout)
+            self.assertEqual(result["ranks"], ranks)
+            bad = p.otf2_print_errors(folder / "e")
+            self.assertIn(bad, (None, []))
+            read = p.command([p.BUILD / "test" / "tracer" / "trace_counts", folder / "e"])
+            self.assertEqual(read.returncode, 0, read.stderr)
+            trace = json.loads(read.stdout)
+            self.assertEqual(trace["problems"], [])
+            for rank in range(ranks):
+                counted = json.loads((counts / f"{rank}.json").read_text())
+                found = trace["ranks"][str(rank)]
+                self.assertEqual({k: found[k] for k in COMPARED}, {k: counted[k] for k in COMPARED}, f"rank {rank}")
+            nothing = p.replay(folder / "e", "--remove", "")
+            self.assertEqual(nothing["accumulated_noise_ns"], 0)
+            self.assertEqual(nothing["approximated_ns"], nothing["measured_ns"])
+            self.assertEqual(nothing["measured_ns"], result["measured_ns"])
+            for rank in nothing["per_rank"]:
+                self.assertEqual(rank["accumulated_noise_ns"], 0)
+
+    def test_own_programs(self):
+        for flavour in p.FLAVOURS:
+            for program in OWN:
+                for ranks in (2, 4):
+                    with self.subTest(flavour=flavour, program=program, ranks=ranks):
+                        self.check(flavour, ranks, [p.PROGRAMS / flavour / program])
+
+    def test_lammps(self):
+        if "openmpi" not in p.FLAVOURS or not shutil.which("lmp"):
+            self.skipTest("no lmp")
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                self.check("openmpi", ranks, ["lmp", "-in", p.pathlib.Path(__file__).parents[2] / "scripts" / "melt.in", "-var", "side", "8", "-var",
+                                              "steps", "200", "-log", "none", "-screen", "none"])
+
+    def test_hpcc(self):
+        if "openmpi" not in p.FLAVOURS or not shutil.which("hpcc"):
+            self.skipTest("no hpcc")
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                self.check("openmpi", ranks, ["hpcc"], INPUTS / "hpcc")
+
+
+if __name__ == "__main__":
+    if not p.FLAVOURS:
+        print("SKIP: no MPI launcher")
+        sys.exit(77)
+    unittest.main(verbosity=2)
