@@ -103,7 +103,9 @@ class Engine {
     Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay);
     void withdraw_receive(Match* match);  // cancelled
     void release(Match* match);           // one user less
-    void learn_protocol(Match& match);    // once both halves are there: what the measured times prove
+    void settle(Match& match);            // learning: the posting is known
+    CompletionSample* new_sample();
+    void finish_sample(CompletionSample* sample);
 
     // Collectives (collectives.cpp).
     struct Arrival {
@@ -160,6 +162,7 @@ class Engine {
     Pool<Channel> channel_pool_;
     Pool<Collective> collective_pool_;
     Pool<Request> request_pool_;
+    Pool<CompletionSample> sample_pool_;
     std::vector<std::unique_ptr<Thread>> threads_;
     std::vector<Process> processes_;
     FlatMap<ChannelKey, Channel*> channels_;

@@ -72,15 +72,6 @@ Match* fresh(Pool<Match>& pool, const Channel& channel) {
 
 }  // namespace
 
-void Engine::learn_protocol(Match& match) {
-    if (!learning_ || !match.protocol_open || match.send_leave == 0 || !match.sent || !match.posted) return;
-    match.protocol_open = false;
-    if (match.send_leave < match.post_time)
-        model_.learn_protocol(match.same_host, match.size, true);
-    else if (match.alone && match.post_time > match.send_time && match.post_time > match.send_wait_enter)
-        model_.learn_protocol(match.same_host, match.size, false);
-}
-
 Match* Engine::add_send(Channel* channel, Thread& sender, const Operation& operation) {
     Match* match;
     if (channel->head && !channel->holds_messages) {
@@ -111,7 +102,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     match->receiver = &receiver;
     match->post_time = post_time;
     match->post_delay = take_copy(post_delay);
-    learn_protocol(*match);
+    settle(*match);
     if (match->sender_waits) {
         Thread* waiting = match->sender_waits;
         match->sender_waits = nullptr;

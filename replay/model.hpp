@@ -43,7 +43,7 @@ class Model {
 
     // Learning. `slack` is how long before the call the dependency had happened: where it may be large or small (receive_after_post,
     // wait_own, collective_own), only what had much slack tells the cost without any waiting.
-    // Of collectives (collective_tail): `clean` where no noise struck after the last arrival, else 0.
+    // Elsewhere: `clean` where nothing else can have prolonged it, else 0.
     static constexpr int64_t clean = int64_t{1} << 60;
     void learn(const CostClass&, int64_t ns, int64_t slack = 0);
     // A standard send that ended before its receive was posted was eager; one that ended soon after may have waited for it.

@@ -47,18 +47,34 @@ struct Operation {
     int64_t time = 0;
 };
 
+// Learning: a call that completed sends whose receives may not have been read yet. What it teaches is known only with their postings,
+// whichever comes first: so it does not depend on the order of reading.
+struct CompletionSample {
+    uint32_t open = 0;  // sends whose posting is not known
+    int64_t enter = 0, leave = 0, noise = 0;
+    int64_t ready = 0;  // the last thing it waited for, postings aside
+    int64_t latest_post = 0;
+    bool post_same_host = true, has_message = false, message_same_host = true, message_synchronous = false;
+    uint64_t post_size = 0, message_size = 0;
+    int64_t last_send = 0, last_ready = 0;  // of its messages; last_ready: with their own postings
+    uint32_t completions = 0;
+};
+
 // A message and the receive that takes it; each half comes when its rank's call is read.
 struct Match {
     Match* next = nullptr;  // in its channel, while only one half is there
     uint64_t size = 0;
-    int64_t send_time = 0, send_leave = 0, send_wait_enter = 0;  // send_leave: end of the call that completed the send, 0 while open
-    int64_t send_noise = 0;                                      // noise inside the sending call
+    int64_t send_time = 0;
+    int64_t send_noise = 0;  // inside the sending call
     int64_t post_time = 0;
     int64_t *send_delay = nullptr, *send_noise_removed = nullptr, *post_delay = nullptr;
     Thread *sender = nullptr, *receiver = nullptr;
     Thread *sender_waits = nullptr, *receiver_waits = nullptr;
-    bool sent = false, posted = false, synchronous = false, same_host = true, protocol_open = false, alone = true, queued = false;
-    int32_t source = -1, destination = -1;  // world ranks
+    bool sent = false, posted = false, same_host = true, queued = false;
+    bool synchronous = false;                   // the sender waits for the receiver
+    bool synchronous_mode = false;              // … because it was asked to
+    struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
+    int32_t source = -1, destination = -1;      // world ranks
     uint32_t comm = 0, tag = 0;
     uint8_t users = 0;  // sender, receiver, channel: who still holds it
     struct Channel* channel = nullptr;
@@ -197,6 +213,7 @@ struct Thread {
     std::vector<Dependency> dependencies;
     size_t next_dependency = 0;
     uint32_t completions = 0;
+    std::vector<Match*> watched;  // learning: the standard sends that this call completes
 
     int64_t* delay = nullptr;
     Polling polling;

@@ -72,6 +72,7 @@ void publish(Engine& engine, Thread& thread) {
 void publish_unfinished(Engine& engine, Thread& thread) {
     publish_operations(engine, thread);
     thread.dependencies.clear();  // the end of the trace waits for nobody
+    thread.watched.clear();
     for (const NoisePiece& piece : thread.pieces)
         remove_noise(thread.delay, engine.lanes().masks[piece.account].data(), piece.end - piece.begin, engine.lanes().count);
 }
@@ -112,27 +113,6 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
     engine.drop_request(thread, operation.request);
 }
 
-// What a completion call costs, by the last thing that it waited for; or if everything was there, by how many it completed.
-void learn_completion(Engine& engine, Thread& thread) {
-    if (thread.completions == 0 || thread.dependencies.empty()) return;
-    const Match* last = nullptr;
-    int64_t ready = INT64_MIN;
-    for (const Dependency& dependency : thread.dependencies) {
-        if (dependency.kind != Dependency::Kind::message || !dependency.match || !dependency.match->sent) return;
-        const Match& match = *dependency.match;
-        if (match.send_noise > 0) return;
-        if (!last || match.send_time > last->send_time) last = &match;
-        ready = std::max({ready, match.send_time, match.post_time});
-    }
-    const int64_t begin = std::max(thread.enter, last->send_time);
-    if (thread.leave < begin) return;
-    const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
-    if (last->send_time >= thread.enter)
-        engine.model().learn({CostKind::receive_after_send, last->same_host, last->synchronous, 0, last->size}, took);
-    else
-        engine.model().learn({CostKind::wait_own, true, false, 0, thread.completions}, took, thread.enter - ready);
-}
-
 void conclude(Engine& engine, Thread& thread) {
     auto& dependencies = thread.dependencies;
     if (dependencies.size() == 1 && dependencies[0].kind == Dependency::Kind::collective && !dependencies[0].own_posting &&
@@ -166,6 +146,8 @@ void conclude(Engine& engine, Thread& thread) {
     scratch.lent.clear();
     for (const Dependency& dependency : dependencies)
         if (dependency.release && dependency.match) engine.release(dependency.match);
+    for (Match* match : thread.watched) engine.release(match);
+    thread.watched.clear();
 }
 
 namespace {

@@ -133,17 +133,19 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
     const Match& match = *dependency.match;
     if (!match.sent) return;  // given up
     const bool blocking = !dependency.own_posting;
-    const CostClass after_send{CostKind::receive_after_send, match.same_host, match.synchronous, 0, match.size};
-    const CostClass after_post{CostKind::receive_after_post, match.same_host, match.synchronous, 0, match.size};
+    const CostClass after_send{CostKind::receive_after_send, match.same_host, match.synchronous_mode, 0, match.size};
+    const CostClass after_post{CostKind::receive_after_post, match.same_host, match.synchronous_mode, 0, match.size};
     const CostClass wait{CostKind::wait_own, true, false, 0, thread.completions};
     Model& model = engine.model();
     if (engine.learning()) {
         model.clock_disorder_ns = std::max(model.clock_disorder_ns, match.send_time - thread.leave);
-        if (!blocking || thread.dependencies.size() != 1 || match.send_noise > 0 || thread.leave < match.send_time) return;
+        if (!blocking || !thread.watched.empty() || thread.dependencies.size() != 1 || match.send_noise > 0 ||
+            thread.leave < match.send_time)
+            return;
         const int64_t begin = std::max(thread.enter, match.send_time);
         const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
         if (match.send_time >= thread.enter)
-            model.learn(after_send, took);
+            model.learn(after_send, took, Model::clean);
         else
             model.learn(after_post, took, thread.enter - match.send_time);
         return;
@@ -165,7 +167,7 @@ void constrain_probe(Engine& engine, Thread& thread, const Dependency& dependenc
     if (!dependency.channel || !dependency.channel->head || !dependency.channel->holds_messages) return;
     const Match& match = *dependency.channel->head;
     if (engine.learning()) return;
-    const Cost cost = engine.model().cost({CostKind::receive_after_send, match.same_host, match.synchronous, 0, match.size});
+    const Cost cost = engine.model().cost({CostKind::receive_after_send, match.same_host, match.synchronous_mode, 0, match.size});
     add_message(engine, thread, match, {0, cost.low, cost.mid}, scratch);
 }
 

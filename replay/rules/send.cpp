@@ -11,8 +11,7 @@ namespace polter::replay::rules {
 
 namespace {
 
-bool waits_for_receiver(Engine& engine, const Thread& thread, const Operation& operation, bool same_host) {
-    if (operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send) return true;
+bool waits_for_receiver(Engine& engine, const Operation& operation, bool same_host) {
     if (operation.mode == SendMode::buffered || engine.learning()) return false;
     return engine.model().rendezvous(same_host, operation.size);
 }
@@ -49,20 +48,17 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
     }
     Match* match = engine.add_send(channel, thread, operation);
     match->same_host = same_host;
-    match->synchronous = waits_for_receiver(engine, thread, operation, same_host);
+    match->synchronous_mode = operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send;
+    match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);
     if (!thread.pieces.empty()) keep_send_noise(engine, thread, *match);
-    const bool standard = operation.mode == SendMode::standard && !match->synchronous;
-    if (blocking) {
-        match->send_leave = thread.leave;
-        match->send_wait_enter = thread.enter;
-        match->protocol_open = standard;
-        match->alone = thread.operations.size() == 1;
-        engine.learn_protocol(*match);
-        if (match->synchronous) {
-            ++match->users;
-            thread.dependencies.push_back({.kind = Dependency::Kind::posting, .release = true, .match = match});
-        }
-    } else if (match->synchronous || engine.learning()) {
+    const bool watch = engine.learning() && operation.mode == SendMode::standard && !match->synchronous;
+    if (blocking && match->synchronous) {
+        ++match->users;
+        thread.dependencies.push_back({.kind = Dependency::Kind::posting, .release = true, .match = match});
+    } else if (blocking && watch) {
+        ++match->users;
+        thread.watched.push_back(match);
+    } else if (!blocking && (match->synchronous || watch)) {
         Request* request = engine.new_request(thread, operation.request, Request::Kind::send);
         request->match = match;
         ++match->users;
@@ -80,16 +76,10 @@ void publish_send_complete(Engine& engine, Thread& thread, const Operation& oper
     Request* request = engine.find_request(thread, operation.request);
     if (!request) return;  // eager: nothing was kept
     if (Match* match = request->match) {
-        if (match->synchronous) {
+        if (match->synchronous)
             thread.dependencies.push_back({.kind = Dependency::Kind::posting, .release = true, .match = match});
-        } else {
-            match->send_leave = thread.leave;
-            match->send_wait_enter = thread.enter;
-            match->protocol_open = true;
-            match->alone = thread.operations.size() == 1;
-            engine.learn_protocol(*match);
-            engine.release(match);
-        }
+        else
+            thread.watched.push_back(match);
     }
     engine.drop_request(thread, operation.request);
 }
@@ -97,7 +87,7 @@ void publish_send_complete(Engine& engine, Thread& thread, const Operation& oper
 void constrain_posting(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
     const bool blocking = match.send_time == thread.enter;
-    const CostClass after_post{CostKind::send_after_post, match.same_host, true, 0, match.size};
+    const CostClass after_post{CostKind::send_after_post, match.same_host, match.synchronous_mode, 0, match.size};
     const CostClass own{blocking ? CostKind::send_own : CostKind::wait_own, match.same_host, blocking, 0,
                         blocking ? match.size : thread.completions};
     if (engine.learning()) {
