@@ -34,7 +34,7 @@ class Backend {
     virtual std::uint32_t accounts_seen() const = 0;
     virtual std::uint32_t accounts_net() const = 0;
     virtual std::string cannot_see() const = 0;
-    // Kernel events not shown to the backend so far.
+    // Kernel events not shown to the backend so far: skipped by the kernel as recursion, or missing.
     virtual std::uint64_t recursion_misses() const = 0;
 
     // Makes the pages of a process: `slots` of POLTER_PAGE_SIZE behind one descriptor that can only be mapped for reading.

@@ -151,6 +151,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     polter_u32 stays = thread->stays;
     int outermost;
 
+    if (thread->off == POLTER_RUNNING) POLTER_ADD(thread->master.unbalanced, 1ull); /* it was not seen to leave */
     if (thread->off == POLTER_RUNNING || thread->off == POLTER_BLOCKED) {
         thread->off = POLTER_RUNNING;
         return;
@@ -180,7 +181,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     polter_publish_end(thread, page, outermost, now_ns);
 }
 
-/* A CPU begins to run a task; the includer has filled in tid, tgid and comm of the segment that polter_waiting_next gave. */
+/* A CPU begins to run a task; the includer fills in tid, tgid and comm of the segment that polter_waiting_next gives. */
 POLTER_INLINE struct polter_segment* polter_waiting_next(struct polter_cpu* cpu) {
     struct polter_segment* segment = &cpu->log[cpu->head & (POLTER_LOG_SEGMENTS - 1)];
     POLTER_STORE(segment->number, 0ull);
@@ -192,6 +193,25 @@ POLTER_INLINE void polter_waiting_logged(struct polter_cpu* cpu, struct polter_s
     POLTER_BARRIER();
     POLTER_STORE(segment->number, cpu->head + 1);
     POLTER_STORE(cpu->head, cpu->head + 1);
+}
+
+/* Whether a switch was not shown to the exporter: the task that leaves is not the one that was seen to come. */
+POLTER_INLINE int polter_waiting_gap(const struct polter_cpu* cpu, polter_s32 leaving) {
+    return cpu->head && cpu->log[(cpu->head - 1) & (POLTER_LOG_SEGMENTS - 1)].tid != leaving;
+}
+
+/* When the leaving task came, by `arrival_ns`, the kernel's own record of it; 0 if that is unknown or impossible. Then nobody knows who ran
+ * how long since the last switch that was seen, and the log says so. */
+POLTER_INLINE polter_u64 polter_waiting_came(struct polter_cpu* cpu, polter_u64 arrival_ns, polter_u64 now_ns) {
+    struct polter_segment* last = &cpu->log[(cpu->head - 1) & (POLTER_LOG_SEGMENTS - 1)];
+    const char* unknown = polter_unknown;
+
+    if (arrival_ns >= last->start_ns && arrival_ns <= now_ns) return arrival_ns;
+    last->tid = -1;
+    last->tgid = 0;
+    POLTER_HIDE(unknown);
+    __builtin_memcpy(last->comm, unknown, POLTER_CULPRIT_LEN);
+    return 0;
 }
 
 #endif

@@ -218,7 +218,7 @@ std::uint64_t Bpf::recursion_misses() const {
         if (bpf_program__fd(program) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
             sum += info.recursion_misses;
     }
-    return sum;
+    return sum + object_->bss->unseen_switches;
 }
 
 // Interfaces come and go; looked at again when a process registers, so that an idle daemon stays idle.

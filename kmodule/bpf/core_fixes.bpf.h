@@ -73,6 +73,35 @@ static __always_inline bool task_is_throttled(struct task_struct* task) {
     return false;
 }
 
+/* When the task came to its CPU, in CLOCK_MONOTONIC: the scheduler's record is on the run queue's clock, which is of this moment in
+ * sched_switch. 0 where there is none (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED; the idle task). */
+struct sched_info___arrival {
+    unsigned long long last_arrival;
+} __attribute__((preserve_access_index));
+struct rq___clock {
+    u64 clock;
+} __attribute__((preserve_access_index));
+struct cfs_rq___rq {
+    struct rq___clock* rq;
+} __attribute__((preserve_access_index));
+struct sched_entity___rq {
+    struct cfs_rq___rq* cfs_rq;
+} __attribute__((preserve_access_index));
+struct task_struct___arrival {
+    struct sched_info___arrival sched_info;
+    struct sched_entity___rq se;
+    int pid;
+} __attribute__((preserve_access_index));
+
+static __always_inline u64 task_arrival(struct task_struct* task, u64 now) {
+    struct task_struct___arrival* t = (void*)task;
+    if (!bpf_core_field_exists(t->sched_info.last_arrival) || !bpf_core_field_exists(t->se.cfs_rq) ||
+        !bpf_core_field_exists(struct cfs_rq___rq, rq) || t->pid == 0)
+        return 0;
+    u64 clock = t->se.cfs_rq->rq->clock, arrival = t->sched_info.last_arrival;
+    return arrival && clock >= arrival && clock - arrival < now ? now - (clock - arrival) : 0;
+}
+
 /* The name of the cgroup whose CPU controller a task is under; the nearest one, which need not be the one whose quota is used up. */
 struct kernfs_node___name {
     const char* name;

@@ -94,6 +94,25 @@ static __always_inline struct polter_thread* current_thread(void) {
 
 /* ---- scheduling ---- */
 
+/* Switches that no program was called for; see on_switch. */
+unsigned long long unseen_switches;
+
+/* Twice in on_switch: a function of its own keeps that small. */
+static __noinline int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
+    struct polter_page* page = page_of(thread->tgid, thread->slot);
+    if (page) polter_waiting_return(thread, page, &cpu->split, now);
+    return 0;
+}
+
+static __always_inline void begin_segment(struct polter_cpu* cpu, struct task_struct* task, u64 now) {
+    struct polter_segment* segment = polter_waiting_next(cpu);
+    segment->tid = task->pid;
+    segment->tgid = task->tgid;
+#pragma clang loop unroll(full)
+    for (u32 i = 0; i < sizeof segment->comm; i++) segment->comm[i] = task->comm[i]; /* cheaper than the helper that copies */
+    polter_waiting_logged(cpu, segment, now);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next, unsigned int prev_state) {
     u64 now = bpf_ktime_get_ns();
@@ -103,6 +122,19 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
 
     struct polter_thread* thread = thread_of(prev->pid);
     polter_nesting_reset(cpu, thread);
+    if (polter_waiting_gap(cpu, prev->pid)) {
+        /* There are kernels that do not call the tracepoint for each switch away from some tasks (seen on a 6.18 guest, not counted as
+         * recursion by the kernel). What is missed is made good from the scheduler's own record of when this task came. */
+        u64 came = polter_waiting_came(cpu, task_arrival(prev, now), now);
+        __sync_fetch_and_add(&unseen_switches, 1);
+        if (thread && thread->off != POLTER_RUNNING) {
+            if (came)
+                returns(thread, cpu, came);
+            else
+                POLTER_ADD(thread->master.unbalanced, 1ull);
+        }
+        if (came) begin_segment(cpu, prev, came);
+    }
     if (thread) {
         u32 off = POLTER_PREEMPTED;
         if (!preempt && task_is_blocked(prev, prev_state)) {
@@ -117,17 +149,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
     }
 
     thread = thread_of(next->pid);
-    if (thread) {
-        struct polter_page* page = page_of(thread->tgid, thread->slot);
-        if (page) polter_waiting_return(thread, page, &cpu->split, now);
-    }
-
-    struct polter_segment* segment = polter_waiting_next(cpu);
-    segment->tid = next->pid;
-    segment->tgid = next->tgid;
-#pragma clang loop unroll(full)
-    for (u32 i = 0; i < sizeof segment->comm; i++) segment->comm[i] = next->comm[i]; /* cheaper than the helper that copies */
-    polter_waiting_logged(cpu, segment, now);
+    if (thread) returns(thread, cpu, now);
+    begin_segment(cpu, next, now);
     return 0;
 }
 

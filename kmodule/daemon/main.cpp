@@ -99,6 +99,6 @@ int main(int argc, char** argv) {
     say_ready(ready_fd);
     if (const auto failure = server.run()) return fail(*failure);
     if (const auto missed = backend->recursion_misses())
-        fmt::print(stderr, "polterd: the kernel skipped {} events that struck inside another of the same kind\n", missed);
+        fmt::print(stderr, "polterd: {} events were not shown to the backend by the kernel\n", missed);
     return 0;
 }

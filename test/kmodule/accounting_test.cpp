@@ -202,6 +202,26 @@ TEST_CASE("a thread that is moved while it waits waited on both queues") {
     CHECK(n.counters().ns[POLTER_PREEMPT] == 22 + 110);
 }
 
+TEST_CASE("a switch that was not shown is made good from the kernel's record, or said to be unknown") {
+    Node n;
+    n.self(0);
+    CHECK_FALSE(polter_waiting_gap(&cpus[0], 100));
+    for (const bool recorded : {true, false}) {
+        n.off(0, POLTER_PREEMPTED);
+        n.runs(0, 50, 50, "daemon");
+        clock_ns += 10;
+        const std::uint64_t came = clock_ns;  // the thread runs again, and nobody says so
+        clock_ns += 30;
+        REQUIRE(polter_waiting_gap(&cpus[0], 100));
+        const std::uint64_t known = polter_waiting_came(&cpus[0], recorded ? came : 0, clock_ns);
+        CHECK(known == (recorded ? came : 0));
+        if (known) polter_waiting_return(&n.thread, n.page.get(), &cpus[0].split, known);
+        CHECK(n.take() == (recorded ? "preempt:daemon:10" : ""));
+        CHECK((cpus[0].log[(cpus[0].head - 1) % POLTER_LOG_SEGMENTS].tid == -1) == !recorded);
+    }
+    CHECK(polter_waiting_came(&cpus[0], clock_ns + 1, clock_ns) == 0);  // impossible
+}
+
 TEST_CASE("the counters are right where the log does not reach back") {
     Node n;
     n.self(0);
