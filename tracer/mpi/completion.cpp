@@ -102,9 +102,11 @@ void Completion::write_completed(const Request& request, const MPI_Status& statu
             const bool both = request.kind == Request::both;
             if (both) at.isend_complete(time, request.id);
             write::Message message = request.message;
-            message.peer = static_cast<uint32_t>(status.MPI_SOURCE);
-            message.tag = static_cast<uint32_t>(status.MPI_TAG);
-            message.bytes = bytes_of(status);
+            // MPICH 4.0 leaves the status of MPI_Isendrecv empty.
+            const bool from_status = !both || status.MPI_SOURCE >= 0;
+            message.peer = static_cast<uint32_t>(from_status ? status.MPI_SOURCE : request.source);
+            message.tag = static_cast<uint32_t>(from_status ? status.MPI_TAG : request.tag);
+            message.bytes = from_status ? bytes_of(status) : 0;
             return at.irecv(time, message, request.id + (both ? 1 : 0));
         }
         case Request::nothing:

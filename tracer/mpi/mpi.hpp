@@ -15,11 +15,11 @@
 namespace polter::mpi {
 
 // The functions that handlers call themselves.
-#define POLTER_PMPI(X)                                                                                                            \
-    X(Comm_rank)                                                                                                                  \
-    X(Comm_size) X(Comm_remote_size) X(Comm_test_inter) X(Comm_group) X(Comm_remote_group) X(Group_size) X(Group_translate_ranks) \
-        X(Group_free) X(Type_size_x) X(Get_count) X(Get_elements_x) X(Test_cancelled) X(Get_library_version) X(Query_thread)      \
-            X(Error_class)
+#define POLTER_PMPI(X)                                                                                                             \
+    X(Comm_rank)                                                                                                                   \
+    X(Comm_size)                                                                                                                   \
+    X(Comm_remote_size) X(Comm_test_inter) X(Comm_group) X(Comm_remote_group) X(Group_size) X(Group_translate_ranks) X(Group_free) \
+        X(Type_size_x) X(Get_count) X(Get_elements_x) X(Test_cancelled) X(Get_library_version) X(Query_thread) X(Error_class)
 
 struct Pmpi {
 #define POLTER_POINTER(name) decltype(&PMPI_##name) name = nullptr;

@@ -182,22 +182,21 @@ void Archive::finish() {
         }
     }
     if (clamped) warn(std::to_string(clamped) + " events had a time below the one before them and were moved up to it");
-    // Without a `final` line the sealer takes the rank for one that died and reads what is there: right too if the files are not whole.
-    if (!close_writers()) {
-        sidecar_.line({{"stopped_ns", measuring_ended_ns_ ? measuring_ended_ns_ : began}, {"warnings", warnings_}});
-        return;
-    }
+    const bool whole = close_writers();
     own_cost += own_cost_ns_.load() + (now() - began);
     const ordered_json final{{"final", true},           {"events", events},
                              {"dropped", dropped},      {"dropped_ns", dropped_ns},
                              {"own_cost_ns", own_cost}, {"measuring_ended_ns", measuring_ended_ns_},
                              {"warnings", warnings_},   {"times", times}};
-    if (!sidecar_.line(final)) return;
+    // Where the files are not whole the sealer sees it by the number of events, and takes what is there with the tails.
+    if (!sidecar_.line(final) || !whole) return;
     for (Location* location : locations_) location->tail_.remove();
 }
 
 // The archive itself stays open: closing it would write an anchor that nobody needs, with a look-up of the host's address.
 bool Archive::close_writers() {
+    // OTF2 3.0 crashes on closing what it could not write before.
+    if (broken_) return false;
     bool whole = true;
     for (Location* location : locations_) {
         if (location->writer_ && OTF2_Archive_CloseEvtWriter(archive_, location->writer_) != OTF2_SUCCESS) whole = false;

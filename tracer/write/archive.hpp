@@ -77,6 +77,7 @@ class Archive {
     OTF2_Archive* archive_ = nullptr;
     Sidecar sidecar_;
     std::atomic<bool> stopped_ = false;
+    std::atomic<bool> broken_ = false;  // OTF2 failed to write: its writers must not be touched again
     std::atomic<uint64_t> own_cost_ns_ = 0;
     std::mutex mutex_;  // of what follows
     std::vector<Location*> locations_;

@@ -9,6 +9,7 @@ Location::Location(Archive& archive, uint64_t id, std::unique_ptr<NoiseFeed> noi
     : archive_(archive), stopped_(&archive.stopped_), noise_(std::move(noise)), id_(id) {}
 
 void Location::failed(OTF2_ErrorCode code) {
+    archive_.broken_ = true;
     archive_.stop(std::string("writing events failed: ") + OTF2_Error_GetDescription(code), last_);
 }
 

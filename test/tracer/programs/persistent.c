@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     }
     MPI_Request_free(&all);
     MPI_Request both;
-    MPI_Isendrecv(out[0], 11, MPI_BYTE, right, 50, in[0], BYTES, MPI_BYTE, left, 50, MPI_COMM_WORLD, &both);
+    MPI_Isendrecv(out[0], 0, MPI_BYTE, right, 50, in[0], BYTES, MPI_BYTE, left, 50, MPI_COMM_WORLD, &both);
     MPI_Wait(&both, MPI_STATUS_IGNORE);
 #endif
     void* detached;
