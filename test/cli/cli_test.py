@@ -158,7 +158,8 @@ class WithMpi(unittest.TestCase):
                 self.assertTrue((folder / "e" / "traces.otf2").exists())
                 again = p.command(words, cwd=folder)
                 self.assertNotEqual(again.returncode, 0)
-                self.assertIn("never overwritten", again.stderr)
+                self.assertIn("nothing is ever overwritten", again.stderr)
+                self.assertFalse((folder / "e" / ".processes").exists())
 
     def test_installed(self):
         flavour = p.FLAVOURS[0]

@@ -62,6 +62,7 @@ def main():
     if why:
         print("SKIP: no exporter works here: " + why.splitlines()[0])
         return 77
+    p.go_first()
     results = [bench(flavour, int(share), options.pairs) for flavour in p.FLAVOURS for share in options.shares.split(",")]
     print(json.dumps({"schema": "polter.bench.disturbance/1", "limit": LIMIT, "results": results}, indent=2))
     return 1 if options.check and any(abs(r["error"]) > LIMIT for r in results) else 0

@@ -55,7 +55,7 @@ class Disturbance(unittest.TestCase):
             zero, one = result["per_rank"]
             print(f"local {zero['local_noise_ns']} {one['local_noise_ns']}, accumulated {zero['accumulated_noise_ns']} {one['accumulated_noise_ns']}",
                   file=sys.stderr)
-            self.assertLess(zero["local_noise_ns"], 0.3 * one["local_noise_ns"])
+            self.assertLess(zero["local_noise_ns"], 0.5 * one["local_noise_ns"])
             self.assertGreaterEqual(zero["accumulated_noise_ns"], 0.9 * one["accumulated_noise_ns"])
 
         self.attempt(check)
@@ -84,4 +84,5 @@ if __name__ == "__main__":
     if why:
         print("SKIP: no exporter works here: " + why.splitlines()[0])
         sys.exit(77)
+    p.go_first()
     unittest.main(verbosity=2)

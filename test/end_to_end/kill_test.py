@@ -42,7 +42,6 @@ class Kill(unittest.TestCase):
                 output, error = polter.communicate(timeout=END_LIMIT)
             finally:
                 polter.kill()
-            self.assertNotEqual(polter.returncode, 0)
             self.assertTrue(output.startswith("{"), error[-2000:])
             result = json.loads(output)
             self.assertEqual(result["ranks"], 2)
@@ -59,7 +58,8 @@ class Kill(unittest.TestCase):
     def each(self, whom):
         for flavour in p.FLAVOURS:
             with self.subTest(flavour=flavour):
-                self.kill(flavour, whom)
+                _, code = self.kill(flavour, whom)
+                self.assertNotEqual(code, 0)
 
     def test_one_rank(self):
         self.each(lambda polter, ranks: os.kill(ranks[1], signal.SIGKILL))
@@ -81,7 +81,7 @@ class Kill(unittest.TestCase):
     def test_interrupt_is_passed_on(self):
         for flavour in p.FLAVOURS:
             for number in (signal.SIGINT, signal.SIGTERM):
-                with self.subTest(flavour=flavour, signal=number):
+                with self.subTest(flavour=flavour, signal=number):  # what the launcher makes of it is its own: Hydra may exit with 0
                     self.kill(flavour, lambda polter, ranks, number=number: polter.send_signal(number))
 
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -41,6 +42,21 @@ def command(words, environment=None, limit=LIMIT, cwd=None):
     """Runs to its end, both outputs kept. A time-out is a failure of the test."""
     return subprocess.run([str(w) for w in words], env=dict(ENVIRONMENT, **(environment or {})), timeout=limit, check=False,
                           capture_output=True, text=True, cwd=cwd)
+
+
+def go_first():
+    """For tests of timing: this process and its children go before whatever else runs on this machine, where that is allowed. The ranks
+    and their competitor are all started so, and share as equals."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        # Where the scheduler groups by session, niceness counts within the session only, and the session has its own.
+        if os.getsid(0) != os.getpid():
+            os.setsid()
+        with open("/proc/self/autogroup", "w", encoding="utf-8") as file:
+            file.write("-20")
+        ENVIRONMENT["BSP_GO_FIRST"] = "1"
+    except OSError as error:
+        print(f"not before others: {error}", file=sys.stderr)
 
 
 class Run:

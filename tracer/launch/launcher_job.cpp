@@ -94,6 +94,11 @@ fs::path join_experiment(const fs::path& wanted, const LauncherJob& job) {
     std::error_code error;
     auto given = wanted.empty() ? fs::path(value_of(trace::env_experiment)) : wanted;
     auto path = fs::absolute(given.empty() ? fs::path(job.name) : given, error);
+    auto foreign = [&] {
+        return Error(
+            fmt::format("{}: holds another job's experiment, and nothing is ever overwritten; choose another with -o", path.string()));
+    };
+    if (seal::is_sealed(path)) throw foreign();
     fs::create_directories(path / processes_folder, error);
     if (error)
         throw Error(fmt::format("{}: the experiment directory cannot be made: {}; choose another with -o", path.string(), error.message()));
@@ -102,10 +107,8 @@ fs::path join_experiment(const fs::path& wanted, const LauncherJob& job) {
     std::ifstream owner(owner_file);
     std::string id;
     owner >> id;
-    bool foreign = id.empty() && (fs::exists(path / trace::ranks_folder) || seal::is_sealed(path));
-    if (foreign || seal::is_sealed(path) || (!id.empty() && id != job.id))
-        throw Error(
-            fmt::format("{}: holds another job's experiment, and nothing is ever overwritten; choose another with -o", path.string()));
+    bool used = id.empty() ? fs::exists(path / trace::ranks_folder) : id != job.id;
+    if (used || seal::is_sealed(path)) throw foreign();
     if (id.empty()) std::ofstream(owner_file) << job.id << "\n";
     std::ofstream note(path / processes_folder / (job.process + ".running"));
     if (!note) throw Error(fmt::format("{}: cannot be written to; choose another with -o", path.string()));

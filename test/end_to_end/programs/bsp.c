@@ -50,7 +50,17 @@ static void pin(int n) {
     }
 }
 
+/* A launcher that gives its processes a session of their own takes away the place that the test has got (see go_first there). */
+static void keep_first(void) {
+    if (!getenv("BSP_GO_FIRST")) return;
+    FILE* file = fopen("/proc/self/autogroup", "w");
+    if (!file) return;
+    fputs("-20", file);
+    fclose(file);
+}
+
 int main(int argc, char** argv) {
+    keep_first();
     long long delay_before = run_delay();
     MPI_Init(&argc, &argv);
     int rank, size;
