@@ -29,16 +29,18 @@ RUNTIME_TOLERANCE = 0.0005  # of the quiet runtime: an error below it never miss
 SLOWDOWN_WANTED = 0.10  # at least half of the cases with a bar must be slowed down by this much, or the bar is too easy
 
 
-def expand(data):
+def expand(data, seed_offset=0):
     """Every combination in every group, under names that say what it is."""
     for group in data["groups"]:
         for ranks, machine, noise, seed in itertools.product(group["ranks"], group["machine"], group["noise"], group["seed"]):
+            seed += seed_offset
             arguments = dict(group["arguments"])
             dimensions = f"{arguments['dimensions']}d" if "dimensions" in arguments else ""
             yield {
                 "name": f"{group['pattern']}{dimensions}-{ranks}-{machine}-{noise}-{seed}-{arguments.get('bytes', 8)}",
                 "pattern": group["pattern"],
                 "ranks": ranks,
+                "machine_name": machine,
                 "machine": data["machines"][machine],
                 "noise": data["noise"][noise],
                 "seed": seed,
@@ -102,6 +104,8 @@ def run_case(case, options):
         true_ns = noisy["runtime_ns"] - quiet["runtime_ns"]
         outcome = {
             "name": case["name"],
+            "pattern": case["pattern"],
+            "machine": case["machine_name"],
             "bar_percent": case["bar_percent"],
             "runtime_ns": quiet["runtime_ns"],
             "true_noise_ns": true_ns,
@@ -144,6 +148,26 @@ def table(outcomes):
         yield "  ".join(cells).rstrip()
 
 
+def by_pattern(outcomes):
+    """A Markdown table: one line for each pattern on each machine, medians and maxima over its cases."""
+    yield "| pattern | machine | cases | slowdown | error with events: median, most | with counters | bar |"
+    yield "|---|---|---|---|---|---|---|"
+    groups = {}
+    for o in outcomes:
+        if "failed" not in o:
+            groups.setdefault((o["pattern"], o["machine"], o["bar_percent"]), []).append(o)
+    for (pattern, machine, bar), cases in groups.items():
+        cells = [pattern, machine, str(len(cases))]
+        slowdowns = [o["slowdown_percent"] for o in cases]
+        cells.append(f"{min(slowdowns):.0f}–{max(slowdowns):.0f} %" if len(cases) > 1 else f"{slowdowns[0]:.0f} %")
+        for form in ("events", "counters"):
+            errors = [abs(o[form]["error_percent"] or 0) for o in cases]
+            cells.append(f"{statistics.median(errors):.2f} %, {max(errors):.2f} %")
+        missed = sum(not o["held"] for o in cases) if bar else 0
+        cells.append(f"{bar} %" + (f", {missed} missed" if missed else "") if bar else "")
+        yield "| " + " | ".join(cells) + " |"
+
+
 def summary(outcomes):
     done = [o for o in outcomes if "failed" not in o]
     barred = [o for o in done if o["bar_percent"]]
@@ -174,6 +198,7 @@ def parse(argv):
     parser.add_argument("--work", help="folder for traces (default: a temporary one)")
     parser.add_argument("--keep", action="store_true", help="keep the traces")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--by-pattern", action="store_true", help="a summary as Markdown in place of the table")
     parser.add_argument("--remove", help="passed to the replay: an estimate that removes too little must miss")
     parser.add_argument("--estimator", choices=["replay", "local"], default="replay", help="local: a naive estimate that must miss")
     parser.add_argument("--expect-miss", action="store_true", help="exit 0 if every case with a bar and a slowdown of 10 %% misses it")
@@ -190,13 +215,12 @@ def main(argv):
             print(f"run_truth.py: {needed} is not there; build it, or say where it is with --polter and --program", file=sys.stderr)
             return 1
     options.program = pathlib.Path(options.program).resolve()
-    cases = [c for c in expand(json.loads(pathlib.Path(options.cases).read_text())) if fnmatch.fnmatch(c["name"], options.only)]
+    data = json.loads(pathlib.Path(options.cases).read_text())
+    cases = [c for c in expand(data, options.seed_offset) if fnmatch.fnmatch(c["name"], options.only)]
     cases = [c for c in cases if (c["quick"] or not options.quick) and (c["bar_percent"] or not options.bars_only)]
     if not cases:
         print("run_truth.py: no case matches", file=sys.stderr)
         return 2
-    for case in cases:
-        case["seed"] += options.seed_offset
     with tempfile.TemporaryDirectory(prefix="truth-") as temporary:
         options.work = options.work or temporary
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -205,7 +229,7 @@ def main(argv):
     if options.json:
         print(json.dumps({"schema": "polter.truth/1", "seed_offset": options.seed_offset, "summary": result, "cases": outcomes}, indent=1))
     else:
-        print("\n".join(table(outcomes)))
+        print("\n".join((by_pattern if options.by_pattern else table)(outcomes)))
         print(f"\n{result['missed']} of {result['with_bar']} bars missed, {result['failed']} of {result['cases']} cases failed; "
               f"{result['with_bar_slowed']} of those with a bar are slowed down by 10 % or more; seed offset {options.seed_offset}")
     for o in outcomes:
