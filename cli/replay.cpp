@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "../tracer/launch/launch.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -46,6 +47,7 @@ void run(const Arguments& arguments) {
     options.trace = arguments.trace;
     if (arguments.remove_option->count() > 0) options.remove = split(arguments.remove);
     if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
+    launch::seal_left_behind(arguments.trace);
     const replay::Result result = replay::replay(options);
     if (arguments.common.json)
         fmt::print("{}\n", replay::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));

@@ -25,19 +25,23 @@ def alive(pid):
 
 
 class Kill(unittest.TestCase):
+    def begun(self, pids):
+        end = time.monotonic() + BEGIN_LIMIT
+        ranks = []
+        while len(ranks) < 2:
+            self.assertLess(time.monotonic(), end, "the job does not begin")
+            time.sleep(0.05)
+            ranks = [int(f.read_text()) for f in sorted(pids.iterdir()) if f.read_text().strip()]
+        return ranks
+
     def kill(self, flavour, whom):
         with p.folder() as folder:
             pids = folder / "pids"
             pids.mkdir()
             words = [p.POLTER, "run", "--json", "-o", folder / "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "endless", pids]
             polter = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            ranks = []
             try:
-                end = time.monotonic() + BEGIN_LIMIT
-                while len(ranks) < 2:
-                    self.assertLess(time.monotonic(), end, "the job does not begin")
-                    time.sleep(0.05)
-                    ranks = [int(f.read_text()) for f in sorted(pids.iterdir()) if f.read_text().strip()]
+                ranks = self.begun(pids)
                 whom(polter, ranks)
                 output, error = polter.communicate(timeout=END_LIMIT)
             finally:
@@ -77,6 +81,29 @@ class Kill(unittest.TestCase):
                         os.kill(child, signal.SIGKILL)
 
         self.each(launcher)
+
+    def test_polter_itself(self):
+        """Nobody is left to seal: polter replay does."""
+        with p.folder() as folder:
+            pids = folder / "pids"
+            pids.mkdir()
+            words = [p.POLTER, "run", "-o", folder / "e", *p.launcher(p.FLAVOURS[0], 2), p.PROGRAMS / p.FLAVOURS[0] / "endless", pids]
+            polter = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            ranks = self.begun(pids)
+            polter.kill()
+            polter.wait()
+            early = p.command([p.POLTER, "replay", folder / "e"])
+            self.assertEqual(early.returncode, 1)
+            self.assertIn("still run", early.stderr)
+            for rank in ranks:
+                os.kill(rank, signal.SIGKILL)
+            end = time.monotonic() + END_LIMIT
+            while any(alive(rank) for rank in ranks) and time.monotonic() < end:
+                time.sleep(0.05)
+            result = p.replay(folder / "e")
+            self.assertEqual(result["ranks"], 2)
+            self.assertGreater(result["events"], 2000)
+            self.assertEqual(result["provenance"]["INCOMPLETE"], "yes")
 
     def test_interrupt_is_passed_on(self):
         for flavour in p.FLAVOURS:

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <seal.hpp>
 
 #include "../conventions.hpp"
@@ -186,6 +187,29 @@ Outcome exec(const Options& options) {
     finish_record(record, outcome);
     forget_processes(experiment);
     return outcome;
+}
+
+void seal_left_behind(const fs::path& experiment) {
+    if (seal::is_sealed(experiment) || !fs::is_directory(experiment / trace::ranks_folder)) return;
+    std::ifstream file(experiment / trace::provenance_name);
+    auto record = nlohmann::json::parse(file, nullptr, false);
+    std::vector<std::string> command;
+    std::string job;
+    if (record.is_object()) {
+        // Written by this program, but perhaps not to its end, and by whom we cannot know.
+        if (record.contains("job") && record["job"].is_string()) job = record["job"].get<std::string>();
+        if (record.contains("command") && record["command"].is_array())
+            for (const auto& word : record["command"])
+                if (word.is_string()) command.push_back(word.get<std::string>());
+    }
+    auto running = running_ranks(experiment, job);
+    if (!running.empty())
+        throw Error(fmt::format("{}: {} of its processes still run; wait for the job's end", experiment.string(), running.size()));
+    try {
+        seal::seal({experiment, shell_text(command)});
+    } catch (const seal::Error& error) {
+        throw Error(error.what());
+    }
 }
 
 }  // namespace polter::launch
