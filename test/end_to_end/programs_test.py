@@ -15,14 +15,13 @@ INPUTS = p.pathlib.Path(__file__).parent.parent / "tracer" / "programs"
 
 
 class Programs(unittest.TestCase):
-    def check(self, flavour, ranks, job, cwd=None):
+    def check(self, flavour, ranks, job, *inputs):
         with p.folder() as folder:
             counts = folder / "counts"
             counts.mkdir()
             counter = p.PROGRAMS / flavour / "libcount.so"
-            if cwd:
-                for file in cwd.iterdir():
-                    shutil.copy(file, folder)
+            for file in inputs:
+                shutil.copy(file, folder)
             words = [p.POLTER, "run", "--json", "-o", folder / "e", *p.launcher(flavour, ranks), *job]
             # The counter is put behind the tracer: what stood in LD_PRELOAD is kept. A shell has no MPI in it, so it counts nothing.
             done = p.command(words, {"LD_PRELOAD": str(counter), "COUNT_OUTPUT": str(counts)}, cwd=folder)
@@ -68,7 +67,7 @@ class Programs(unittest.TestCase):
             self.skipTest("no hpcc")
         for ranks in (2, 4):
             with self.subTest(ranks=ranks):
-                self.check("openmpi", ranks, ["hpcc"], INPUTS / "hpcc")
+                self.check("openmpi", ranks, ["hpcc"], INPUTS / "hpccinf.txt")
 
 
 if __name__ == "__main__":
