@@ -62,6 +62,7 @@ inline constexpr const char* env_job = "POLTER_JOB";                    // hexad
 inline constexpr const char* env_socket = "POLTER_SOCKET";              // of the daemon
 inline constexpr const char* env_exporter = "POLTER_EXPORTER";          // "none": do not look for a daemon
 inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why it is "none", for the trace
+inline constexpr const char* env_buffer_chunks = "POLTER_BUFFER_CHUNKS";  // event chunks of a thread before they are flushed; 2 to 256, else 4
 
 // OTF2's chunk size for events. It stands in the anchor, so it must be one for the whole archive. 256 KiB is the least that OTF2 takes.
 inline constexpr uint64_t event_chunk_size = 256 * 1024;

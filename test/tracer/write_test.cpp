@@ -255,6 +255,19 @@ TEST_CASE("times below the last one are raised to it and counted") {
     CHECK(final["warnings"].size() == 1);
 }
 
+TEST_CASE("noise that is made known late is moved up, and counted apart") {
+    auto page = std::make_unique<Page>();
+    auto feed = page->feed();
+    write::NoiseFeed* noise = feed.get();
+    Rank rank(std::move(feed), first);
+    rank.location->enter(first + 300, 1);
+    page->event(POLTER_TIMER, first + 200, 30, "");
+    noise->take(first + 400, *rank.location);
+    rank.location->leave(first + 400, 1);
+    CHECK(rank.metrics().back() == Record{first + 300, POLTER_TIMER, 30, false});
+    CHECK(nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back())["warnings"].size() == 1);
+}
+
 TEST_CASE("flushed chunks stay in the tail until the event file has grown over them") {
     Rank rank(nullptr, first, 2);
     const auto tail_path = rank.ranks / "0.tail";

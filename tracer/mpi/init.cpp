@@ -67,7 +67,7 @@ write::Identity identity() {
 }
 
 unsigned buffer_chunks() {
-    const std::string text = environment("POLTER_BUFFER_CHUNKS");
+    const std::string text = environment(trace::env_buffer_chunks);
     const long number = text.empty() ? 4 : std::strtol(text.c_str(), nullptr, 10);
     return static_cast<unsigned>(std::clamp(number, 2l, 256l));
 }
@@ -151,6 +151,8 @@ void Finalize::end(int) {
     process.on = false;
     process.archive->finish();
     process.archive = nullptr;
+    if (process.session) polter_session_close(process.session);
+    process.session = nullptr;
 }
 
 }  // namespace handler

@@ -162,16 +162,16 @@ void Archive::stop(const std::string& reason, uint64_t time) {
 
 void Archive::finish() {
     const uint64_t began = now();
-    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0;
+    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, late = 0;
     ordered_json events = ordered_json::object(), times = ordered_json::object();
     for (Location* location : locations_) {
-        const bool had_noise = location->noise_ != nullptr;
         location->close_noise();
         dropped += location->dropped_;
         dropped_ns += location->dropped_ns_;
         clamped += location->clamped_;
+        late += location->late_noise_;
         own_cost += location->sampled_ns_ * Location::sample_period + location->flush_ns_;
-        if (had_noise && location->frozen_ns_ && (!measuring_ended_ns_ || location->frozen_ns_ < measuring_ended_ns_)) {
+        if (location->frozen_ns_ && (!measuring_ended_ns_ || location->frozen_ns_ < measuring_ended_ns_)) {
             measuring_ended_ns_ = location->frozen_ns_;
             warn("the exporter stopped before the program did; there is no noise in the trace after that");
         }
@@ -181,6 +181,7 @@ void Archive::finish() {
             if (count) times[std::to_string(location->id_)] = {location->first_, location->last_};
         }
     }
+    if (late) warn(std::to_string(late) + " noise records came after the event that followed them and were moved up to it");
     if (clamped) warn(std::to_string(clamped) + " events had a time below the one before them and were moved up to it");
     const bool whole = close_writers();
     own_cost += own_cost_ns_.load() + (now() - began);

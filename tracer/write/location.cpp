@@ -44,6 +44,10 @@ void Location::metric(uint64_t time, unsigned account, uint64_t value, const cha
         OTF2_AttributeList_AddStringRef(attributes_, trace::attribute_culprit, archive_.string_id(culprit));
         attributes = attributes_;
     }
+    if (time < last_) {
+        time = last_;
+        late_noise_++;
+    }
     const OTF2_Type type = OTF2_TYPE_UINT64;
     OTF2_MetricValue metric;
     metric.unsigned_int = value;
@@ -51,6 +55,8 @@ void Location::metric(uint64_t time, unsigned account, uint64_t value, const cha
 }
 
 void Location::close_noise() {
+    // The thread at its end and MPI_Finalize may both want it.
+    const std::lock_guard lock(archive_.mutex_);
     if (!noise_) return;
     noise_->close();
     dropped_ = noise_->dropped();
