@@ -129,6 +129,7 @@ void Engine::schedule() {
             if (events_in_window_ > wanted * 2 && width > 64) width /= 2;
             int64_t first = INT64_MAX;
             for (const Thread* thread : parked_) first = std::min(first, thread->now);
+            if (matches_.in_use() > most_in_flight && relieve(first)) continue;
             window_end_ = faults_.no_window ? INT64_MAX : std::max(first, first + width);
             for (size_t i = 0; i < parked_.size();) {
                 Thread* thread = parked_[i];
@@ -206,6 +207,15 @@ void Engine::resolve_deadlock() {
     }
     if (hopeless.empty()) hopeless.push_back(least);
     for (Thread* thread : hopeless) force(*thread);
+}
+
+bool Engine::relieve(int64_t passed) {
+    Thread* least = nullptr;
+    for (auto& thread : threads_)
+        if (thread->state == Thread::State::blocked && thread->leave < passed && (!least || thread->leave < least->leave))
+            least = thread.get();
+    if (least) force(*least);
+    return least != nullptr;
 }
 
 void Engine::force(Thread& thread) {

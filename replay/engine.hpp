@@ -54,6 +54,9 @@ class Engine {
     std::function<void(const Thread&, int64_t time, const int64_t* delay)> observer;
     std::function<void(double)> progress;
     bool reverse_order = false;  // of the first turn
+    // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
+    // not exist, and what piles up behind the wait is no message in flight but unbounded.
+    size_t most_in_flight = size_t{1} << 20;
 
     void run();
 
@@ -134,6 +137,7 @@ class Engine {
     void finish(Thread& thread);
     void resolve_deadlock();
     void force(Thread& thread);
+    bool relieve(int64_t passed);
     bool advance(Thread& thread, uint64_t ticks);
     void on_enter(Thread& thread, uint32_t region);
     void on_leave(Thread& thread, uint32_t region);

@@ -15,6 +15,7 @@ struct Hooks {
     // At each Enter and Leave of the replay pass: `delay` is in the lanes of `scenarios`.
     std::function<void(const Scenarios& scenarios, const Thread&, int64_t time, const int64_t* delay)> observer;
     bool reverse_order = false;      // begin with the last location: what is found must not depend on it
+    size_t most_in_flight = 0;       // see Engine; 0: its default
     size_t* most_matches = nullptr;  // out: message records that were ever alive at once, rounded up to a slab
 };
 
@@ -23,6 +24,6 @@ Result replay_with(const Options&, const Hooks&);
 // What the learning pass found, in the order of the enumeration: one line for each kind of flaw that occurred.
 std::vector<std::string> flaw_lines(const std::vector<FlawCount>&, int64_t clock_disorder_ns);
 // Lines from the archive's properties: what the exporter could not see, ranks that never finished, dropped events.
-std::vector<std::string> provenance_lines(const std::map<std::string, std::string>& properties);
+std::vector<std::string> provenance_lines(const std::map<std::string, std::string>& properties, const std::vector<Account>& accounts);
 
 }  // namespace polter::replay

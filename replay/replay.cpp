@@ -157,6 +157,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     Engine learner(archive, learning, model, true, hooks.faults);
     if (options.progress) learner.progress = [&](double part) { options.progress(part / 2); };
     learner.reverse_order = hooks.reverse_order;
+    if (hooks.most_in_flight > 0) learner.most_in_flight = hooks.most_in_flight;
     pass(archive, learner);
     model.freeze();
 
@@ -172,6 +173,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     if (hooks.observer)
         engine.observer = [&](const Thread& thread, int64_t time, const int64_t* delay) { hooks.observer(scenarios, thread, time, delay); };
     engine.reverse_order = hooks.reverse_order;
+    engine.most_in_flight = learner.most_in_flight;
     pass(again, engine);
     if (options.progress) options.progress(1);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
@@ -190,7 +192,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
     result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
     result.provenance = definitions.properties;
-    result.warnings = provenance_lines(definitions.properties);
+    result.warnings = provenance_lines(definitions.properties, definitions.accounts);
     fill_sources(result, definitions, scenarios, ranks, ends);
     fill_ranks(result, definitions, scenarios, ranks, ends);
     fill_culprits(result, definitions, learner);

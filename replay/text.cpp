@@ -61,16 +61,37 @@ std::string headline(const Result& result) {
     table.add({"accumulated noise", ms(result.accumulated_noise_ns), percent(result.accumulated_noise_ns, result.measured_ns)});
     table.add({"local noise, mean / max", ms(result.local.mean) + " / " + ms(result.local.max), ""});
     table.add({"amplification", factor(result.amplification), ""});
-    return out + table.text();
+    out += table.text();
+    const auto known = [&](const char* name) {
+        const auto found = result.provenance.find(name);
+        return found == result.provenance.end() ? std::string() : found->second;
+    };
+    if (!known("EXPORTER").empty()) {
+        out += fmt::format("recorded with exporter {}", known("EXPORTER"));
+        const std::string cost = known("OWN_COST_NS");
+        if (!cost.empty() && cost.find_first_not_of("0123456789") == std::string::npos && cost.size() < 19)
+            out += fmt::format("; recording itself took {} ms on all ranks together", ms(static_cast<int64_t>(std::stoll(cost))));
+        out += '\n';
+    }
+    return out;
 }
 
 std::string sources_text(const Result& result) {
     if (result.sources.empty()) return "";
     Table table({"source", "local mean", "local max", "alone", "without", "share", "share", "amplification"});
-    for (const SourceResult& source : result.sources)
+    std::string silent;
+    for (const SourceResult& source : result.sources) {
+        if (source.local.max == 0) {
+            silent += (silent.empty() ? "" : ", ") + source.name;
+            continue;
+        }
         table.add({source.name, ms(source.local.mean), ms(source.local.max), ms(source.alone_ns), ms(source.without_ns),
                    ms(source.share_ns), percent(source.share_ns, result.accumulated_noise_ns), factor(source.amplification)});
-    return "\nNoise by source, ms (alone: if only this one vanished; without: if it vanished last; the shares add up)\n" + table.text();
+    }
+    if (!silent.empty()) silent = "  nothing from: " + silent + "\n";
+    if (silent.size() > 0 && result.local.max == 0) return "\nNoise by source\n" + silent;
+    return "\nNoise by source, ms (alone: if only this one vanished; without: if it vanished last; the shares add up)\n" + table.text() +
+           silent;
 }
 
 std::string services_text(const Result& result) {

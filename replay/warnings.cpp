@@ -2,6 +2,8 @@
 // The words of the warnings. Flawed data is counted where it is found and becomes one line here.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "passes.hpp"
 
 namespace polter::replay {
@@ -60,7 +62,32 @@ std::vector<std::string> flaw_lines(const std::vector<FlawCount>& flaws, int64_t
     return lines;
 }
 
-std::vector<std::string> provenance_lines(const std::map<std::string, std::string>& properties) {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    for (size_t begin = 0; begin < text.size();) {
+        const size_t end = std::min(text.find(separator, begin), text.size());
+        if (end > begin) parts.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return parts;
+}
+
+// Accounts that the trace defines but that are not in a property's list.
+std::string missing_from(const std::string& list, const std::vector<Account>& accounts) {
+    const std::vector<std::string> listed = split(list, ',');
+    std::vector<std::string> missing;
+    for (const Account& account : accounts) {
+        const std::string name = account.name.substr(account.name.find(':') + 1);
+        if (std::find(listed.begin(), listed.end(), name) == listed.end()) missing.push_back(name);
+    }
+    return fmt::format("{}", fmt::join(missing, ", "));
+}
+
+}  // namespace
+
+std::vector<std::string> provenance_lines(const std::map<std::string, std::string>& properties, const std::vector<Account>& accounts) {
     std::vector<std::string> lines;
     const auto value = [&](const char* name) {
         const auto found = properties.find(name);
@@ -73,6 +100,19 @@ std::vector<std::string> provenance_lines(const std::map<std::string, std::strin
                             : std::string("the run did not end properly"));
     if (value("EXPORTER") == "none") lines.push_back("recorded without an exporter: the operating system's noise was not measured");
     if (!value("EXPORTER_WHY").empty()) lines.push_back(fmt::format("exporter {}: {}", value("EXPORTER"), value("EXPORTER_WHY")));
+    if (properties.contains("ACCOUNTS_SEEN")) {
+        const std::string unseen = missing_from(value("ACCOUNTS_SEEN"), accounts);
+        if (!unseen.empty()) lines.push_back(fmt::format("not seen by the exporter {}: {}", value("EXPORTER"), unseen));
+        std::vector<Account> seen;
+        for (const Account& account : accounts)
+            if ((", " + unseen + ",").find(", " + account.name.substr(account.name.find(':') + 1) + ",") == std::string::npos)
+                seen.push_back(account);
+        const std::string gross = properties.contains("ACCOUNTS_NET") ? missing_from(value("ACCOUNTS_NET"), seen) : "";
+        if (!gross.empty()) lines.push_back(fmt::format("not net of what is nested in it, so possibly counted twice: {}", gross));
+    }
+    if (counts("RANKS_MISSING")) lines.push_back(fmt::format("ranks {} left nothing", value("RANKS_MISSING")));
+    if (counts("CLOCK_ERROR_NS")) lines.push_back(fmt::format("the hosts' clocks are known to {} ns", value("CLOCK_ERROR_NS")));
+    for (const std::string& line : split(value("WARNINGS"), '\n')) lines.push_back(line);
     if (counts("EVENTS_DROPPED"))
         lines.push_back(
             fmt::format("{} noise events ({} ns) were lost to a full ring: their counters are right, their places in time are not",

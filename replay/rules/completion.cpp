@@ -187,6 +187,7 @@ void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
         case Dependency::Kind::message:
             engine.count(Flaw::unmatched_receive);
             dependency.match->receiver_waits = nullptr;
+            std::erase_if(engine.process(thread).set_aside, [&](const auto& aside) { return aside.second == dependency.match; });
             engine.release(dependency.match);
             dependency.match = nullptr;
             break;

@@ -56,3 +56,47 @@ TEST_CASE("a one-way producer is not run ahead of") {
 TEST_CASE("what is really in flight is kept") {
     CHECK(matches_alive(50'000, 10'000) >= 10'000);
 }
+
+// A receive whose message does not exist, at the beginning; everything sent to that rank would pile up until the trace's end.
+TEST_CASE("a wait for what does not exist does not hold memory for ever") {
+    test::TraceSpec spec(2);
+    spec.accounts = {"os:timer"};
+    const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
+        test::Record record;
+        record.kind = kind;
+        record.time = time;
+        record.name = name;
+        spec.records[rank].push_back(record);
+        return spec.records[rank].back();
+    };
+    add(1, 0, test::Record::Kind::enter, "MPI_Recv");
+    auto& lost = add(1, 10, test::Record::Kind::recv, "");
+    lost.peer = 0;
+    lost.tag = 99;
+    add(1, 10, test::Record::Kind::leave, "MPI_Recv");
+    constexpr int64_t messages = 100'000;
+    for (int64_t i = 1; i <= messages; ++i) {
+        add(0, i * 1000, test::Record::Kind::enter, "MPI_Send");
+        add(0, i * 1000, test::Record::Kind::send, "").peer = 1;
+        add(0, i * 1000 + 100, test::Record::Kind::leave, "MPI_Send");
+        add(1, i * 1000 + 200, test::Record::Kind::enter, "MPI_Recv");
+        add(1, i * 1000 + 300, test::Record::Kind::recv, "").peer = 0;
+        add(1, i * 1000 + 300, test::Record::Kind::leave, "MPI_Recv");
+    }
+    const test::TemporaryDirectory directory;
+    test::write_trace(spec, directory.path("t"));
+    size_t alive = 0;
+    replay::Hooks hooks;
+    hooks.most_matches = &alive;
+    hooks.most_in_flight = 5'000;
+    replay::Options options;
+    options.trace = directory.path("t");
+    const replay::Result result = replay::replay_with(options, hooks);
+    CHECK(alive < 20'000);
+    bool told = false;
+    for (const auto& warning : result.warnings) told = told || warning.find("1 receives or probes have no send") != std::string::npos;
+    CHECK(told);
+    hooks.most_in_flight = 0;
+    replay::replay_with(options, hooks);
+    CHECK(alive > 90'000);  // below the default limit it is kept: the same question finds that
+}
