@@ -88,7 +88,9 @@ Init::Init(uint32_t region) : region_(region) {
     if (thread.depth++ != 0 || process.archive || experiment_.empty()) return;
     const char* missing = nullptr;
     if (!find_mpi(missing)) {
-        std::fprintf(stderr, "polter: not traced: the program's MPI library has no %s; the preload library is for another MPI\n", missing);
+        std::fprintf(stderr,
+                     "polter: not traced: the preload library is for another MPI than the program's (no %s); name the right one by --mpi\n",
+                     missing);
         return;
     }
     const uint64_t began = write::now();

@@ -53,7 +53,11 @@ bool find_constants(const char*& missing) {
     return !missing;
 }
 #else
-bool find_constants(const char*&) {
+bool find_constants(const char*& missing) {
+    if (dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world")) {
+        missing = "MPICH's handles but Open MPI's";
+        return false;
+    }
     constants = {MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL, MPI_REQUEST_NULL, MPI_BYTE, MPI_MESSAGE_NO_PROC};
     return true;
 }
