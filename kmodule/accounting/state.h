@@ -9,9 +9,10 @@
 
 #include "../page.h"
 
-#define POLTER_LOG_SEGMENTS 128u /* a power of two; what one CPU ran lately */
-#define POLTER_NESTING 8u        /* a power of two; hardware nests at most four: task, softirq, interrupt, NMI */
-#define POLTER_STAYS 4u          /* a power of two; CPUs on whose queues a thread waited during one wait */
+#define POLTER_WINDOWS 64u     /* a power of two; of what one CPU ran lately */
+#define POLTER_WINDOW_TASKS 8u /* a power of two; that one window can tell apart */
+#define POLTER_NESTING 8u      /* a power of two; hardware nests at most four: task, softirq, interrupt, NMI */
+#define POLTER_STAYS 4u        /* a power of two; CPUs on whose queues a thread waited during one wait */
 
 /* The whole of one thread's mapping, as page.h lays it out. */
 struct polter_page {
@@ -33,10 +34,17 @@ enum polter_off {
     POLTER_THROTTLED  /* its cgroup's CPU quota is used up */
 };
 
+/* What the tasks of a CPU's newest window had run at some moment. */
+struct polter_mark {
+    polter_u64 window; /* its number */
+    polter_u64 ran_ns[POLTER_WINDOW_TASKS];
+};
+
 /* A stretch of a wait on one CPU's queue: it lasts until the next stay begins, or the thread runs. */
 struct polter_stay {
     polter_u64 from_ns;
-    polter_u64 segment; /* number of the log segment that ran on that CPU when the stay began */
+    struct polter_mark begin;
+    struct polter_mark end; /* of a stay that another follows; the last one lasts until now */
     polter_u32 cpu;
     polter_u32 padding;
 };
@@ -75,36 +83,44 @@ struct polter_frame {
     polter_u32 padding;
 };
 
-/* What ran on a CPU from start_ns until the next segment began. */
-struct polter_segment {
-    polter_u64 number; /* + 1; another value: it is being written, or was written over */
-    polter_u64 start_ns;
-    polter_s32 tid; /* 0: idle */
+/* What a task ran on a CPU within one window. */
+struct polter_ran {
+    polter_u64 ns;
+    polter_s32 tid; /* 0: idle; -1: not known which */
     polter_u32 tgid;
     char comm[POLTER_CULPRIT_LEN];
 };
 
+/* A time in which a CPU ran few enough tasks to tell them apart, however often it switched between them. */
+struct polter_window {
+    polter_u64 number; /* + 1; another value: it was written over */
+    polter_u32 tasks;
+    polter_u32 padding;
+    struct polter_ran task[POLTER_WINDOW_TASKS];
+};
+
 /* The state of the split of one wait among those who ran during it. */
 struct polter_split {
-    polter_u64 cursor_ns; /* all before is distributed */
-    polter_u64 end_ns;    /* of the stay at hand */
-    polter_u64 segment;
+    polter_u64 cursor_ns;    /* all before is distributed */
+    polter_u64 end_ns;       /* of the stay at hand */
+    polter_u64 window;       /* the first one */
     polter_u64 part_from_ns; /* the part not recorded yet, [part_from_ns, cursor_ns] */
-    polter_u32 cpu;
+    polter_u32 stay;
     polter_u32 part_account;
     polter_s32 part_tid;
     polter_u32 counted; /* bit set of the accounts that have counted this wait */
     char part_culprit[POLTER_CULPRIT_LEN];
 };
 
-/* One CPU. Written by that CPU; the log is read by others. */
+/* One CPU. Written by that CPU; the windows are read by others. */
 struct polter_cpu {
-    polter_u64 head; /* segments logged so far */
+    polter_u64 head;     /* windows begun so far */
+    polter_u64 since_ns; /* since when the current task runs */
+    polter_u32 current;  /* which of the newest window's */
     polter_u32 depth;
-    polter_u32 padding;
     struct polter_frame frame[POLTER_NESTING];
     struct polter_split split;
-    struct polter_segment log[POLTER_LOG_SEGMENTS];
+    struct polter_window window[POLTER_WINDOWS];
 };
 
 /* What is taken from a task, so that the accounting needs no kernel types. */

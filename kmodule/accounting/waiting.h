@@ -2,10 +2,9 @@
 /*
  * Time off the CPU: why a thread left it, on whose queue it waited, and who ran meanwhile.
  *
- * Each CPU logs what it runs. When a thread runs again, its wait is split by that log into one record for each task that ran in its
- * place; neighbours of one task are one record. Where the log no longer reaches back, the time goes to the right account under the name
- * "?": the counters do not depend on the log, but for the division between the job's own tasks and others. All of this runs under the run
- * queue's lock.
+ * When a thread runs again, its wait is split by what its CPU ran meanwhile (ran.h) into one record for each task that ran in its place.
+ * Where that no longer reaches back, the time goes to the right account under the name "?": the counters do not depend on it, but for the
+ * division between the job's own tasks and others. All of this runs under the run queue's lock.
  *
  * The includer defines
  *   POLTER_CPU(n)                     the state of CPU n, or NULL
@@ -16,6 +15,7 @@
 #define POLTER_WAITING_H
 
 #include "publish.h"
+#include "ran.h"
 
 struct polter_waiting {
     struct polter_thread* thread;
@@ -65,65 +65,61 @@ POLTER_INLINE polter_u32 polter_waiting_account(const struct polter_thread* thre
     return woken ? POLTER_RUNQUEUE : POLTER_PREEMPT;
 }
 
-/* One segment of the log. */
+/* One task of one window. */
 static long polter_waiting_step(polter_u32 i, void* context) {
     struct polter_waiting* w = (struct polter_waiting*)context;
     struct polter_split* s = w->split;
-    struct polter_cpu* cpu = POLTER_CPU(s->cpu);
-    struct polter_segment *segment, *next;
-    polter_u64 until;
-    (void)i;
+    struct polter_stay* stay = &w->thread->stay[s->stay & (POLTER_STAYS - 1)];
+    struct polter_cpu* cpu = POLTER_CPU(stay->cpu);
+    polter_u64 number = s->window + i / POLTER_WINDOW_TASKS, ns;
+    polter_u32 slot = i & (POLTER_WINDOW_TASKS - 1);
+    int left = s->stay + 1 < w->thread->stays; /* another stay follows: this one ends before now */
+    struct polter_window* window;
+    struct polter_ran* ran;
 
-    if (!cpu || s->cursor_ns >= s->end_ns) return 1;
-    segment = &cpu->log[s->segment & (POLTER_LOG_SEGMENTS - 1)];
-    next = &cpu->log[(s->segment + 1) & (POLTER_LOG_SEGMENTS - 1)];
-    if (POLTER_LOAD(segment->number) != s->segment + 1) return 1;
-    until = POLTER_LOAD(next->number) == s->segment + 2 ? next->start_ns : s->end_ns; /* the newest lasts until now */
-    polter_waiting_give(w, until, polter_waiting_account(w->thread, segment->tid, segment->tgid), segment->tid, segment->comm);
-    s->segment++;
+    if (!cpu || s->cursor_ns >= s->end_ns || (left && number > stay->end.window)) return 1;
+    window = &cpu->window[number & (POLTER_WINDOWS - 1)];
+    if (POLTER_LOAD(window->number) != number + 1) return 1;
+    if (slot >= POLTER_LOAD(window->tasks)) return 0;
+    ran = &window->task[slot];
+    ns = left && number == stay->end.window ? stay->end.ran_ns[slot] : POLTER_LOAD(ran->ns);
+    if (number == stay->begin.window) ns = ns > stay->begin.ran_ns[slot] ? ns - stay->begin.ran_ns[slot] : 0;
+    if (ns && ran->tid != w->thread->tid)
+        polter_waiting_give(w, s->cursor_ns + ns, polter_waiting_account(w->thread, ran->tid, ran->tgid), ran->tid, ran->comm);
     return 0;
 }
-
-static const char polter_unknown[POLTER_CULPRIT_LEN] = "?";
 
 /* Splits the stay `k` of the wait, which ends at `end_ns`. */
 POLTER_INLINE void polter_waiting_stay(struct polter_waiting* w, polter_u32 k, polter_u64 end_ns) {
     struct polter_split* s = w->split;
     struct polter_stay* stay = &w->thread->stay[k & (POLTER_STAYS - 1)];
     struct polter_cpu* cpu = POLTER_CPU(stay->cpu);
-    polter_u32 rest = w->thread->off == POLTER_WOKEN ? POLTER_RUNQUEUE : POLTER_PREEMPT;
+    polter_u64 head = cpu ? POLTER_LOAD(cpu->head) : 0;
 
     s->end_ns = end_ns;
-    s->cpu = stay->cpu;
-    s->segment = stay->segment;
-    if (cpu) {
-        polter_u64 head = POLTER_LOAD(cpu->head);
-        if (head >= POLTER_LOG_SEGMENTS && s->segment <= head - POLTER_LOG_SEGMENTS) {
-            struct polter_segment* oldest;
-            s->segment = head - POLTER_LOG_SEGMENTS + 1;
-            oldest = &cpu->log[s->segment & (POLTER_LOG_SEGMENTS - 1)];
-            polter_waiting_give(w, oldest->start_ns, rest, -1, polter_unknown);
-        }
-        POLTER_REPEAT(POLTER_LOG_SEGMENTS, polter_waiting_step, w);
-    }
-    polter_waiting_give(w, end_ns, rest, -1, polter_unknown);
+    s->stay = k;
+    s->window = stay->begin.window;
+    if (head > POLTER_WINDOWS && s->window < head - POLTER_WINDOWS) s->window = head - POLTER_WINDOWS;
+    POLTER_REPEAT(POLTER_WINDOWS * POLTER_WINDOW_TASKS, polter_waiting_step, w);
+    polter_waiting_give(w, end_ns, w->thread->off == POLTER_WOKEN ? POLTER_RUNQUEUE : POLTER_PREEMPT, -1, polter_unknown);
 }
 
-/* The thread leaves the CPU: `off` says why. */
-POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, const struct polter_cpu* cpu, polter_u32 cpu_number, polter_u32 off,
+/* The thread leaves the CPU, after polter_ran_close: `off` says why. */
+POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number, polter_u32 off,
                                         polter_u64 now_ns) {
     thread->off = off;
     thread->off_ns = now_ns;
-    thread->stays = off == POLTER_PREEMPTED;
+    thread->stays = 0;
+    if (off != POLTER_PREEMPTED) return;
+    thread->stays = 1;
     thread->stay[0].from_ns = now_ns;
-    thread->stay[0].segment = cpu->head; /* the one that begins now */
     thread->stay[0].cpu = cpu_number;
+    polter_ran_mark(cpu, &thread->stay[0].begin, now_ns);
 }
 
 /* The thread is put on the queue of a CPU: woken, or moved there while it waits. */
-POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, const struct polter_cpu* cpu, polter_u32 cpu_number, int woken,
+POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number, int woken,
                                         polter_u64 now_ns) {
-    polter_u64 head = POLTER_LOAD(cpu->head);
     polter_u32 k;
 
     if (woken) {
@@ -134,14 +130,19 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, const stru
         return;
     }
     k = thread->stays;
+    if (k > 0 && k <= POLTER_STAYS) {
+        struct polter_stay* left = &thread->stay[(k - 1) & (POLTER_STAYS - 1)];
+        struct polter_cpu* from = POLTER_CPU(left->cpu);
+        if (from) polter_ran_mark(from, &left->end, now_ns);
+    }
     if (k >= POLTER_STAYS) {
-        k = POLTER_STAYS - 1; /* too many moves: the last ones are one stay, whose beginning the log of its CPU does not name */
+        k = POLTER_STAYS - 1; /* too many moves: the last ones are one stay, of which only the last CPU's part is known */
     } else {
         thread->stay[k & (POLTER_STAYS - 1)].from_ns = now_ns;
         thread->stays = k + 1;
     }
-    thread->stay[k & (POLTER_STAYS - 1)].segment = head ? head - 1 : 0;
     thread->stay[k & (POLTER_STAYS - 1)].cpu = cpu_number;
+    polter_ran_mark(cpu, &thread->stay[k & (POLTER_STAYS - 1)].begin, now_ns);
 }
 
 /* The thread runs again: its wait is accounted and published. `split` is the CPU's scratch. */
@@ -179,39 +180,6 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     }
     thread->off = POLTER_RUNNING;
     polter_publish_end(thread, page, outermost, now_ns);
-}
-
-/* A CPU begins to run a task; the includer fills in tid, tgid and comm of the segment that polter_waiting_next gives. */
-POLTER_INLINE struct polter_segment* polter_waiting_next(struct polter_cpu* cpu) {
-    struct polter_segment* segment = &cpu->log[cpu->head & (POLTER_LOG_SEGMENTS - 1)];
-    POLTER_STORE(segment->number, 0ull);
-    POLTER_BARRIER();
-    return segment;
-}
-POLTER_INLINE void polter_waiting_logged(struct polter_cpu* cpu, struct polter_segment* segment, polter_u64 now_ns) {
-    segment->start_ns = now_ns;
-    POLTER_BARRIER();
-    POLTER_STORE(segment->number, cpu->head + 1);
-    POLTER_STORE(cpu->head, cpu->head + 1);
-}
-
-/* Whether a switch was not shown to the exporter: the task that leaves is not the one that was seen to come. */
-POLTER_INLINE int polter_waiting_gap(const struct polter_cpu* cpu, polter_s32 leaving) {
-    return cpu->head && cpu->log[(cpu->head - 1) & (POLTER_LOG_SEGMENTS - 1)].tid != leaving;
-}
-
-/* When the leaving task came, by `arrival_ns`, the kernel's own record of it; 0 if that is unknown or impossible. Then nobody knows who ran
- * how long since the last switch that was seen, and the log says so. */
-POLTER_INLINE polter_u64 polter_waiting_came(struct polter_cpu* cpu, polter_u64 arrival_ns, polter_u64 now_ns) {
-    struct polter_segment* last = &cpu->log[(cpu->head - 1) & (POLTER_LOG_SEGMENTS - 1)];
-    const char* unknown = polter_unknown;
-
-    if (arrival_ns >= last->start_ns && arrival_ns <= now_ns) return arrival_ns;
-    last->tid = -1;
-    last->tgid = 0;
-    POLTER_HIDE(unknown);
-    __builtin_memcpy(last->comm, unknown, POLTER_CULPRIT_LEN);
-    return 0;
 }
 
 #endif

@@ -104,13 +104,10 @@ static __noinline int returns(struct polter_thread* thread, struct polter_cpu* c
     return 0;
 }
 
-static __always_inline void begin_segment(struct polter_cpu* cpu, struct task_struct* task, u64 now) {
-    struct polter_segment* segment = polter_waiting_next(cpu);
-    segment->tid = task->pid;
-    segment->tgid = task->tgid;
+static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* task) {
+    struct polter_ran* ran = polter_ran_open(cpu, task->pid, task->tgid);
 #pragma clang loop unroll(full)
-    for (u32 i = 0; i < sizeof segment->comm; i++) segment->comm[i] = task->comm[i]; /* cheaper than the helper that copies */
-    polter_waiting_logged(cpu, segment, now);
+    for (u32 i = 0; i < sizeof ran->comm; i++) ran->comm[i] = task->comm[i]; /* cheaper than the helper that copies */
 }
 
 SEC("tp_btf/sched_switch")
@@ -122,10 +119,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
 
     struct polter_thread* thread = thread_of(prev->pid);
     polter_nesting_reset(cpu, thread);
-    if (polter_waiting_gap(cpu, prev->pid)) {
+    if (polter_ran_gap(cpu, prev->pid)) {
         /* There are kernels that do not call the tracepoint for each switch away from some tasks (seen on a 6.18 guest, not counted as
          * recursion by the kernel). What is missed is made good from the scheduler's own record of when this task came. */
-        u64 came = polter_waiting_came(cpu, task_arrival(prev, now), now);
+        u64 came = polter_ran_came(cpu, task_arrival(prev, now), now);
         __sync_fetch_and_add(&unseen_switches, 1);
         if (thread && thread->off != POLTER_RUNNING) {
             if (came)
@@ -133,8 +130,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
             else
                 POLTER_ADD(thread->master.unbalanced, 1ull);
         }
-        if (came) begin_segment(cpu, prev, came);
+        if (came) runs(cpu, prev);
     }
+    polter_ran_close(cpu, now);
     if (thread) {
         u32 off = POLTER_PREEMPTED;
         if (!preempt && task_is_blocked(prev, prev_state)) {
@@ -150,7 +148,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
 
     thread = thread_of(next->pid);
     if (thread) returns(thread, cpu, now);
-    begin_segment(cpu, next, now);
+    runs(cpu, next);
     return 0;
 }
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * What a CPU ran lately: a ring of windows, each with the time of up to eight tasks. A switch to a task that the newest window knows makes
+ * no new window, so that tasks which give way to each other a thousand times in a millisecond (ranks of an oversubscribed job that poll and
+ * yield) do not push out what is needed. A wait is measured from a mark: what everybody had run when it began. All of this runs under the
+ * CPU's run queue lock, but for marks of a CPU to which a thread is being moved: there a division may be off by one slice, never a total.
+ */
+#ifndef POLTER_RAN_H
+#define POLTER_RAN_H
+
+#include "state.h"
+
+POLTER_INLINE struct polter_window* polter_ran_newest(struct polter_cpu* cpu) {
+    return &cpu->window[(cpu->head - 1) & (POLTER_WINDOWS - 1)];
+}
+
+/* The current task has run until now. */
+POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
+    struct polter_ran* ran = &polter_ran_newest(cpu)->task[cpu->current & (POLTER_WINDOW_TASKS - 1)];
+
+    if (cpu->head && now_ns > cpu->since_ns) POLTER_STORE(ran->ns, ran->ns + (now_ns - cpu->since_ns));
+    cpu->since_ns = now_ns;
+}
+
+/* A task begins to run now, after polter_ran_close. The includer fills in its name. */
+POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid) {
+    struct polter_window* window = polter_ran_newest(cpu);
+    polter_u32 tasks = cpu->head ? window->tasks : POLTER_WINDOW_TASKS, slot = tasks;
+    struct polter_ran* ran;
+
+    POLTER_UNROLL
+    for (polter_u32 i = 0; i < POLTER_WINDOW_TASKS; i++)
+        if (i < tasks && window->task[i].tid == tid) slot = i;
+    if (slot >= POLTER_WINDOW_TASKS) {
+        window = &cpu->window[cpu->head & (POLTER_WINDOWS - 1)];
+        POLTER_STORE(window->number, 0ull);
+        POLTER_BARRIER();
+        window->tasks = tasks = slot = 0;
+        POLTER_BARRIER();
+        POLTER_STORE(window->number, cpu->head + 1);
+        POLTER_STORE(cpu->head, cpu->head + 1);
+    }
+    ran = &window->task[slot & (POLTER_WINDOW_TASKS - 1)];
+    if (slot == tasks) {
+        ran->ns = 0;
+        ran->tid = tid;
+        POLTER_BARRIER();
+        POLTER_STORE(window->tasks, tasks + 1);
+    }
+    ran->tgid = tgid;
+    cpu->current = slot;
+    return ran;
+}
+
+POLTER_INLINE void polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {
+    struct polter_window* window = polter_ran_newest(cpu);
+    polter_u32 tasks = cpu->head ? POLTER_LOAD(window->tasks) : 0, current = POLTER_LOAD(cpu->current);
+    polter_u64 since = POLTER_LOAD(cpu->since_ns);
+
+    mark->window = cpu->head ? cpu->head - 1 : 0;
+    POLTER_UNROLL
+    for (polter_u32 i = 0; i < POLTER_WINDOW_TASKS; i++) {
+        polter_u64 ns = i < tasks ? POLTER_LOAD(window->task[i].ns) : 0;
+        if (i < tasks && i == current && now_ns > since) ns += now_ns - since;
+        mark->ran_ns[i] = ns;
+    }
+}
+
+static const char polter_unknown[POLTER_CULPRIT_LEN] = "?";
+
+/* Whether a switch was not shown to the exporter: the task that leaves is not the one that was seen to come. */
+POLTER_INLINE int polter_ran_gap(struct polter_cpu* cpu, polter_s32 leaving) {
+    return cpu->head && polter_ran_newest(cpu)->task[cpu->current & (POLTER_WINDOW_TASKS - 1)].tid != leaving;
+}
+
+/* What to do about a gap: the leaving task came at `arrival_ns`, by the kernel's own record, and until then the other ran. Returns that
+ * time; or 0 if it is unknown or impossible, and then nobody knows who ran since the last switch that was seen. */
+POLTER_INLINE polter_u64 polter_ran_came(struct polter_cpu* cpu, polter_u64 arrival_ns, polter_u64 now_ns) {
+    const char* unknown = polter_unknown;
+    struct polter_ran* ran;
+
+    if (arrival_ns >= cpu->since_ns && arrival_ns <= now_ns) {
+        polter_ran_close(cpu, arrival_ns);
+        return arrival_ns;
+    }
+    ran = polter_ran_open(cpu, -1, 0);
+    POLTER_HIDE(unknown);
+    __builtin_memcpy(ran->comm, unknown, POLTER_CULPRIT_LEN);
+    polter_ran_close(cpu, now_ns);
+    return 0;
+}
+
+#endif
