@@ -38,10 +38,12 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         auto members = std::move(slot->members);
         auto noise = std::move(slot->noise);
         auto waiting = std::move(slot->waiting);
+        auto instance = std::move(slot->instance);
         *slot = Collective{};
         slot->members = std::move(members);
         slot->noise = std::move(noise);
         slot->waiting = std::move(waiting);
+        slot->instance = std::move(instance);
         slot->members.assign(comm->ranks.size() + comm->remote.size(), {});
         slot->noise.clear();
         slot->waiting.clear();
@@ -65,6 +67,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     mine.thread = &thread;
     mine.enter = mine.latest = arrival.enter;
     mine.leave = arrival.leave;
+    mine.size = arrival.size;
     collective->size = std::max(collective->size, arrival.size);
     ++collective->arrived;
     const bool root = *member == collective->root;
@@ -82,7 +85,81 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         for (const NoisePiece& piece : *arrival.pieces) collective->noise.push_back({piece, *member});
     const bool each_matters = collective->waits == Waits::for_lower || collective->nonblocking;
     if (collective->arrived == collective->members.size() || root || each_matters) wake_waiting(collective);
+    if (arrival.nonblocking || counter_only) return collective;
+    if (learning_)
+        learn_structure(*collective);
+    else
+        follow_structure(*collective, *member, arrival);
     return collective;
+}
+
+// Nobody has anything to do after finalize: whether it waits for all is seen from the whole of it.
+static Waits structural_waits(const Collective& collective) {
+    return collective.operation == operation_finalize ? Waits::for_all : collective.waits;
+}
+
+// The size that tells a class apart: of a member that is not the root, since the root's counts what it exchanges with everybody.
+CostClass Engine::structure_class(const Collective& collective, uint64_t size) const {
+    return {CostKind::collective_tail, true, false, collective.operation, size};
+}
+
+void Engine::learn_structure(Collective& collective) {
+    const auto members = static_cast<uint32_t>(collective.members.size());
+    const Waits waits = structural_waits(collective);
+    if (collective.arrived < members || candidates(waits).empty()) return;
+    const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
+    const CostClass of = structure_class(collective, collective.members[(root + 1) % members].size);
+    const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
+    if (!model_.wants_instance(of, members, ordinal)) return;
+    InstanceSample sample;
+    sample.noise.resize(members);
+    for (uint32_t i = 0; i < members; ++i) {
+        const Collective::Member& member = collective.members[(i + root) % members];
+        if (waits == Waits::for_all && member.leave < collective.last_enter) return;
+        sample.enter.push_back(member.enter);
+        sample.leave.push_back(member.leave);
+    }
+    for (const Collective::Noise& noise : collective.noise) sample.noise[(noise.member + members - root) % members].push_back(noise.piece);
+    for (auto& list : sample.noise)
+        std::sort(list.begin(), list.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+    model_.learn_instance(of, members, waits, ordinal, std::move(sample));
+}
+
+void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
+    const auto members = static_cast<uint32_t>(collective.members.size());
+    const Waits waits = structural_waits(collective);
+    const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
+    static const std::vector<NoisePiece> none;
+    const auto& pieces = arrival.pieces ? *arrival.pieces : none;
+    const auto approximated = [&] {
+        int64_t* time = lane_pool_.take();
+        for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
+        return time;
+    };
+    if (!collective.structured && waits != Waits::for_all && member == root) {
+        if (candidates(waits).empty()) return;
+        lane_pool_.give(collective.members[member].arrival);  // the root came first: kept until a size is known
+        collective.members[member].arrival = approximated();
+        return;
+    }
+    if (!collective.structured) {
+        collective.structured = true;
+        const Structure* structure = model_.structure(structure_class(collective, arrival.size), members);
+        if (!structure) return;
+        collective.instance.begin(*structure, members, root, lanes_, lane_pool_);
+        const Collective::Member& first = collective.members[root];
+        if (member != root && first.thread) {
+            std::vector<NoisePiece> noise;
+            for (const Collective::Noise& its : collective.noise)
+                if (its.member == root) noise.push_back(its.piece);
+            for (const uint32_t ended : collective.instance.arrive(root, first.enter, first.arrival, noise))
+                wake(collective.members[ended].thread);
+        }
+    }
+    if (!collective.instance.active()) return;
+    int64_t* time = approximated();
+    for (const uint32_t ended : collective.instance.arrive(member, arrival.enter, time, pieces)) wake(collective.members[ended].thread);
+    lane_pool_.give(time);
 }
 
 void Engine::wake_waiting(Collective* collective) {
@@ -97,6 +174,7 @@ void Engine::member_done(Collective* collective) {
         lane_pool_.give(member.arrival);
         member.arrival = nullptr;
     }
+    collective->instance.clear();
     lane_pool_.give(collective->last_arrival);
     lane_pool_.give(collective->held);
     collective_pool_.give(collective);

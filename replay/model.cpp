@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
+
+#include "flat_map.hpp"
 
 namespace polter::replay {
 
@@ -37,7 +40,39 @@ void Model::learn_protocol(bool same_host, uint64_t size, bool ended_before_post
     ++(ended_before_post ? protocol.eager : protocol.late);
 }
 
+namespace {
+
+size_t most_instances(uint32_t members) {
+    return std::clamp<size_t>(1024 / members, 8, 48);
+}
+
+}  // namespace
+
+bool Model::wants_instance(const CostClass& of, uint32_t members, uint64_t ordinal) const {
+    const auto found = instances_.find({of.key(), members});
+    if (found == instances_.end() || found->second.kept.size() < most_instances(members)) return true;
+    return mix(ordinal) < found->second.kept.rbegin()->first;
+}
+
+void Model::learn_instance(const CostClass& of, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample) {
+    Instances& instances = instances_[{of.key(), members}];
+    instances.waits = waits;
+    instances.kept[mix(ordinal)] = std::move(sample);
+    if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
+}
+
+const Structure* Model::structure(const CostClass& of, uint32_t members) const {
+    const auto found = structures_.find({of.key(), members});
+    return found == structures_.end() ? nullptr : &found->second;
+}
+
 void Model::merge(const Model& other) {
+    for (const auto& [key, instances] : other.instances_) {
+        Instances& mine = instances_[key];
+        mine.waits = instances.waits;
+        mine.kept.insert(instances.kept.begin(), instances.kept.end());
+        while (mine.kept.size() > most_instances(key.second)) mine.kept.erase(std::prev(mine.kept.end()));
+    }
     for (const auto& [key, samples] : other.samples_)
         for (const auto& [slack, histogram] : samples.by_slack) samples_[key].by_slack[slack].merge(histogram);
     for (const auto& [key, protocol] : other.protocols_) {
@@ -60,6 +95,13 @@ Cost Model::summarise(uint64_t, const Samples& samples) const {
 
 void Model::freeze() {
     for (const auto& [key, samples] : samples_) costs_[key] = summarise(key, samples);
+    for (const auto& [key, instances] : instances_) {
+        std::vector<InstanceSample> samples;
+        for (const auto& [hash, sample] : instances.kept) samples.push_back(sample);
+        Structure structure;
+        if (find_structure(samples, instances.waits, &structure)) structures_[key] = structure;
+    }
+    instances_.clear();
 }
 
 const Cost& Model::cost(const CostClass& of) const {

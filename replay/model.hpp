@@ -9,6 +9,7 @@
 
 #include "faults.hpp"
 #include "histogram.hpp"
+#include "rules/structure.hpp"
 
 namespace polter::replay {
 
@@ -48,12 +49,17 @@ class Model {
     void learn(const CostClass&, int64_t ns, int64_t slack = 0);
     // A standard send that ended before its receive was posted was eager; one that ended soon after may have waited for it.
     void learn_protocol(bool same_host, uint64_t size, bool ended_before_post);
+    // A whole collective of `members` (not non-blocking). Of each class those with the smallest hash of their `ordinal` are kept: so which
+    // are does not depend on the order.
+    void learn_instance(const CostClass&, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
+    bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
     void freeze();  // ends learning
 
     // Asking. The class itself, else its neighbour in size, else unknown (0, 0, 0).
     const Cost& cost(const CostClass&) const;
     bool rendezvous(bool same_host, uint64_t size) const;
+    const Structure* structure(const CostClass&, uint32_t members) const;  // none: not known
 
     int64_t clock_disorder_ns = 0;  // largest time that a receive ended before its send began
 
@@ -69,6 +75,13 @@ class Model {
 
     std::map<uint64_t, Samples> samples_;
     std::map<uint64_t, Protocol> protocols_;
+    struct Instances {
+        Waits waits = Waits::for_nobody;
+        std::map<uint64_t, InstanceSample> kept;  // by the hash of the ordinal
+    };
+    using InstanceKey = std::pair<uint64_t, uint32_t>;
+    std::map<InstanceKey, Instances> instances_;
+    std::map<InstanceKey, Structure> structures_;
     std::map<uint64_t, Cost> costs_;
     mutable std::unordered_map<uint64_t, Cost> asked_;
     mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;

@@ -12,6 +12,7 @@
 #include "model.hpp"
 #include "noise.hpp"
 #include "pool.hpp"
+#include "rules/instance.hpp"
 #include "rules/rules.hpp"
 
 namespace polter::replay {
@@ -120,6 +121,7 @@ struct Request {
 struct Collective {
     struct Member {
         Thread* thread = nullptr;                  // none: has not come yet
+        uint64_t size = 0;
         int64_t enter = 0, leave = 0, latest = 0;  // latest: entering of all lower ranks, once folded
         int64_t* arrival = nullptr;                // approximated time of entering, in lanes; only where each member's own is needed
     };
@@ -140,7 +142,9 @@ struct Collective {
     std::vector<Noise> noise;         // inside the members' calls
     int64_t* held = nullptr;          // in lanes: how much less noise held the members up, once computed
     int64_t held_until = 0;
-    bool held_known = false, clean = true;
+    bool held_known = false;
+    bool structured = false;  // whether its structure is known has been decided
+    Instance instance;        // active where it is
     std::vector<Thread*> waiting;
 };
 

@@ -186,6 +186,49 @@ void leave_after_root(Engine& engine, Thread& thread, Collective& c, const Last&
     engine.lane_pool().give(root_delay);
 }
 
+// The most that removed noise of one member took of the time from `from` to `to`, in lanes.
+void most_of_one_member(const Lanes& lanes, const Collective& c, int64_t from, int64_t to, int64_t* most, int64_t* lent) {
+    std::fill_n(most, lanes.count, 0);
+    for (size_t first = 0; first < c.noise.size();) {  // the noise of a member stands together
+        std::fill_n(lent, lanes.count, 0);
+        size_t next = first;
+        for (; next < c.noise.size() && c.noise[next].member == c.noise[first].member; ++next) {
+            const NoisePiece& piece = c.noise[next].piece;
+            const int64_t n = std::min(piece.end, to) - std::max(piece.begin, from);
+            if (n > 0) remove_noise(lent, lanes.masks[piece.account].data(), n, lanes.count);
+        }
+        raise_to(most, lent, lanes.count);
+        first = next;
+    }
+}
+
+// Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than
+// the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
+// the least that can have been lost there (between calls one after the other, more). Never before what the operation itself demands.
+int64_t* leave_by_structure(Engine& engine, const Thread& thread, const Collective& c, uint32_t member, const Last& last) {
+    const Lanes& lanes = engine.lanes();
+    int64_t* delay = engine.lane_pool().take();
+    const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
+    const int64_t* end = c.instance.approximated_end(member);
+    int64_t *most = nullptr, *lent = nullptr;
+    if (wrong > 8 * c.instance.structure().error && !c.noise.empty()) {
+        most = engine.lane_pool().take();
+        lent = engine.lane_pool().take();
+        most_of_one_member(lanes, c, predicted, thread.leave, most, lent);
+    }
+    for (size_t i = 0; i < lanes.count; ++i) {
+        int64_t leave = end[i] + wrong;
+        if (most) leave -= std::min(wrong, most[i]);
+        if (last.any) leave = std::max(leave, last.arrival[i] + std::min<int64_t>(0, thread.leave - last.enter));
+        leave = std::max(leave, thread.enter - thread.delay[i]);
+        delay[i] = thread.leave - leave;
+        if (engine.faults().residual_of_binding) ++delay[i];
+    }
+    engine.lane_pool().give(most);
+    engine.lane_pool().give(lent);
+    return delay;
+}
+
 }  // namespace
 
 void publish_collective(Engine& engine, Thread& thread, const Operation& operation) {
@@ -203,7 +246,9 @@ void publish_start_or_end(Engine& engine, Thread& thread, uint8_t operation) {
 }
 
 bool collective_ready(Collective& c, uint32_t member) {
-    if (c.forced || c.arrived == c.members.size()) return true;
+    if (c.forced) return true;
+    if (c.instance.active() && !(c.waits == Waits::for_root && member == c.root)) return c.instance.done(member);
+    if (c.arrived == c.members.size()) return true;
     switch (c.waits) {
         case Waits::for_nobody:
             return true;
@@ -224,12 +269,23 @@ bool collective_ready(Collective& c, uint32_t member) {
 void conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
     Collective& c = *dependency.collective;
     Last last = last_of(engine, c, dependency.member, thread.leave);
+    const bool structured = c.instance.active() && c.instance.done(dependency.member);
+    int64_t* by_structure = structured ? leave_by_structure(engine, thread, c, dependency.member, last) : nullptr;
     if (!last.any)
         solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, {}}, {}, thread.delay);
     else if (c.waits == Waits::for_root)
         leave_after_root(engine, thread, c, last);
     else
         leave_after_all(engine, thread, c, last);
+    if (by_structure) {
+        const Lanes& lanes = engine.lanes();
+        if (lanes.bounded()) {  // what the structure leaves open: whether it is the right one
+            by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);
+            by_structure[lanes.high] = std::min(by_structure[lanes.high], thread.delay[lanes.high]);
+        }
+        engine.copy(thread.delay, by_structure);
+        engine.lane_pool().give(by_structure);
+    }
     engine.lane_pool().give(last.lent);
     engine.member_done(&c);
 }

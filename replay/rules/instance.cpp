@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In words: a member does its steps in order. A send takes its own work, and the message arrives a hop later; a receive waits for its
+// message and takes its own work. Noise counts in the step that it prolonged in the measured run, and there only: noise while a
+// message was awaited counts for what it lasted longer than the wait.
+#include "instance.hpp"
+
+#include <algorithm>
+
+namespace polter::replay {
+
+void Instance::begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool) {
+    structure_ = structure;
+    schedule_ = &schedule(structure.pattern, members);
+    lanes_ = &lanes;
+    pool_ = &pool;
+    members_ = members;
+    root_ = root < members ? root : 0;
+    if (clocks_.size() < members) clocks_.resize(members);
+    for (Clock& clock : clocks_) {
+        clock.noise.clear();
+        clock.time = nullptr;
+        clock.at = 0;
+        clock.done = false;
+    }
+    messages_.assign(schedule_->messages, {});
+}
+
+const std::vector<uint32_t>& Instance::arrive(uint32_t member, int64_t enter, const int64_t* arrival,
+                                              const std::vector<NoisePiece>& noise) {
+    ended_.clear();
+    Clock& clock = clocks_[place(member)];
+    clock.noise.assign(noise.begin(), noise.end());
+    std::sort(clock.noise.begin(), clock.noise.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+    clock.clock.start(enter, &clock.noise);
+    clock.time = pool_->take();
+    copy_lanes(clock.time, arrival, lanes_->count);
+    ready_.push_back(place(member));
+    while (!ready_.empty()) {
+        const uint32_t next = ready_.back();
+        ready_.pop_back();
+        go_on(next);
+    }
+    return ended_;
+}
+
+void Instance::work(Clock& clock) {
+    clock.clock.work(structure_.own, [&](const NoisePiece& piece, int64_t ns) {
+        const int64_t* mask = lanes_->masks[piece.account].data();
+        for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] += ns & ~mask[i];
+    });
+    for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] += structure_.own;
+}
+
+void Instance::receive(Clock& clock, Message& message) {
+    raise_to(clock.time, message.time, lanes_->count);
+    clock.clock.wait(message.arrival, [&](const NoisePiece& piece, int64_t ns) {
+        const int64_t* mask = lanes_->masks[piece.account].data();
+        for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] += ns & ~mask[i];
+    });
+    pool_->give(message.time);
+    message.time = nullptr;
+    work(clock);
+}
+
+void Instance::go_on(uint32_t place) {
+    Clock& clock = clocks_[place];
+    if (!clock.time || clock.done) return;
+    const auto& steps = schedule_->steps[place];
+    const auto arrival = [&](uint32_t message) { return messages_[message].arrival; };
+    while (clock.at < steps.size()) {
+        const Schedule::Step& step = steps[clock.at];
+        if (!step.receive) {
+            work(clock);
+            Message& message = messages_[step.message];
+            message.arrival = clock.clock.now + structure_.hop;
+            message.time = pool_->take();
+            for (size_t i = 0; i < lanes_->count; ++i) message.time[i] = clock.time[i] + structure_.hop;
+            ready_.push_back(step.peer);
+            ++clock.at;
+            continue;
+        }
+        if (!arrived_in_order(&step, arrival, &order_)) return;
+        for (const uint32_t number : order_) receive(clock, messages_[number]);
+        clock.at += order_.size();
+    }
+    clock.done = true;
+    ended_.push_back((place + root_) % members_);
+}
+
+void Instance::clear() {
+    if (!lanes_) return;
+    for (Clock& clock : clocks_) {
+        pool_->give(clock.time);
+        clock.time = nullptr;
+    }
+    for (Message& message : messages_) pool_->give(message.time);
+    messages_.clear();
+    lanes_ = nullptr;
+}
+
+}  // namespace polter::replay

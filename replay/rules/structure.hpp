@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives are made of messages: which ones, is found from the measured times, and then noise inside a collective costs what it
+// costs whoever waits for that message.
+//
+// A structure is a programme of sends and receives for each member (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, has the usual
+// ones), with two costs: `own`, a member's work for a send or a receive, and `hop`, the time of a message under way.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "../noise.hpp"
+#include "rules.hpp"
+
+namespace polter::replay {
+
+// How messages go to member 0 or from it; the last two leave everybody with everything by themselves.
+enum class Shape : uint8_t {
+    none,
+    binomial,          // subtrees of consecutive members
+    binomial_strided,  // children at distances 1, 2, 4, …
+    linear,            // received as they come
+    linear_in_order,   // received by number
+    chain,
+    recursive_doubling,  // exchange with the partner whose number differs in one bit; what exceeds a power of two is folded in
+    dissemination,       // everybody sends in every round, 1, 2, 4, … members further
+};
+
+// First what goes up to member 0, then what comes down from it.
+struct Pattern {
+    Shape up = Shape::none, down = Shape::none;
+    auto operator<=>(const Pattern&) const = default;
+};
+
+struct Schedule {
+    struct Step {
+        uint32_t message;
+        uint32_t peer;  // member, counted from the root
+        bool receive;
+        uint32_t together;  // so many receives from here on are taken in the order in which their messages come
+    };
+    std::vector<std::vector<Step>> steps;  // by member, counted from the root
+    uint32_t messages = 0;
+};
+
+// Cached by size; lives for ever. Members are counted from the root (member 0 is the root).
+const Schedule& schedule(const Pattern& pattern, uint32_t members);
+
+// The candidates for what a collective waits for.
+std::vector<Pattern> candidates(Waits waits);
+
+// The messages of the receives that belong together at `step`, in the order of their arrivals (INT64_MIN: not known yet); false
+// while one is not known.
+template <class Arrival>
+bool arrived_in_order(const Schedule::Step* step, Arrival arrival, std::vector<uint32_t>* order) {
+    order->clear();
+    for (uint32_t i = 0; i < step->together; ++i) {
+        if (arrival(step[i].message) == INT64_MIN) return false;
+        order->push_back(step[i].message);
+    }
+    if (step->together > 1) std::stable_sort(order->begin(), order->end(), [&](uint32_t a, uint32_t b) { return arrival(a) < arrival(b); });
+    return true;
+}
+
+struct Structure {
+    Pattern pattern;
+    int64_t hop = 0, own = 0;
+    int64_t error = 0;  // mean distance of predicted and measured leave times
+};
+
+// One instance as it was measured, by member counted from the root.
+struct InstanceSample {
+    std::vector<int64_t> enter, leave;
+    std::vector<std::vector<NoisePiece>> noise;
+};
+
+// A member's own time within an instance: work is prolonged by noise, waiting swallows it.
+class MemberClock {
+  public:
+    void start(int64_t enter, const std::vector<NoisePiece>* noise) {
+        now = enter;
+        noise_ = noise;
+        next_ = 0;
+    }
+    // `struck(piece, ns)`: so much of the piece prolonged this step.
+    template <class Struck>
+    void work(int64_t ns, Struck struck) {
+        int64_t end = now + ns;
+        while (noise_ && next_ < noise_->size() && (*noise_)[next_].begin < end) {
+            const NoisePiece& piece = (*noise_)[next_++];
+            const int64_t counted = piece.end - std::max(piece.begin, now);
+            if (counted <= 0) continue;
+            struck(piece, counted);
+            end += counted;
+        }
+        now = end;
+    }
+    template <class Struck>
+    void wait(int64_t until, Struck struck) {
+        if (until <= now) return;
+        now = until;
+        while (noise_ && next_ < noise_->size() && (*noise_)[next_].begin < now) {
+            const NoisePiece& piece = (*noise_)[next_++];
+            if (piece.end <= until) continue;
+            struck(piece, piece.end - now);
+            now = piece.end;
+        }
+    }
+    int64_t now = 0;
+
+  private:
+    const std::vector<NoisePiece>* noise_ = nullptr;
+    size_t next_ = 0;
+};
+
+// When a member would leave, by a structure, and how many of its costs lie on the way that decided it.
+struct Prediction {
+    int64_t leave;
+    uint32_t works, hops;
+};
+std::vector<Prediction> predict(const Structure& structure, const InstanceSample& sample);
+
+// The structure and costs that explain the leave times best; false where none explains most of what "a constant after the last that
+// one waits for" leaves unexplained.
+bool find_structure(const std::vector<InstanceSample>& samples, Waits waits, Structure* found);
+
+}  // namespace polter::replay
