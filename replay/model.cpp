@@ -99,7 +99,7 @@ void Model::freeze() {
         std::vector<InstanceSample> samples;
         for (const auto& [hash, sample] : instances.kept) samples.push_back(sample);
         Structure structure;
-        if (find_structure(samples, instances.waits, &structure)) structures_[key] = structure;
+        if (!faults_.no_structure && find_structure(samples, instances.waits, &structure)) structures_[key] = structure;
     }
     instances_.clear();
 }

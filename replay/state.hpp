@@ -120,7 +120,7 @@ struct Request {
 // One instance of a collective operation.
 struct Collective {
     struct Member {
-        Thread* thread = nullptr;                  // none: has not come yet
+        Thread* thread = nullptr;  // none: has not come yet
         uint64_t size = 0;
         int64_t enter = 0, leave = 0, latest = 0;  // latest: entering of all lower ranks, once folded
         int64_t* arrival = nullptr;                // approximated time of entering, in lanes; only where each member's own is needed

@@ -320,7 +320,7 @@ std::vector<Prediction> predict(const Structure& structure, const InstanceSample
 }
 
 bool find_structure(const std::vector<InstanceSample>& samples, Waits waits, Structure* found) {
-    constexpr size_t fewest = 64;  // fewer leave times say little
+    constexpr size_t fewest = 24;  // fewer leave times say little
     // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves.
     constexpr double explained = 0.5;
     if (samples.empty() || samples.size() * samples.front().leave.size() < fewest) return false;

@@ -13,6 +13,7 @@ namespace {
 using Kind = Record::Kind;
 
 constexpr int64_t latency_ns = 3'000, overhead_ns = 400, call_ns = 100, collective_ns = 5'000;
+constexpr int64_t hop_ns = 20'000, own_ns = 300;  // of messages inside collectives
 
 class Simulator {
   public:
@@ -33,7 +34,7 @@ class Simulator {
     Program run() {
         for (size_t step = 0; step < options_.steps; ++step) {
             for (size_t r = 0; r < options_.ranks; ++r) work(r, draw(2'000, 40'000));
-            switch (draw(0, 7)) {
+            switch (options_.structured ? draw(4, 11) : draw(0, 7)) {
                 case 0:
                     send_and_receive();
                     break;
@@ -57,6 +58,16 @@ class Simulator {
                     break;
                 case 7:
                     chain();
+                    break;
+                case 8:
+                case 9:
+                    barrier_by_dissemination();
+                    break;
+                case 10:
+                    allreduce_by_root();
+                    break;
+                case 11:
+                    reduce_by_tree();
                     break;
             }
         }
@@ -279,6 +290,60 @@ class Simulator {
             finish_collective(r, 0, OTF2_COLLECTIVE_OP_BCAST, static_cast<int64_t>(root), "MPI_Bcast");
             order(root, came, r);
         }
+    }
+
+    std::vector<int64_t> enter_all(const std::string& name) {
+        std::vector<int64_t> entered;
+        for (size_t r = 0; r < options_.ranks; ++r) {
+            entered.push_back(enter(r, name));
+            add(r, Kind::collective_begin);
+        }
+        return entered;
+    }
+    int64_t pass_on(size_t from) {
+        work(from, own_ns);
+        return ranks_[from].now + hop_ns;
+    }
+    void take(size_t r, int64_t arrival) {
+        wait(r, arrival);
+        work(r, own_ns);
+    }
+    void finish_all(const std::vector<int64_t>& entered, int operation, const std::string& name) {
+        for (size_t r = 0; r < options_.ranks; ++r) {
+            finish_collective(r, 0, operation, 0, name);
+            for (size_t i = 0; i < options_.ranks; ++i) order(i, entered[i], r);
+        }
+    }
+    void barrier_by_dissemination() {
+        const size_t n = options_.ranks;
+        const auto entered = enter_all("MPI_Barrier");
+        std::vector<int64_t> arrival(n);
+        for (size_t distance = 1; distance < n; distance *= 2) {
+            for (size_t r = 0; r < n; ++r) arrival[(r + distance) % n] = pass_on(r);
+            for (size_t r = 0; r < n; ++r) take(r, arrival[r]);
+        }
+        finish_all(entered, OTF2_COLLECTIVE_OP_BARRIER, "MPI_Barrier");
+    }
+    void allreduce_by_root() {  // everybody to rank 0, which takes them as they come; a binomial tree back
+        const size_t n = options_.ranks;
+        const auto entered = enter_all("MPI_Allreduce");
+        std::vector<int64_t> arrivals;
+        for (size_t r = 1; r < n; ++r) arrivals.push_back(pass_on(r));
+        std::sort(arrivals.begin(), arrivals.end());
+        for (const int64_t arrival : arrivals) take(0, arrival);
+        size_t span = 1;
+        while (span < n) span *= 2;
+        for (; span > 1; span /= 2)  // who has it gives it half the span further
+            for (size_t r = 0; r + span / 2 < n; r += span) take(r + span / 2, pass_on(r));
+        finish_all(entered, OTF2_COLLECTIVE_OP_ALLREDUCE, "MPI_Allreduce");
+    }
+    void reduce_by_tree() {  // binomial, small subtrees first
+        const size_t n = options_.ranks;
+        const auto entered = enter_all("MPI_Reduce");
+        for (size_t span = 1; span < n; span *= 2)
+            for (size_t r = 0; r + span < n; r += 2 * span) take(r, pass_on(r + span));
+        for (size_t r = 0; r < n; ++r) finish_collective(r, 0, OTF2_COLLECTIVE_OP_REDUCE, 0, "MPI_Reduce");
+        for (size_t i = 1; i < n; ++i) order(i, entered[i], 0);
     }
 
     ProgramOptions options_;

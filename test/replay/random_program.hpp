@@ -16,6 +16,7 @@ struct ProgramOptions {
     int64_t noise_every_ns = 20'000;  // mean distance of noise events on a rank; 0: none
     int64_t noise_ns = 2'000;         // mean length
     bool wildcards = true, synchronous = true;
+    bool structured = false;  // mostly collectives, made of messages
 };
 
 struct Program {
