@@ -14,6 +14,9 @@ import polter_run as p
 
 BEGIN_LIMIT = 60
 END_LIMIT = 90
+# Calls that each rank makes before it is killed: those that fill the tracer's buffers some times over, and as many as get events to disk
+# too (OTF2 keeps up to 4 MiB of what was flushed).
+FLUSHED, ON_DISK = 30000, 250000
 
 
 def alive(pid):
@@ -34,12 +37,13 @@ class Kill(unittest.TestCase):
             ranks = [int(f.read_text()) for f in sorted(pids.iterdir()) if f.read_text().strip()]
         return ranks
 
-    def kill(self, flavour, whom):
+    def kill(self, flavour, whom, calls=FLUSHED):
         with p.folder() as folder:
             pids = folder / "pids"
             pids.mkdir()
-            words = [p.POLTER, "run", "--json", "-o", folder / "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "endless", pids]
-            polter = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            words = [p.POLTER, "run", "--json", "-o", folder / "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "endless", pids, calls]
+            environment = dict(p.ENVIRONMENT, POLTER_BUFFER_CHUNKS="2")  # the least, so that there are flushes
+            polter = subprocess.Popen([str(w) for w in words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             try:
                 ranks = self.begun(pids)
                 whom(polter, ranks)
@@ -49,8 +53,7 @@ class Kill(unittest.TestCase):
             self.assertTrue(output.startswith("{"), error[-2000:])
             result = json.loads(output)
             self.assertEqual(result["ranks"], 2)
-            # A second of messages is thousands of events.
-            self.assertGreater(result["events"], 2000)
+            self.assertGreater(result["events"], 2 * 2 * calls)
             self.assertIn(p.otf2_print_errors(folder / "e"), (None, []))
             properties = result["provenance"] if "provenance" in result else p.replay(folder / "e")["provenance"]
             self.assertEqual(properties["INCOMPLETE"], "yes", properties)
@@ -59,14 +62,14 @@ class Kill(unittest.TestCase):
                 self.assertFalse(alive(rank), "a rank is left running")
             return result, polter.returncode
 
-    def each(self, whom):
+    def each(self, whom, calls=FLUSHED):
         for flavour in p.FLAVOURS:
             with self.subTest(flavour=flavour):
-                _, code = self.kill(flavour, whom)
+                _, code = self.kill(flavour, whom, calls)
                 self.assertNotEqual(code, 0)
 
     def test_one_rank(self):
-        self.each(lambda polter, ranks: os.kill(ranks[1], signal.SIGKILL))
+        self.each(lambda polter, ranks: os.kill(ranks[1], signal.SIGKILL), ON_DISK)
 
     def test_all_ranks(self):
         self.each(lambda polter, ranks: [os.kill(rank, signal.SIGKILL) for rank in ranks])
@@ -87,7 +90,7 @@ class Kill(unittest.TestCase):
         with p.folder() as folder:
             pids = folder / "pids"
             pids.mkdir()
-            words = [p.POLTER, "run", "-o", folder / "e", *p.launcher(p.FLAVOURS[0], 2), p.PROGRAMS / p.FLAVOURS[0] / "endless", pids]
+            words = [p.POLTER, "run", "-o", folder / "e", *p.launcher(p.FLAVOURS[0], 2), p.PROGRAMS / p.FLAVOURS[0] / "endless", pids, ON_DISK]
             polter = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             ranks = self.begun(pids)
             polter.kill()
@@ -102,7 +105,7 @@ class Kill(unittest.TestCase):
                 time.sleep(0.05)
             result = p.replay(folder / "e")
             self.assertEqual(result["ranks"], 2)
-            self.assertGreater(result["events"], 2000)
+            self.assertGreater(result["events"], 2 * 2 * ON_DISK)
             self.assertEqual(result["provenance"]["INCOMPLETE"], "yes")
 
     def test_interrupt_is_passed_on(self):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 BUILD = pathlib.Path(os.environ["POLTER_BUILD"])
@@ -79,13 +80,21 @@ class Run:
         raise AssertionError("the program printed no result:\n" + self.explain())
 
 
-def otf2_print_errors(experiment):
-    """Whatever otf2-print says that looks like an error; None where it is not installed."""
+def otf2_print_errors(experiment, limit=LIMIT):
+    """Whatever otf2-print says that looks like an error; None where it is not installed. Its output is read as it comes: it has a line
+    an event."""
     if not shutil.which("otf2-print"):
         return None
-    done = command(["otf2-print", pathlib.Path(experiment) / "traces.otf2"])
-    bad = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line.lower()]
-    return bad if done.returncode == 0 else bad + [f"exit code {done.returncode}"]
+    reader = subprocess.Popen(["otf2-print", str(pathlib.Path(experiment) / "traces.otf2")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    late = threading.Timer(limit, reader.kill)
+    late.start()
+    try:
+        bad = [line.decode(errors="replace") for line in reader.stdout if b"error" in line.lower()]
+        code = reader.wait()
+    finally:
+        late.cancel()
+        reader.stdout.close()
+    return bad if code == 0 else bad + [f"exit code {code}"]
 
 
 def replay(experiment, *options):

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends a ring of messages until it is killed. Once a second's worth has been sent each rank writes its process id to FOLDER/<rank>.
+ * Sends a ring of messages, some thousands a second, until it is killed. Before that it makes AT_ONCE calls as fast as it can, which fill
+ * the tracer's buffers. Once a second has passed each rank writes its process id to FOLDER/<rank>.
  *
- *     endless FOLDER
+ *     endless FOLDER [AT_ONCE]
  */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 int main(int argc, char** argv) {
@@ -14,8 +18,11 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     double start = MPI_Wtime();
+    for (long left = argc > 2 ? atol(argv[2]) : 0; left > 0; left--) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const struct timespec pause = {0, 200000};
     for (int told = argc < 2;;) {
         int out = rank, in;
+        nanosleep(&pause, NULL);
         MPI_Sendrecv(&out, 1, MPI_INT, (rank + 1) % size, 0, &in, 1, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (told || MPI_Wtime() - start < 1.0) continue;
         char path[4096];
