@@ -2,6 +2,7 @@
 #include "start.hpp"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -38,6 +39,8 @@ std::string reason(const std::string& what) {
         dup2(null, STDIN_FILENO);
         dup2(null, STDOUT_FILENO);
     }
+    // What a launcher left open for its process: one that waits until all ends are closed would wait for the daemon.
+    close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
     fcntl(ready_fd, F_SETFD, 0);
     execv(arguments[0], arguments);
     const int error = errno;

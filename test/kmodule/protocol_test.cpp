@@ -280,6 +280,19 @@ TEST_CASE("one daemon a socket; what a killed one left behind is replaced") {
     CHECK(start_daemon(POLTERD, "/proc/nonexistent/s").reason.find("cannot create") != std::string::npos);
 }
 
+TEST_CASE("the daemon holds nothing of what was open where it was started") {
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);  // inherited by whatever is executed
+    Daemon daemon;
+    close(ends[1]);
+    pollfd wait{ends[0], POLLIN, 0};
+    CHECK(poll(&wait, 1, 1000) == 1);
+    char byte;
+    CHECK(read(ends[0], &byte, 1) == 0);
+    CHECK(probe(daemon.socket()).answers);
+    close(ends[0]);
+}
+
 TEST_CASE("without privilege the daemon says what it needs") {
     Daemon daemon;  // skips where there is no privilege to give up
     CHECK(in_child([&] {

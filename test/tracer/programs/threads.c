@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several threads of each rank in MPI at once: blocking, non-blocking, each on a communicator of its own and all on one. */
+/* Several threads of each rank in MPI at once: blocking, non-blocking, each on a communicator of its own and all on one. threads [ROUNDS] */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { THREADS = 4, ROUNDS = 300, N = 8 };
-static int rank, size;
+enum { THREADS = 4, N = 8 };
+static int rank, size, rounds = 300;
 static MPI_Comm comms[THREADS];
 
 static void* work(void* argument) {
     const int t = *(int*)argument;
     const int right = (rank + 1) % size, left = (rank + size - 1) % size;
     char out[64] = "", in[N][64];
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         MPI_Request requests[2 * N];
         for (int k = 0; k < N; k++) {
             MPI_Irecv(in[k], 64, MPI_BYTE, left, t * N + k, MPI_COMM_WORLD, &requests[k]);
@@ -34,6 +35,7 @@ static void* work(void* argument) {
 
 int main(int argc, char** argv) {
     int provided;
+    if (argc > 1) rounds = atoi(argv[1]);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
