@@ -19,6 +19,7 @@ namespace {
 struct Arguments {
     Common common;
     std::string trace, remove;
+    bool model = false;
     CLI::Option* remove_option = nullptr;
 };
 
@@ -49,10 +50,13 @@ void run(const Arguments& arguments) {
     if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
     launch::seal_left_behind(arguments.trace);
     const replay::Result result = replay::replay(options);
-    if (arguments.common.json)
-        fmt::print("{}\n", replay::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    else
-        fmt::print("{}", replay::to_text(result));
+    if (arguments.common.json) {
+        nlohmann::json json = replay::to_json(result);
+        if (arguments.model) json["model"] = replay::model_to_json(result.model);
+        fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    } else {
+        fmt::print("{}{}", replay::to_text(result), arguments.model ? replay::model_to_text(result.model) : "");
+    }
 }
 
 }  // namespace
@@ -66,6 +70,7 @@ void add_replay(CLI::App& parent) {
         verb->add_option("--remove", arguments->remove, "Sources to remove, comma-separated (os-service:NAME for a service; \"\": none)")
             ->expected(1)
             ->allow_extra_args(false);
+    verb->add_flag("--model", arguments->model, "Show what was learned of this machine's communication");
     verb->footer("Example: polter replay --remove timer,preempt polter-lmp-20260102-030405");
     verb->callback([arguments] { run(*arguments); });
 }

@@ -106,20 +106,20 @@ CostClass Engine::structure_class(const Collective& collective, uint64_t size) c
 void Engine::learn_structure(Collective& collective) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
-    if (collective.arrived < members || candidates(waits).empty()) return;
+    if (collective.arrived < members || !has_structure(waits)) return;
     const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
     const CostClass of = structure_class(collective, collective.members[(root + 1) % members].size);
     const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
     if (!model_.wants_instance(of, members, ordinal)) return;
     InstanceSample sample;
+    sample.root = root;
     sample.noise.resize(members);
-    for (uint32_t i = 0; i < members; ++i) {
-        const Collective::Member& member = collective.members[(i + root) % members];
+    for (const Collective::Member& member : collective.members) {
         if (waits == Waits::for_all && member.leave < collective.last_enter) return;
         sample.enter.push_back(member.enter);
         sample.leave.push_back(member.leave);
     }
-    for (const Collective::Noise& noise : collective.noise) sample.noise[(noise.member + members - root) % members].push_back(noise.piece);
+    for (const Collective::Noise& noise : collective.noise) sample.noise[noise.member].push_back(noise.piece);
     for (auto& list : sample.noise)
         std::sort(list.begin(), list.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
     model_.learn_instance(of, members, waits, ordinal, std::move(sample));
@@ -137,7 +137,7 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
         return time;
     };
     if (!collective.structured && waits != Waits::for_all && member == root) {
-        if (candidates(waits).empty()) return;
+        if (!has_structure(waits)) return;
         lane_pool_.give(collective.members[member].arrival);  // the root came first: kept until a size is known
         collective.members[member].arrival = approximated();
         return;

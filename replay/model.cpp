@@ -31,12 +31,17 @@ uint64_t CostClass::key() const {
 
 void Model::learn(const CostClass& of, int64_t ns, int64_t slack) {
     Samples& samples = samples_[of.key()];
-    if (samples.first < 0) samples.first = ns;
+    if (samples.first < 0) {
+        samples.first = ns;
+        samples.of = of;
+    }
     samples.by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(ns);
 }
 
 void Model::learn_protocol(bool same_host, uint64_t size, bool ended_before_post) {
-    Protocol& protocol = protocols_[static_cast<uint64_t>(same_host) << size_bits | size_class(size)];
+    LearnedProtocol& protocol = protocols_[static_cast<uint64_t>(same_host) << size_bits | size_class(size)];
+    if (protocol.eager + protocol.late == 0) protocol = {same_host, size, 0, 0};
+    protocol.size = std::min(protocol.size, size);
     ++(ended_before_post ? protocol.eager : protocol.late);
 }
 
@@ -56,6 +61,7 @@ bool Model::wants_instance(const CostClass& of, uint32_t members, uint64_t ordin
 
 void Model::learn_instance(const CostClass& of, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample) {
     Instances& instances = instances_[{of.key(), members}];
+    instances.of = of;
     instances.waits = waits;
     instances.kept[mix(ordinal)] = std::move(sample);
     if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
@@ -63,21 +69,26 @@ void Model::learn_instance(const CostClass& of, uint32_t members, Waits waits, u
 
 const Structure* Model::structure(const CostClass& of, uint32_t members) const {
     const auto found = structures_.find({of.key(), members});
-    return found == structures_.end() ? nullptr : &found->second;
+    return found == structures_.end() || !found->second.structure ? nullptr : &*found->second.structure;
 }
 
 void Model::merge(const Model& other) {
     for (const auto& [key, instances] : other.instances_) {
         Instances& mine = instances_[key];
+        mine.of = instances.of;
         mine.waits = instances.waits;
         mine.kept.insert(instances.kept.begin(), instances.kept.end());
         while (mine.kept.size() > most_instances(key.second)) mine.kept.erase(std::prev(mine.kept.end()));
     }
-    for (const auto& [key, samples] : other.samples_)
-        for (const auto& [slack, histogram] : samples.by_slack) samples_[key].by_slack[slack].merge(histogram);
+    for (const auto& [key, samples] : other.samples_) {
+        Samples& mine = samples_[key];
+        if (mine.first < 0) mine.of = samples.of;
+        for (const auto& [slack, histogram] : samples.by_slack) mine.by_slack[slack].merge(histogram);
+    }
     for (const auto& [key, protocol] : other.protocols_) {
-        protocols_[key].eager += protocol.eager;
-        protocols_[key].late += protocol.late;
+        LearnedProtocol& mine = protocols_[key];
+        mine = {protocol.same_host, mine.eager + mine.late > 0 ? std::min(mine.size, protocol.size) : protocol.size,
+                mine.eager + protocol.eager, mine.late + protocol.late};
     }
     clock_disorder_ns = std::max(clock_disorder_ns, other.clock_disorder_ns);
 }
@@ -98,10 +109,24 @@ void Model::freeze() {
     for (const auto& [key, instances] : instances_) {
         std::vector<InstanceSample> samples;
         for (const auto& [hash, sample] : instances.kept) samples.push_back(sample);
-        Structure structure;
-        if (!faults_.no_structure && find_structure(samples, instances.waits, &structure)) structures_[key] = structure;
+        LearnedStructure& learned = structures_[key];
+        learned = {instances.of, key.second, static_cast<int64_t>(samples.size()), {}, 0};
+        if (!faults_.no_structure) learned.structure = find_structure(samples, instances.waits, &learned.constant_error);
     }
     instances_.clear();
+}
+
+Learned Model::learned() const {
+    Learned learned;
+    for (const auto& [key, samples] : samples_) {
+        int64_t count = 0;
+        for (const auto& [slack, histogram] : samples.by_slack) count += histogram.count();
+        learned.costs.push_back({samples.of, summarise(key, samples), count});
+    }
+    for (const auto& [key, protocol] : protocols_) learned.protocols.push_back(protocol);
+    for (const auto& [key, structure] : structures_) learned.structures.push_back(structure);
+    learned.clock_disorder_ns = clock_disorder_ns;
+    return learned;
 }
 
 const Cost& Model::cost(const CostClass& of) const {
@@ -128,7 +153,7 @@ bool Model::rendezvous(bool same_host, uint64_t size) const {
     const auto found = rendezvous_asked_.find(key);
     if (found != rendezvous_asked_.end()) return found->second;
     bool waits = false;
-    const auto verdict = [](const Protocol& p) { return p.late > 0 && p.eager * 50 <= p.late; };
+    const auto verdict = [](const LearnedProtocol& p) { return p.late > 0 && p.eager * 50 <= p.late; };
     for (const auto& [at, protocol] : protocols_) {
         if (at >> size_bits != key >> size_bits) continue;
         if (at <= key && verdict(protocol)) waits = true;

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "faults.hpp"
 #include "histogram.hpp"
@@ -38,6 +40,31 @@ struct CostClass {
     uint64_t key() const;
 };
 
+// What was learned, for people.
+struct LearnedCost {
+    CostClass of;
+    Cost cost;
+    int64_t samples = 0;
+};
+struct LearnedProtocol {
+    bool same_host = true;
+    uint64_t size = 0;  // the smallest of its class
+    int64_t eager = 0, late = 0;
+};
+struct LearnedStructure {
+    CostClass of;
+    uint32_t members = 0;
+    int64_t instances = 0;  // that were looked at
+    std::optional<Structure> structure;
+    double constant_error = 0;  // of what a structure has to beat, in ns
+};
+struct Learned {
+    std::vector<LearnedCost> costs;
+    std::vector<LearnedProtocol> protocols;
+    std::vector<LearnedStructure> structures;
+    int64_t clock_disorder_ns = 0;
+};
+
 class Model {
   public:
     explicit Model(Faults faults = {}) : faults_(faults) {}
@@ -61,27 +88,28 @@ class Model {
     bool rendezvous(bool same_host, uint64_t size) const;
     const Structure* structure(const CostClass&, uint32_t members) const;  // none: not known
 
+    Learned learned() const;
+
     int64_t clock_disorder_ns = 0;  // largest time that a receive ended before its send began
 
   private:
     struct Samples {
+        CostClass of{};
         std::map<int, Histogram> by_slack;  // by the logarithm of the slack
         int64_t first = -1;
-    };
-    struct Protocol {
-        int64_t eager = 0, late = 0;
     };
     Cost summarise(uint64_t key, const Samples&) const;
 
     std::map<uint64_t, Samples> samples_;
-    std::map<uint64_t, Protocol> protocols_;
+    std::map<uint64_t, LearnedProtocol> protocols_;
     struct Instances {
+        CostClass of{};
         Waits waits = Waits::for_nobody;
         std::map<uint64_t, InstanceSample> kept;  // by the hash of the ordinal
     };
     using InstanceKey = std::pair<uint64_t, uint32_t>;
     std::map<InstanceKey, Instances> instances_;
-    std::map<InstanceKey, Structure> structures_;
+    std::map<InstanceKey, LearnedStructure> structures_;
     std::map<uint64_t, Cost> costs_;
     mutable std::unordered_map<uint64_t, Cost> asked_;
     mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;

@@ -192,6 +192,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
     result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
     result.provenance = definitions.properties;
+    result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);
     fill_sources(result, definitions, scenarios, ranks, ends);
     fill_ranks(result, definitions, scenarios, ranks, ends);

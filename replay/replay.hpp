@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "model.hpp"
+
 namespace polter::replay {
 
 struct InputError : std::runtime_error {
@@ -76,12 +78,15 @@ struct Result {
     bool conditional = false;
     std::vector<std::string> warnings;
     std::map<std::string, std::string> provenance;  // the archive's POLTER:: properties, without the prefix
+    Learned model;                                  // what communication costs here
 };
 
 Result replay(const Options&);
 
-nlohmann::json to_json(const Result&);     // schema polter.replay/1
-std::string to_text(const Result&);        // the tables of `polter replay`
+nlohmann::json to_json(const Result&);  // schema polter.replay/1
+std::string to_text(const Result&);     // the tables of `polter replay`
+nlohmann::json model_to_json(const Learned&);
+std::string model_to_text(const Learned&);
 std::string to_short_text(const Result&);  // what `polter run` ends with: at most a dozen lines
 
 }  // namespace polter::replay

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "replay.hpp"
+#include "table.hpp"
 
 namespace polter::replay {
 
@@ -24,32 +25,6 @@ std::string factor(const std::optional<double>& value) {
 std::string percent(int64_t part, int64_t whole) {
     return whole > 0 ? fmt::format("{:.2f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "-";
 }
-
-// Columns: the first to the left, the others to the right.
-class Table {
-  public:
-    explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
-    void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-    std::string text() const {
-        std::vector<size_t> width;
-        for (const auto& row : rows_) {
-            width.resize(std::max(width.size(), row.size()), 0);
-            for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-        }
-        std::string out;
-        for (const auto& row : rows_) {
-            out += "  ";
-            for (size_t i = 0; i < row.size(); ++i)
-                out += i == 0 ? fmt::format("{:<{}}", row[i], width[i]) : fmt::format("  {:>{}}", row[i], width[i]);
-            while (!out.empty() && out.back() == ' ') out.pop_back();
-            out += '\n';
-        }
-        return out;
-    }
-
-  private:
-    std::vector<std::vector<std::string>> rows_;
-};
 
 std::string headline(const Result& result) {
     std::string out = fmt::format("{} ranks, {} events\n", result.ranks, result.events);

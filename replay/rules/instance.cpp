@@ -10,11 +10,12 @@ namespace polter::replay {
 
 void Instance::begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool) {
     structure_ = structure;
-    schedule_ = &schedule(structure.pattern, members);
+    root = root < members ? root : 0;
+    schedule_ = &schedule(structure.pattern, members, root);
     lanes_ = &lanes;
     pool_ = &pool;
     members_ = members;
-    root_ = root < members ? root : 0;
+    first_ = first_member(structure.pattern, root);
     if (clocks_.size() < members) clocks_.resize(members);
     for (Clock& clock : clocks_) {
         clock.noise.clear();
@@ -84,7 +85,7 @@ void Instance::go_on(uint32_t place) {
         clock.at += order_.size();
     }
     clock.done = true;
-    ended_.push_back((place + root_) % members_);
+    ended_.push_back((place + first_) % members_);
 }
 
 void Instance::clear() {

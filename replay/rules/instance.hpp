@@ -37,7 +37,7 @@ class Instance {
         int64_t arrival = INT64_MIN;
         int64_t* time = nullptr;
     };
-    uint32_t place(uint32_t member) const { return (member + members_ - root_) % members_; }
+    uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
     void go_on(uint32_t place);
     void work(Clock& clock);
     void receive(Clock& clock, Message& message);
@@ -46,7 +46,7 @@ class Instance {
     const Schedule* schedule_ = nullptr;
     const Lanes* lanes_ = nullptr;
     LanePool* pool_ = nullptr;
-    uint32_t members_ = 0, root_ = 0;
+    uint32_t members_ = 0, first_ = 0;
     std::vector<Clock> clocks_;
     std::vector<Message> messages_;
     std::vector<uint32_t> ready_, ended_, order_;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <tuple>
 
 namespace polter::replay {
 
@@ -41,36 +42,44 @@ class Builder {
             if (from[member] != no_partner) receive(message[member], from[member], member);
     }
 
-    // Children of a member in a binomial tree, those with most below them first.
-    std::vector<uint32_t> children(uint32_t member, bool strided) const {
+    // Children of a place in a tree, those with most below them first but for the strided and the binary one.
+    std::vector<uint32_t> children(uint32_t place, Shape shape) const {
         std::vector<uint32_t> list;
-        const uint32_t low = member == 0 ? std::bit_ceil(members_) : member & (~member + 1);
-        if (!strided) {
-            for (uint32_t mask = low >> 1; mask > 0; mask >>= 1)
-                if (member + mask < members_) list.push_back(member + mask);
+        const auto add = [&](uint64_t child) {
+            if (child < members_) list.push_back(static_cast<uint32_t>(child));
+        };
+        if (shape == Shape::binary) {
+            add(uint64_t{place} * 2 + 1);
+            add(uint64_t{place} * 2 + 2);
+        } else if (shape == Shape::binomial_strided) {
+            for (uint64_t stride = place == 0 ? 1 : uint64_t{std::bit_floor(place)} * 2; place + stride < members_; stride *= 2)
+                add(place + stride);
         } else {
-            for (uint32_t mask = member == 0 ? 1 : std::bit_floor(member) << 1; mask < members_ - member; mask <<= 1)
-                list.push_back(member + mask);
+            const uint64_t radix = shape == Shape::quaternomial ? 4 : 2;
+            uint64_t span = 1;  // of the subtree below the place
+            while (place == 0 ? span < members_ : place % (span * radix) == 0) span *= radix;
+            for (span /= radix; span > 0; span /= radix)
+                for (uint64_t digit = 1; digit < radix; ++digit) add(place + digit * span);
         }
         return list;
     }
-    void tree_down(bool strided) {
+    void tree_down(Shape shape) {
         std::deque<uint32_t> open{0};
         while (!open.empty()) {
-            const uint32_t member = open.front();
+            const uint32_t place = open.front();
             open.pop_front();
-            for (const uint32_t child : children(member, strided)) {
-                pass(member, child);
+            for (const uint32_t child : children(place, shape)) {
+                pass(place, child);
                 open.push_back(child);
             }
         }
     }
-    void tree_up(uint32_t member, bool strided) {
-        auto list = children(member, strided);
-        if (!strided) std::reverse(list.begin(), list.end());  // the small subtrees come first
+    void tree_up(uint32_t place, Shape shape) {
+        auto list = children(place, shape);
+        if (shape == Shape::binomial || shape == Shape::quaternomial) std::reverse(list.begin(), list.end());  // small subtrees come first
         for (const uint32_t child : list) {
-            tree_up(child, strided);
-            pass(child, member);
+            tree_up(child, shape);
+            pass(child, place);
         }
     }
     void linear_up(bool in_order) {
@@ -82,17 +91,33 @@ class Builder {
         switch (shape) {
             case Shape::binomial:
             case Shape::binomial_strided:
-                return tree_up(0, shape == Shape::binomial_strided);
+            case Shape::quaternomial:
+            case Shape::binary:
+                return tree_up(0, shape);
             case Shape::linear:
             case Shape::linear_in_order:
                 return linear_up(shape == Shape::linear_in_order);
             case Shape::chain:
-                for (uint32_t member = members_ - 1; member > 0; --member) pass(member, member - 1);
+                for (uint32_t place = members_ - 1; place > 0; --place) pass(place, place - 1);
                 return;
             case Shape::recursive_doubling:
                 return recursive_doubling();
             case Shape::dissemination:
-                return dissemination();
+                for (uint32_t distance = 1; distance < members_; distance <<= 1)
+                    round([&](uint32_t place) { return (place + distance) % members_; });
+                return;
+            case Shape::ring:
+                for (uint32_t k = 1; k < members_; ++k) round([&](uint32_t place) { return (place + 1) % members_; });
+                return;
+            case Shape::pairwise:
+                for (uint32_t k = 1; k < members_; ++k) round([&](uint32_t place) { return (place + k) % members_; });
+                return;
+            case Shape::everyone:
+                return everyone(members_);
+            case Shape::everyone_by_4:
+                return everyone(4);
+            case Shape::everyone_by_32:
+                return everyone(32);
             case Shape::none:
                 return;
         }
@@ -101,13 +126,15 @@ class Builder {
         switch (shape) {
             case Shape::binomial:
             case Shape::binomial_strided:
-                return tree_down(shape == Shape::binomial_strided);
+            case Shape::quaternomial:
+            case Shape::binary:
+                return tree_down(shape);
             case Shape::linear:
             case Shape::linear_in_order:
-                for (uint32_t member = 1; member < members_; ++member) pass(0, member);
+                for (uint32_t place = 1; place < members_; ++place) pass(0, place);
                 return;
             case Shape::chain:
-                for (uint32_t member = 1; member < members_; ++member) pass(member - 1, member);
+                for (uint32_t place = 1; place < members_; ++place) pass(place - 1, place);
                 return;
             default:
                 return;
@@ -119,6 +146,24 @@ class Builder {
   private:
     static constexpr uint32_t no_partner = UINT32_MAX;
 
+    // In portions: messages to so many of the others, then the same number received as they come.
+    void everyone(uint32_t portion) {
+        for (uint32_t begin = 1; begin < members_; begin += portion) {
+            const uint32_t end = begin + std::min(portion, members_ - begin);
+            std::vector<std::vector<uint32_t>> sent(end - begin, std::vector<uint32_t>(members_));
+            for (uint32_t k = begin; k < end; ++k)
+                for (uint32_t place = 0; place < members_; ++place) sent[k - begin][place] = send(place, (place + k) % members_);
+            for (uint32_t place = 0; place < members_; ++place) {
+                const size_t first = schedule_.steps[place].size();
+                for (uint32_t k = begin; k < end; ++k) {
+                    const uint32_t from = (place + members_ - k) % members_;
+                    receive(sent[k - begin][from], from, place);
+                }
+                schedule_.steps[place][first].together = end - begin;
+            }
+        }
+    }
+
     void recursive_doubling() {
         const uint32_t power = std::bit_floor(members_), rest = members_ - power;
         for (uint32_t k = 0; k < rest; ++k) pass(2 * k, 2 * k + 1);
@@ -127,10 +172,6 @@ class Builder {
         for (uint32_t mask = 1; mask < power; mask <<= 1)
             round([&](uint32_t member) { return place(member) == no_partner ? no_partner : member_at(place(member) ^ mask); });
         for (uint32_t k = 0; k < rest; ++k) pass(2 * k + 1, 2 * k);
-    }
-    void dissemination() {
-        for (uint32_t distance = 1; distance < members_; distance <<= 1)
-            round([&](uint32_t member) { return (member + distance) % members_; });
     }
 
     uint32_t members_;
@@ -223,9 +264,9 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits) {
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
         for (size_t i = 0; i < sample.enter.size(); ++i) {
-            const bool waits_for_all = waits == Waits::for_all || (waits == Waits::root_for_all && i == 0);
-            const bool root_only = waits == Waits::for_root && i != 0;
-            const int64_t from = waits_for_all ? last : root_only ? std::max(sample.enter[0], sample.enter[i]) : sample.enter[i];
+            const bool waits_for_all = waits == Waits::for_all || (waits == Waits::root_for_all && i == sample.root);
+            const bool root_only = waits == Waits::for_root && i != sample.root;
+            const int64_t from = waits_for_all ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
             int64_t noise = 0;
             for (const NoisePiece& piece : sample.noise[i])
                 if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
@@ -244,35 +285,45 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits) {
 
 }  // namespace
 
-const Schedule& schedule(const Pattern& pattern, uint32_t members) {
+const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root) {
     static std::mutex mutex;
-    static std::map<std::pair<Pattern, uint32_t>, std::unique_ptr<Schedule>> cache;
+    static std::map<std::tuple<Pattern, uint32_t, uint32_t>, std::unique_ptr<Schedule>> cache;
     const std::lock_guard lock(mutex);
-    auto& slot = cache[{pattern, members}];
+    if (!pattern.relay) root = 0;
+    auto& slot = cache[{pattern, members, root}];
     if (!slot) {
         Builder builder(members);
+        if (root != 0 && pattern.up == Shape::none) builder.pass(root, 0);
         builder.up(pattern.up);
         builder.down(pattern.down);
+        if (root != 0 && pattern.down == Shape::none) builder.pass(0, root);
         slot = std::make_unique<Schedule>(builder.take());
     }
     return *slot;
 }
 
-std::vector<Pattern> candidates(Waits waits) {
-    constexpr Shape up[] = {Shape::binomial, Shape::binomial_strided, Shape::linear, Shape::linear_in_order, Shape::chain};
-    constexpr Shape down[] = {Shape::binomial, Shape::binomial_strided, Shape::linear, Shape::chain};
+std::vector<Pattern> candidates(Waits waits, uint32_t members) {
+    constexpr Shape down[] = {Shape::binomial, Shape::binomial_strided, Shape::quaternomial, Shape::binary, Shape::linear, Shape::chain};
+    constexpr Shape up[] = {Shape::binomial, Shape::binomial_strided, Shape::quaternomial, Shape::binary, Shape::linear,
+                            Shape::chain,    Shape::linear_in_order};
+    constexpr uint32_t most_of_many = 256;  // where the number of messages grows with the square of the members
     std::vector<Pattern> patterns;
     switch (waits) {
         case Waits::for_all:
             patterns = {{Shape::dissemination, Shape::none}, {Shape::recursive_doubling, Shape::none}};
+            if (members <= most_of_many)
+                for (const Shape shape : {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_4, Shape::everyone_by_32})
+                    patterns.push_back({shape, Shape::none});
             for (const Shape first : up)
                 for (const Shape second : down) patterns.push_back({first, second});
             break;
         case Waits::for_root:
-            for (const Shape shape : down) patterns.push_back({Shape::none, shape});
+            for (const bool relay : {false, true})
+                for (const Shape shape : down) patterns.push_back({Shape::none, shape, relay});
             break;
         case Waits::root_for_all:
-            for (const Shape shape : up) patterns.push_back({shape, Shape::none});
+            for (const bool relay : {false, true})
+                for (const Shape shape : up) patterns.push_back({shape, Shape::none, relay});
             break;
         default:
             break;
@@ -282,13 +333,17 @@ std::vector<Pattern> candidates(Waits waits) {
 
 std::vector<Prediction> predict(const Structure& structure, const InstanceSample& sample) {
     const auto members = static_cast<uint32_t>(sample.enter.size());
-    const Schedule& programme = schedule(structure.pattern, members);
+    const Schedule& programme = schedule(structure.pattern, members, sample.root);
+    const uint32_t first = first_member(structure.pattern, sample.root);
     std::vector<MemberClock> clocks(members);
     std::vector<size_t> at(members, 0);
     std::vector<Prediction> ways(members), messages(programme.messages, Prediction{INT64_MIN, 0, 0});
     std::vector<uint32_t> ready(members), order;
     std::iota(ready.begin(), ready.end(), 0u);
-    for (uint32_t i = 0; i < members; ++i) clocks[i].start(sample.enter[i], &sample.noise[i]);
+    for (uint32_t i = 0; i < members; ++i) {
+        const uint32_t member = (i + first) % members;
+        clocks[i].start(sample.enter[member], &sample.noise[member]);
+    }
     const auto arrival = [&](uint32_t message) { return messages[message].leave; };
     while (!ready.empty()) {
         const uint32_t member = ready.back();
@@ -316,25 +371,47 @@ std::vector<Prediction> predict(const Structure& structure, const InstanceSample
         }
     }
     for (uint32_t i = 0; i < members; ++i) ways[i].leave = clocks[i].now;
+    std::rotate(ways.begin(), ways.begin() + (members - first) % members, ways.end());  // from places to members
     return ways;
 }
 
-bool find_structure(const std::vector<InstanceSample>& samples, Waits waits, Structure* found) {
+std::optional<Structure> find_structure(const std::vector<InstanceSample>& samples, Waits waits, double* constant_error) {
     constexpr size_t fewest = 24;  // fewer leave times say little
     // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves.
     constexpr double explained = 0.5;
-    if (samples.empty() || samples.size() * samples.front().leave.size() < fewest) return false;
-    double best = plain_error(samples, waits) * explained;
-    bool any = false;
-    for (const Pattern& pattern : candidates(waits)) {
+    if (samples.empty()) return std::nullopt;
+    *constant_error = plain_error(samples, waits);
+    if (samples.size() * samples.front().leave.size() < fewest) return std::nullopt;
+    double best = *constant_error * explained;
+    std::optional<Structure> found;
+    for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
         const Structure structure = fit(pattern, samples);
         const double error = error_of(structure, samples);
         if (error >= best) continue;
         best = error;
-        *found = structure;
-        any = true;
+        found = structure;
     }
-    return any;
+    return found;
+}
+
+std::string to_string(const Pattern& pattern) {
+    constexpr const char* names[] = {"",
+                                     "binomial tree",
+                                     "strided binomial tree",
+                                     "quaternomial tree",
+                                     "binary tree",
+                                     "all at once",
+                                     "one by one",
+                                     "chain",
+                                     "recursive doubling",
+                                     "dissemination",
+                                     "ring",
+                                     "pairwise",
+                                     "everyone to everyone",
+                                     "everyone to everyone, by 4",
+                                     "everyone to everyone, by 32"};
+    const std::string up = names[static_cast<size_t>(pattern.up)], down = names[static_cast<size_t>(pattern.down)];
+    return up + (up.empty() || down.empty() ? "" : ", then ") + down + (pattern.relay ? " by way of rank 0" : "");
 }
 
 }  // namespace polter::replay

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "../noise.hpp"
@@ -16,40 +18,59 @@
 
 namespace polter::replay {
 
-// How messages go to member 0 or from it; the last two leave everybody with everything by themselves.
+// How messages go to place 0 or from it; from recursive_doubling on everybody has everything at the end.
 enum class Shape : uint8_t {
     none,
     binomial,          // subtrees of consecutive members
     binomial_strided,  // children at distances 1, 2, 4, …
+    quaternomial,      // as binomial, in digits of base 4
+    binary,            // children 2 i + 1 and 2 i + 2
     linear,            // received as they come
     linear_in_order,   // received by number
     chain,
     recursive_doubling,  // exchange with the partner whose number differs in one bit; what exceeds a power of two is folded in
     dissemination,       // everybody sends in every round, 1, 2, 4, … members further
+    ring,                // members − 1 rounds to the next member
+    pairwise,            // members − 1 rounds, each with another partner
+    everyone,            // a message to each of the others, then theirs as they come
+    everyone_by_4,       // the same in portions of 4
+    everyone_by_32,
 };
 
-// First what goes up to member 0, then what comes down from it.
+// First what goes up to place 0, then what comes down from it. Places are counted from the root; `relay`: by number, and what the root
+// has to give or to get goes through member 0.
 struct Pattern {
     Shape up = Shape::none, down = Shape::none;
+    bool relay = false;
     auto operator<=>(const Pattern&) const = default;
 };
 
 struct Schedule {
     struct Step {
         uint32_t message;
-        uint32_t peer;  // member, counted from the root
+        uint32_t peer;  // its place
         bool receive;
         uint32_t together;  // so many receives from here on are taken in the order in which their messages come
     };
-    std::vector<std::vector<Step>> steps;  // by member, counted from the root
+    std::vector<std::vector<Step>> steps;  // by place
     uint32_t messages = 0;
 };
 
-// Cached by size; lives for ever. Members are counted from the root (member 0 is the root).
-const Schedule& schedule(const Pattern& pattern, uint32_t members);
+// Cached; lives for ever.
+const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root);
+
+// The member at place 0.
+inline uint32_t first_member(const Pattern& pattern, uint32_t root) {
+    return pattern.relay ? 0 : root;
+}
+
+// Whether there are candidates at all.
+inline bool has_structure(Waits waits) {
+    return waits == Waits::for_all || waits == Waits::for_root || waits == Waits::root_for_all;
+}
 
 // The candidates for what a collective waits for.
-std::vector<Pattern> candidates(Waits waits);
+std::vector<Pattern> candidates(Waits waits, uint32_t members);
 
 // The messages of the receives that belong together at `step`, in the order of their arrivals (INT64_MIN: not known yet); false
 // while one is not known.
@@ -70,8 +91,9 @@ struct Structure {
     int64_t error = 0;  // mean distance of predicted and measured leave times
 };
 
-// One instance as it was measured, by member counted from the root.
+// One instance as it was measured, by member.
 struct InstanceSample {
+    uint32_t root = 0;
     std::vector<int64_t> enter, leave;
     std::vector<std::vector<NoisePiece>> noise;
 };
@@ -122,8 +144,10 @@ struct Prediction {
 };
 std::vector<Prediction> predict(const Structure& structure, const InstanceSample& sample);
 
-// The structure and costs that explain the leave times best; false where none explains most of what "a constant after the last that
-// one waits for" leaves unexplained.
-bool find_structure(const std::vector<InstanceSample>& samples, Waits waits, Structure* found);
+// The structure and costs that explain the leave times best; none where none explains most of what "a constant after the last that
+// one waits for" leaves unexplained: `constant_error`, in ns.
+std::optional<Structure> find_structure(const std::vector<InstanceSample>& samples, Waits waits, double* constant_error);
+
+std::string to_string(const Pattern&);
 
 }  // namespace polter::replay

@@ -37,7 +37,8 @@ def expand(data, seed_offset=0):
             arguments = dict(group["arguments"])
             dimensions = f"{arguments['dimensions']}d" if "dimensions" in arguments else ""
             yield {
-                "name": f"{group['pattern']}{dimensions}-{ranks}-{machine}-{noise}-{seed}-{arguments.get('bytes', 8)}",
+                "name": f"{group['pattern']}{dimensions}-{ranks}-{machine}-{noise}-{seed}-{arguments.get('bytes', 8)}"
+                + ("-cold" if arguments.get("cold") else ""),
                 "pattern": group["pattern"],
                 "ranks": ranks,
                 "machine_name": machine,

@@ -73,7 +73,7 @@ NoiseSource parse_noise(const std::string& text) {
     return source;
 }
 
-Processor::Processor(const std::vector<NoiseSource>& sources, int64_t rank, uint64_t seed) {
+Processor::Processor(const std::vector<NoiseSource>& sources, int64_t rank, uint64_t seed, int64_t begin) {
     for (uint32_t i = 0; i < sources.size(); ++i) {
         if (sources[i].rank >= 0 && sources[i].rank != rank) continue;
         std::seed_seq key{seed, static_cast<uint64_t>(rank), static_cast<uint64_t>(i)};
@@ -82,6 +82,7 @@ Processor::Processor(const std::vector<NoiseSource>& sources, int64_t rank, uint
             stream.next_start = -std::llround(uniform(stream.random) * static_cast<double>(stream.source.period));
         do advance(stream);
         while (stream.next_start < 0);
+        stream.next_start += begin;
         streams_.push_back(std::move(stream));
     }
 }

@@ -38,7 +38,8 @@ struct NoiseEvent {
 class Processor {
   public:
     Processor() = default;
-    Processor(const std::vector<NoiseSource>& sources, int64_t rank, uint64_t seed);
+    // Nothing strikes before `begin`.
+    Processor(const std::vector<NoiseSource>& sources, int64_t rank, uint64_t seed, int64_t begin = 0);
 
     // When `work` ns of work that begin at `now` are done. Work of 0 waits out the event that `now` lies in.
     // `now` must not be earlier than the result of the call before.

@@ -86,9 +86,23 @@ Rank& rank_here() {
     return *state().ranks.at(sg_actor_self_get_pid());
 }
 
+// Gives the time at which all of them begin.
+static int64_t set_up() {
+    int value = 0, sum = 0;
+    PMPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    PMPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    PMPI_Reduce(&value, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    int64_t here = now(), last = 0;
+    PMPI_Allreduce(&here, &last, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    const int64_t begin = last + 1'000'000'000;  // longer than that reduction takes
+    sleep_until(begin);
+    return begin;
+}
+
 void rank_begins() {
     State& s = state();
     int rank = 0, size = 0;
+    const int64_t begin = s.settings.cold ? 0 : set_up();
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     if (s.recording.ranks.empty()) {
@@ -97,7 +111,7 @@ void rank_begins() {
     }
     auto made = std::make_unique<Rank>();
     made->world = rank;
-    if (!s.settings.quiet) made->processor = Processor(s.settings.noise, rank, s.settings.seed);
+    if (!s.settings.quiet) made->processor = Processor(s.settings.noise, rank, s.settings.seed, begin);
     made->recorded = &s.recording.ranks[rank];
     made->recorded->host = sg_host_get_name(sg_host_self());
     made->communicators[MPI_COMM_WORLD] = 0;

@@ -18,6 +18,7 @@ struct Settings {
     uint64_t seed = 1;
     std::string command;                // for the trace
     std::vector<NoiseSource> noise;     // what the trace has accounts for
+    bool cold = false;                  // the machine is not set up before the program begins, see rank_begins()
     bool quiet = false;                 // none of it strikes: the truth
     std::string detailed, counters;     // directories of the archives to write; empty: none
     int64_t call_overhead_ns = 200;     // work at the beginning of each MPI call
@@ -78,7 +79,8 @@ class Call {
     int64_t enter_, leave_ = -1;
 };
 
-// Around MPI_Init and MPI_Finalize.
+// Around MPI_Init and MPI_Finalize. Before the first, and before any noise, the communicators are set up that SMPI builds for its own
+// use in a program's first collectives: some N messages, which no trace of MPI calls can show.
 void rank_begins();
 void rank_ends();
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What was learned from the trace, as a table and as JSON.
+#include <otf2/otf2.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "replay.hpp"
+#include "table.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr const char* kind_names[] = {"receive, after its send", "receive, after its posting", "wait, all there",
+                                      "send, after the posting", "send, receiver there",       "collective, after the last",
+                                      "collective, root there"};
+
+std::string operation_name(uint8_t operation) {
+    static constexpr std::pair<uint8_t, const char*> names[] = {{OTF2_COLLECTIVE_OP_BARRIER, "barrier"},
+                                                                {OTF2_COLLECTIVE_OP_BCAST, "bcast"},
+                                                                {OTF2_COLLECTIVE_OP_GATHER, "gather"},
+                                                                {OTF2_COLLECTIVE_OP_GATHERV, "gatherv"},
+                                                                {OTF2_COLLECTIVE_OP_SCATTER, "scatter"},
+                                                                {OTF2_COLLECTIVE_OP_SCATTERV, "scatterv"},
+                                                                {OTF2_COLLECTIVE_OP_ALLGATHER, "allgather"},
+                                                                {OTF2_COLLECTIVE_OP_ALLGATHERV, "allgatherv"},
+                                                                {OTF2_COLLECTIVE_OP_ALLTOALL, "alltoall"},
+                                                                {OTF2_COLLECTIVE_OP_ALLTOALLV, "alltoallv"},
+                                                                {OTF2_COLLECTIVE_OP_ALLTOALLW, "alltoallw"},
+                                                                {OTF2_COLLECTIVE_OP_ALLREDUCE, "allreduce"},
+                                                                {OTF2_COLLECTIVE_OP_REDUCE, "reduce"},
+                                                                {OTF2_COLLECTIVE_OP_REDUCE_SCATTER, "reduce_scatter"},
+                                                                {OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK, "reduce_scatter_block"},
+                                                                {OTF2_COLLECTIVE_OP_SCAN, "scan"},
+                                                                {OTF2_COLLECTIVE_OP_EXSCAN, "exscan"},
+                                                                {OTF2_COLLECTIVE_OP_CREATE_HANDLE, "communicator creation"},
+                                                                {OTF2_COLLECTIVE_OP_DESTROY_HANDLE, "communicator freeing"},
+                                                                {operation_init, "init"},
+                                                                {operation_finalize, "finalize"}};
+    for (const auto& [known, name] : names)
+        if (known == operation) return name;
+    return "operation " + std::to_string(operation);
+}
+
+bool of_collective(CostKind kind) {
+    return kind == CostKind::collective_tail || kind == CostKind::collective_own;
+}
+
+std::string where(const CostClass& of) {
+    if (of_collective(of.kind)) return operation_name(static_cast<uint8_t>(of.operation & 0xff));
+    if (of.kind == CostKind::wait_own) return "";
+    return of.same_host ? "same host" : "between hosts";
+}
+
+std::string size_text(const CostClass& of) {
+    return of.kind == CostKind::wait_own ? fmt::format("{} requests", of.size) : fmt::format("{} B", of.size);
+}
+
+std::string verdict(const LearnedProtocol& protocol) {
+    if (protocol.late == 0) return "eager";
+    return protocol.eager * 50 <= protocol.late ? "waits for its receiver" : "eager";
+}
+
+}  // namespace
+
+std::string model_to_text(const Learned& model) {
+    Table costs({"what communication costs, ns", "", "size", "times", "5 %", "median", "95 %"});
+    for (const LearnedCost& cost : model.costs)
+        costs.add({kind_names[static_cast<size_t>(cost.of.kind)], where(cost.of), size_text(cost.of), std::to_string(cost.samples),
+                   std::to_string(cost.cost.low), std::to_string(cost.cost.mid), std::to_string(cost.cost.high)});
+    Table protocols({"sends", "from size", "ended before the posting", "after it", "taken as"});
+    for (const LearnedProtocol& protocol : model.protocols)
+        protocols.add({protocol.same_host ? "same host" : "between hosts", fmt::format("{} B", protocol.size),
+                       std::to_string(protocol.eager), std::to_string(protocol.late), verdict(protocol)});
+    Table structures({"collective", "members", "size", "looked at", "made of", "hop ns", "own ns", "error ns", "of a constant"});
+    for (const LearnedStructure& learned : model.structures) {
+        const bool found = learned.structure.has_value();
+        const Structure structure = learned.structure.value_or(Structure{});
+        structures.add({operation_name(static_cast<uint8_t>(learned.of.operation)), std::to_string(learned.members),
+                        fmt::format("{} B", learned.of.size), std::to_string(learned.instances),
+                        found ? to_string(structure.pattern) : "not found", found ? std::to_string(structure.hop) : "-",
+                        found ? std::to_string(structure.own) : "-", found ? std::to_string(structure.error) : "-",
+                        fmt::format("{:.0f}", learned.constant_error)});
+    }
+    std::string out = "\nLearned from the trace\n" + costs.text();
+    if (!model.protocols.empty()) out += "\n" + protocols.text();
+    if (!model.structures.empty()) out += "\n" + structures.text();
+    if (model.clock_disorder_ns > 0) out += fmt::format("\n  clocks differ by {} ns at least\n", model.clock_disorder_ns);
+    return out;
+}
+
+nlohmann::json model_to_json(const Learned& model) {
+    nlohmann::json costs = nlohmann::json::array(), protocols = costs, structures = costs;
+    for (const LearnedCost& cost : model.costs)
+        costs.push_back({{"what", kind_names[static_cast<size_t>(cost.of.kind)]},
+                         {"where", where(cost.of)},
+                         {cost.of.kind == CostKind::wait_own ? "requests" : "bytes", cost.of.size},
+                         {"samples", cost.samples},
+                         {"ns", {cost.cost.low, cost.cost.mid, cost.cost.high}}});
+    for (const LearnedProtocol& protocol : model.protocols)
+        protocols.push_back({{"same_host", protocol.same_host},
+                             {"bytes", protocol.size},
+                             {"before_posting", protocol.eager},
+                             {"after_posting", protocol.late},
+                             {"taken_as", verdict(protocol)}});
+    for (const LearnedStructure& learned : model.structures) {
+        nlohmann::json row = {{"operation", operation_name(static_cast<uint8_t>(learned.of.operation))},
+                              {"members", learned.members},
+                              {"bytes", learned.of.size},
+                              {"instances", learned.instances},
+                              {"constant_error_ns", learned.constant_error},
+                              {"structure", nullptr}};
+        if (learned.structure)
+            row["structure"] = {{"made_of", to_string(learned.structure->pattern)},
+                                {"hop_ns", learned.structure->hop},
+                                {"own_ns", learned.structure->own},
+                                {"error_ns", learned.structure->error}};
+        structures.push_back(row);
+    }
+    return {{"costs", costs}, {"protocols", protocols}, {"structures", structures}, {"clock_disorder_ns", model.clock_disorder_ns}};
+}
+
+}  // namespace polter::replay
