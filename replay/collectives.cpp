@@ -98,9 +98,9 @@ static Waits structural_waits(const Collective& collective) {
     return collective.operation == operation_finalize ? Waits::for_all : collective.waits;
 }
 
-// The size that tells a class apart: of a member that is not the root, since the root's counts what it exchanges with everybody.
-CostClass Engine::structure_class(const Collective& collective, uint64_t size) const {
-    return {CostKind::collective_tail, true, false, collective.operation, size};
+// A root's size may count what it exchanges with everybody: its view of the class is one of its own.
+static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
+    return {CostKind::collective_tail, true, root, collective.operation, size};
 }
 
 void Engine::learn_structure(Collective& collective) {
@@ -108,7 +108,9 @@ void Engine::learn_structure(Collective& collective) {
     const Waits waits = structural_waits(collective);
     if (collective.arrived < members || !has_structure(waits)) return;
     const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
-    const CostClass of = structure_class(collective, collective.members[(root + 1) % members].size);
+    const bool rooted = waits != Waits::for_all;
+    const CostClass of = structure_class(collective, collective.members[(root + 1) % members].size, false),
+                    by_root = structure_class(collective, collective.members[root].size, rooted);
     const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
     if (!model_.wants_instance(of, members, ordinal)) return;
     InstanceSample sample;
@@ -122,43 +124,26 @@ void Engine::learn_structure(Collective& collective) {
     for (const Collective::Noise& noise : collective.noise) sample.noise[noise.member].push_back(noise.piece);
     for (auto& list : sample.noise)
         std::sort(list.begin(), list.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
-    model_.learn_instance(of, members, waits, ordinal, std::move(sample));
+    model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample));
 }
 
 void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
     const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
-    static const std::vector<NoisePiece> none;
-    const auto& pieces = arrival.pieces ? *arrival.pieces : none;
-    const auto approximated = [&] {
-        int64_t* time = lane_pool_.take();
-        for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
-        return time;
-    };
-    if (!collective.structured && waits != Waits::for_all && member == root) {
-        if (!has_structure(waits)) return;
-        lane_pool_.give(collective.members[member].arrival);  // the root came first: kept until a size is known
-        collective.members[member].arrival = approximated();
-        return;
-    }
     if (!collective.structured) {
         collective.structured = true;
-        const Structure* structure = model_.structure(structure_class(collective, arrival.size), members);
-        if (!structure) return;
-        collective.instance.begin(*structure, members, root, lanes_, lane_pool_);
-        const Collective::Member& first = collective.members[root];
-        if (member != root && first.thread) {
-            std::vector<NoisePiece> noise;
-            for (const Collective::Noise& its : collective.noise)
-                if (its.member == root) noise.push_back(its.piece);
-            for (const uint32_t ended : collective.instance.arrive(root, first.enter, first.arrival, noise))
-                wake(collective.members[ended].thread);
-        }
+        if (!has_structure(waits)) return;
+        const bool by_root = waits != Waits::for_all && member == root;
+        if (const Structure* structure = model_.structure(structure_class(collective, arrival.size, by_root), members))
+            collective.instance.begin(*structure, members, root, lanes_, lane_pool_);
     }
     if (!collective.instance.active()) return;
-    int64_t* time = approximated();
-    for (const uint32_t ended : collective.instance.arrive(member, arrival.enter, time, pieces)) wake(collective.members[ended].thread);
+    static const std::vector<NoisePiece> none;
+    int64_t* time = lane_pool_.take();
+    for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
+    for (const uint32_t ended : collective.instance.arrive(member, arrival.enter, time, arrival.pieces ? *arrival.pieces : none))
+        wake(collective.members[ended].thread);
     lane_pool_.give(time);
 }
 

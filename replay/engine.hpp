@@ -123,7 +123,6 @@ class Engine {
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
     Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
     void wake_waiting(Collective* collective);
-    CostClass structure_class(const Collective&, uint64_t size) const;
     void learn_structure(Collective&);
     void follow_structure(Collective&, uint32_t member, const Arrival&);
     void member_done(Collective* collective);

@@ -59,16 +59,20 @@ bool Model::wants_instance(const CostClass& of, uint32_t members, uint64_t ordin
     return mix(ordinal) < found->second.kept.rbegin()->first;
 }
 
-void Model::learn_instance(const CostClass& of, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample) {
+void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal,
+                           InstanceSample sample) {
     Instances& instances = instances_[{of.key(), members}];
     instances.of = of;
+    instances.by_root = by_root;
     instances.waits = waits;
     instances.kept[mix(ordinal)] = std::move(sample);
     if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
 }
 
 const Structure* Model::structure(const CostClass& of, uint32_t members) const {
-    const auto found = structures_.find({of.key(), members});
+    InstanceKey key{of.key(), members};
+    if (const auto view = by_root_.find(key); view != by_root_.end()) key = view->second;
+    const auto found = structures_.find(key);
     return found == structures_.end() || !found->second.structure ? nullptr : &*found->second.structure;
 }
 
@@ -76,6 +80,7 @@ void Model::merge(const Model& other) {
     for (const auto& [key, instances] : other.instances_) {
         Instances& mine = instances_[key];
         mine.of = instances.of;
+        mine.by_root = instances.by_root;
         mine.waits = instances.waits;
         mine.kept.insert(instances.kept.begin(), instances.kept.end());
         while (mine.kept.size() > most_instances(key.second)) mine.kept.erase(std::prev(mine.kept.end()));
@@ -109,6 +114,7 @@ void Model::freeze() {
     for (const auto& [key, instances] : instances_) {
         std::vector<InstanceSample> samples;
         for (const auto& [hash, sample] : instances.kept) samples.push_back(sample);
+        by_root_[{instances.by_root.key(), key.second}] = key;
         LearnedStructure& learned = structures_[key];
         learned = {instances.of, key.second, static_cast<int64_t>(samples.size()), {}, 0};
         if (!faults_.no_structure) learned.structure = find_structure(samples, instances.waits, &learned.constant_error);

@@ -76,9 +76,9 @@ class Model {
     void learn(const CostClass&, int64_t ns, int64_t slack = 0);
     // A standard send that ended before its receive was posted was eager; one that ended soon after may have waited for it.
     void learn_protocol(bool same_host, uint64_t size, bool ended_before_post);
-    // A whole collective of `members` (not non-blocking). Of each class those with the smallest hash of their `ordinal` are kept: so which
-    // are does not depend on the order.
-    void learn_instance(const CostClass&, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
+    // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
+    // hash of their `ordinal` are kept: so which are does not depend on the order.
+    void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
     void freeze();  // ends learning
@@ -103,13 +103,14 @@ class Model {
     std::map<uint64_t, Samples> samples_;
     std::map<uint64_t, LearnedProtocol> protocols_;
     struct Instances {
-        CostClass of{};
+        CostClass of{}, by_root{};
         Waits waits = Waits::for_nobody;
         std::map<uint64_t, InstanceSample> kept;  // by the hash of the ordinal
     };
     using InstanceKey = std::pair<uint64_t, uint32_t>;
     std::map<InstanceKey, Instances> instances_;
     std::map<InstanceKey, LearnedStructure> structures_;
+    std::map<InstanceKey, InstanceKey> by_root_;  // the root's view of a class → the class
     std::map<uint64_t, Cost> costs_;
     mutable std::unordered_map<uint64_t, Cost> asked_;
     mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;

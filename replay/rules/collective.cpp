@@ -247,7 +247,7 @@ void publish_start_or_end(Engine& engine, Thread& thread, uint8_t operation) {
 
 bool collective_ready(Collective& c, uint32_t member) {
     if (c.forced) return true;
-    if (c.instance.active() && !(c.waits == Waits::for_root && member == c.root)) return c.instance.done(member);
+    if (c.instance.active()) return c.instance.done(member);
     if (c.arrived == c.members.size()) return true;
     switch (c.waits) {
         case Waits::for_nobody:
