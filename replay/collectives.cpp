@@ -85,12 +85,53 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         for (const NoisePiece& piece : *arrival.pieces) collective->noise.push_back({piece, *member});
     const bool each_matters = collective->waits == Waits::for_lower || collective->nonblocking;
     if (collective->arrived == collective->members.size() || root || each_matters) wake_waiting(collective);
-    if (arrival.nonblocking || counter_only) return collective;
-    if (learning_)
-        learn_structure(*collective);
-    else
+    if (counter_only) return collective;
+    if (!learning_)
         follow_structure(*collective, *member, arrival);
+    else if (!arrival.nonblocking && collective->arrived == collective->members.size())
+        learn_structure(*collective);
     return collective;
+}
+
+void Engine::resume(Collective& collective, uint32_t member, const Thread& thread, uint8_t operation, uint32_t root, uint64_t size) {
+    Collective::Member& mine = collective.members[member];
+    const auto members = static_cast<uint32_t>(collective.members.size());
+    if (mine.resumed) return;
+    mine.resumed = true;
+    mine.resume = thread.enter;
+    mine.leave = thread.leave;
+    mine.size = size;
+    mine.alone = true;  // until something else turns out to be completed too
+    collective.operation = operation;
+    collective.root = root;
+    collective.size = std::max(collective.size, size);
+    collective.waits = collective_waits(operation);
+    collective.root_came = root < members && collective.members[root].thread;
+    if (counter_only) return;
+    if (learning_) {
+        for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member});
+        return;
+    }
+    if (!collective.structured) {  // whoever began so far does what waits for nothing
+        collective.structured = true;
+        begin_structure(collective, member, size);
+        if (!collective.instance.active()) return;
+        std::vector<NoisePiece> noise;
+        for (uint32_t other = 0; other < members; ++other) {
+            const Collective::Member& its = collective.members[other];
+            if (!its.thread || !its.arrival) continue;
+            noise.clear();
+            for (const Collective::Noise& one : collective.noise)
+                if (one.member == other) noise.push_back(one.piece);
+            wake_members(collective, collective.instance.arrive(other, its.enter, its.arrival, noise, true));
+        }
+    }
+    if (!collective.instance.active()) return;
+    int64_t* time = lane_pool_.take();
+    for (size_t i = 0; i < lanes_.count; ++i) time[i] = thread.enter - thread.delay[i];
+    wake_members(collective, collective.instance.resume(member, thread.enter, time, thread.pieces));
+    lane_pool_.give(time);
+    for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member});
 }
 
 // Nobody has anything to do after finalize: whether it waits for all is seen from the whole of it.
@@ -100,13 +141,15 @@ static Waits structural_waits(const Collective& collective) {
 
 // A root's size may count what it exchanges with everybody: its view of the class is one of its own.
 static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
-    return {CostKind::collective_tail, true, root, collective.operation, size};
+    constexpr uint16_t apart = 0x100;
+    return {CostKind::collective_tail, true, root, static_cast<uint16_t>(collective.operation | (collective.nonblocking ? apart : 0)),
+            size};
 }
 
 void Engine::learn_structure(Collective& collective) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
-    if (collective.arrived < members || !has_structure(waits)) return;
+    if (!has_structure(waits)) return;
     const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
     const bool rooted = waits != Waits::for_all;
     const CostClass of = structure_class(collective, collective.members[(root + 1) % members].size, false),
@@ -118,8 +161,10 @@ void Engine::learn_structure(Collective& collective) {
     sample.noise.resize(members);
     for (const Collective::Member& member : collective.members) {
         if (waits == Waits::for_all && member.leave < collective.last_enter) return;
+        if (collective.nonblocking && !(member.resumed && member.alone)) return;
         sample.enter.push_back(member.enter);
         sample.leave.push_back(member.leave);
+        if (collective.nonblocking) sample.resume.push_back(member.resume);
     }
     for (const Collective::Noise& noise : collective.noise) sample.noise[noise.member].push_back(noise.piece);
     for (auto& list : sample.noise)
@@ -127,23 +172,31 @@ void Engine::learn_structure(Collective& collective) {
     model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample));
 }
 
-void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
+void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t size) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
+    if (!has_structure(waits)) return;
     const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
-    if (!collective.structured) {
+    const bool by_root = waits != Waits::for_all && member == root;
+    if (const Structure* structure = model_.structure(structure_class(collective, size, by_root), members))
+        collective.instance.begin(*structure, members, root, lanes_, lane_pool_);
+}
+
+void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {
+    for (const uint32_t member : ended) wake(collective.members[member].thread);
+}
+
+void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
+    if (!collective.structured && !arrival.nonblocking) {
         collective.structured = true;
-        if (!has_structure(waits)) return;
-        const bool by_root = waits != Waits::for_all && member == root;
-        if (const Structure* structure = model_.structure(structure_class(collective, arrival.size, by_root), members))
-            collective.instance.begin(*structure, members, root, lanes_, lane_pool_);
+        begin_structure(collective, member, arrival.size);
     }
     if (!collective.instance.active()) return;
     static const std::vector<NoisePiece> none;
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
-    for (const uint32_t ended : collective.instance.arrive(member, arrival.enter, time, arrival.pieces ? *arrival.pieces : none))
-        wake(collective.members[ended].thread);
+    wake_members(collective,
+                 collective.instance.arrive(member, arrival.enter, time, arrival.pieces ? *arrival.pieces : none, arrival.nonblocking));
     lane_pool_.give(time);
 }
 
@@ -154,6 +207,7 @@ void Engine::wake_waiting(Collective* collective) {
 
 void Engine::member_done(Collective* collective) {
     if (++collective->finished < collective->members.size()) return;
+    if (learning_ && collective->nonblocking && !counter_only) learn_structure(*collective);
     collectives_.erase({collective->key_comm, collective->key_sequence, collective->nonblocking});
     for (Collective::Member& member : collective->members) {
         lane_pool_.give(member.arrival);

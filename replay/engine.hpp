@@ -123,8 +123,12 @@ class Engine {
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
     Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
     void wake_waiting(Collective* collective);
+    // A call that completes a non-blocking one, which its beginning did not tell what it is.
+    void resume(Collective&, uint32_t member, const Thread&, uint8_t operation, uint32_t root, uint64_t size);
     void learn_structure(Collective&);
+    void begin_structure(Collective&, uint32_t member, uint64_t size);  // if it is known
     void follow_structure(Collective&, uint32_t member, const Arrival&);
+    void wake_members(Collective&, const std::vector<uint32_t>& ended);
     void member_done(Collective* collective);
 
     // Requests.

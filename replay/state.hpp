@@ -123,6 +123,8 @@ struct Collective {
         Thread* thread = nullptr;  // none: has not come yet
         uint64_t size = 0;
         int64_t enter = 0, leave = 0, latest = 0;  // latest: entering of all lower ranks, once folded
+        int64_t resume = 0;                        // of a non-blocking one: when its completing call began; `leave` is that call's end
+        bool resumed = false, alone = false;       // alone: that call completed nothing else
         int64_t* arrival = nullptr;                // approximated time of entering, in lanes; only where each member's own is needed
     };
     struct Noise {

@@ -266,11 +266,15 @@ bool collective_ready(Collective& c, uint32_t member) {
     return false;
 }
 
+bool follows_structure(const Collective& c, uint32_t member) {
+    return c.instance.active() && c.instance.done(member);
+}
+
 void conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
     Collective& c = *dependency.collective;
     Last last = last_of(engine, c, dependency.member, thread.leave);
-    const bool structured = c.instance.active() && c.instance.done(dependency.member);
-    int64_t* by_structure = structured ? leave_by_structure(engine, thread, c, dependency.member, last) : nullptr;
+    int64_t* by_structure =
+        follows_structure(c, dependency.member) ? leave_by_structure(engine, thread, c, dependency.member, last) : nullptr;
     if (!last.any)
         solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, {}}, {}, thread.delay);
     else if (c.waits == Waits::for_root)
@@ -294,6 +298,7 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
 void constrain_collective(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     Collective& c = *dependency.collective;
     Last last = last_of(engine, c, dependency.member, thread.leave);
+    if (thread.dependencies.size() > 1 || thread.completions > 1) c.members[dependency.member].alone = false;
     const CostClass after = cost_class(c, CostKind::collective_tail), own{CostKind::wait_own, true, false, 0, thread.completions};
     if (last.any && engine.learning()) {
         if (thread.dependencies.size() == 1 && last.enter >= thread.enter && thread.leave >= last.enter)

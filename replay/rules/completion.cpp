@@ -81,9 +81,14 @@ void publish_collective_request(Engine& engine, Thread& thread, const Operation&
     Request* request = engine.new_request(thread, operation.request, Request::Kind::collective);
     request->post_time = thread.enter;
     if (operation.posted_known)
-        request->collective = engine.arrive(
-            thread, {.comm = operation.comm, .nonblocking = true, .enter = thread.enter, .leave = thread.leave, .delay = thread.delay},
-            &request->member);
+        request->collective = engine.arrive(thread,
+                                            {.comm = operation.comm,
+                                             .nonblocking = true,
+                                             .enter = thread.enter,
+                                             .leave = thread.leave,
+                                             .delay = thread.delay,
+                                             .pieces = &thread.pieces},
+                                            &request->member);
     else
         request->post_delay = engine.take_copy(thread.delay);
     request->arrived = operation.posted_known;
@@ -102,11 +107,7 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
             {.comm = operation.comm, .nonblocking = true, .enter = request->post_time, .leave = thread.leave, .delay = request->post_delay},
             &request->member);
     if (Collective* collective = request->collective) {
-        collective->operation = operation.collective;
-        collective->root = operation.peer;
-        collective->size = std::max(collective->size, operation.size);
-        collective->waits = collective_waits(operation.collective);
-        collective->root_came = operation.peer < collective->members.size() && collective->members[operation.peer].thread;
+        engine.resume(*collective, request->member, thread, operation.collective, operation.peer, operation.size);
         thread.dependencies.push_back(
             {.kind = Dependency::Kind::collective, .own_posting = true, .collective = collective, .member = request->member});
     }
@@ -115,8 +116,8 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
 
 void conclude(Engine& engine, Thread& thread) {
     auto& dependencies = thread.dependencies;
-    if (dependencies.size() == 1 && dependencies[0].kind == Dependency::Kind::collective && !dependencies[0].own_posting &&
-        dependencies[0].collective) {
+    if (dependencies.size() == 1 && dependencies[0].kind == Dependency::Kind::collective && dependencies[0].collective &&
+        (!dependencies[0].own_posting || follows_structure(*dependencies[0].collective, dependencies[0].member))) {
         conclude_collective(engine, thread, dependencies[0]);
         return;
     }

@@ -21,27 +21,47 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
         clock.noise.clear();
         clock.time = nullptr;
         clock.at = 0;
-        clock.done = false;
+        clock.held = clock.done = false;
     }
     messages_.assign(schedule_->messages, {});
 }
 
-const std::vector<uint32_t>& Instance::arrive(uint32_t member, int64_t enter, const int64_t* arrival,
-                                              const std::vector<NoisePiece>& noise) {
-    ended_.clear();
-    Clock& clock = clocks_[place(member)];
+void Instance::set_noise(Clock& clock, const std::vector<NoisePiece>& noise) {
     clock.noise.assign(noise.begin(), noise.end());
     std::sort(clock.noise.begin(), clock.noise.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+}
+
+const std::vector<uint32_t>& Instance::arrive(uint32_t member, int64_t enter, const int64_t* arrival, const std::vector<NoisePiece>& noise,
+                                              bool held) {
+    Clock& clock = clocks_[place(member)];
+    set_noise(clock, noise);
     clock.clock.start(enter, &clock.noise);
     clock.time = pool_->take();
     copy_lanes(clock.time, arrival, lanes_->count);
-    ready_.push_back(place(member));
+    clock.held = held;
+    run(place(member));
+    return ended_;
+}
+
+const std::vector<uint32_t>& Instance::resume(uint32_t member, int64_t enter, const int64_t* arrival,
+                                              const std::vector<NoisePiece>& noise) {
+    Clock& clock = clocks_[place(member)];
+    set_noise(clock, noise);
+    clock.clock.start(std::max(enter, clock.clock.now), &clock.noise);
+    raise_to(clock.time, arrival, lanes_->count);
+    clock.held = false;
+    run(place(member));
+    return ended_;
+}
+
+void Instance::run(uint32_t place) {
+    ended_.clear();
+    ready_.push_back(place);
     while (!ready_.empty()) {
         const uint32_t next = ready_.back();
         ready_.pop_back();
         go_on(next);
     }
-    return ended_;
 }
 
 void Instance::work(Clock& clock) {
@@ -80,10 +100,11 @@ void Instance::go_on(uint32_t place) {
             ++clock.at;
             continue;
         }
-        if (!arrived_in_order(&step, arrival, &order_)) return;
+        if (clock.held || !arrived_in_order(&step, arrival, &order_)) return;
         for (const uint32_t number : order_) receive(clock, messages_[number]);
         clock.at += order_.size();
     }
+    if (clock.held) return;
     clock.done = true;
     ended_.push_back((place + first_) % members_);
 }

@@ -17,7 +17,10 @@ class Instance {
     void begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool);
     // `arrival`: the member's approximated time of entering, in lanes. Everything that can go on then does; the members that came to
     // their end are given (until the next call).
-    const std::vector<uint32_t>& arrive(uint32_t member, int64_t enter, const int64_t* arrival, const std::vector<NoisePiece>& noise);
+    // `held`: a non-blocking one was started; of its steps those are done that wait for nothing, until resume().
+    const std::vector<uint32_t>& arrive(uint32_t member, int64_t enter, const int64_t* arrival, const std::vector<NoisePiece>& noise,
+                                        bool held = false);
+    const std::vector<uint32_t>& resume(uint32_t member, int64_t enter, const int64_t* arrival, const std::vector<NoisePiece>& noise);
     bool active() const { return lanes_ != nullptr; }
     const Structure& structure() const { return structure_; }
     bool done(uint32_t member) const { return clocks_[place(member)].done; }
@@ -31,7 +34,7 @@ class Instance {
         std::vector<NoisePiece> noise;
         int64_t* time = nullptr;  // approximated, in lanes; none: has not come
         size_t at = 0;
-        bool done = false;
+        bool held = false, done = false;
     };
     struct Message {
         int64_t arrival = INT64_MIN;
@@ -39,6 +42,8 @@ class Instance {
     };
     uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
     void go_on(uint32_t place);
+    void run(uint32_t place);
+    static void set_noise(Clock& clock, const std::vector<NoisePiece>& noise);
     void work(Clock& clock);
     void receive(Clock& clock, Message& message);
 

@@ -60,7 +60,8 @@ void constrain_posting(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_probe(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
 void conclude_collective(Engine&, Thread&, const Dependency&);
-void learn_completion(Engine&, Thread&);  // learning.cpp
+bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
+void learn_completion(Engine&, Thread&);                     // learning.cpp
 
 // Polling: before a call is published, and as it is concluded. True if this call was concluded as part of a polling loop.
 void before_call(Engine&, Thread&);

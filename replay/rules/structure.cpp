@@ -114,6 +114,8 @@ class Builder {
                 return;
             case Shape::everyone:
                 return everyone(members_);
+            case Shape::everyone_by_number:
+                return everyone_by_number();
             case Shape::everyone_by_4:
                 return everyone(4);
             case Shape::everyone_by_32:
@@ -145,6 +147,19 @@ class Builder {
 
   private:
     static constexpr uint32_t no_partner = UINT32_MAX;
+
+    void everyone_by_number() {
+        std::vector<std::vector<uint32_t>> sent(members_, std::vector<uint32_t>(members_));
+        for (uint32_t from = 0; from < members_; ++from)
+            for (uint32_t to = 0; to < members_; ++to)
+                if (to != from) sent[from][to] = send(from, to);
+        for (uint32_t place = 0; place < members_; ++place) {
+            const size_t first = schedule_.steps[place].size();
+            for (uint32_t from = 0; from < members_; ++from)
+                if (from != place) receive(sent[from][place], from, place);
+            if (members_ > 1) schedule_.steps[place][first].together = members_ - 1;
+        }
+    }
 
     // In portions: messages to so many of the others, then the same number received as they come.
     void everyone(uint32_t portion) {
@@ -232,6 +247,8 @@ Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples
     std::vector<int64_t> tails;
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
+        for (size_t i = 0; i < sample.resume.size(); ++i) tails.push_back(std::max<int64_t>(1, sample.leave[i] - sample.resume[i]));
+        if (!sample.resume.empty()) continue;
         for (const int64_t leave : sample.leave) tails.push_back(std::max<int64_t>(1, std::abs(leave - last)));
     }
     std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
@@ -266,7 +283,8 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits) {
         for (size_t i = 0; i < sample.enter.size(); ++i) {
             const bool waits_for_all = waits == Waits::for_all || (waits == Waits::root_for_all && i == sample.root);
             const bool root_only = waits == Waits::for_root && i != sample.root;
-            const int64_t from = waits_for_all ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
+            int64_t from = waits_for_all ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
+            if (!sample.resume.empty()) from = std::max(from, sample.resume[i]);
             int64_t noise = 0;
             for (const NoisePiece& piece : sample.noise[i])
                 if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
@@ -312,7 +330,8 @@ std::vector<Pattern> candidates(Waits waits, uint32_t members) {
         case Waits::for_all:
             patterns = {{Shape::dissemination, Shape::none}, {Shape::recursive_doubling, Shape::none}};
             if (members <= most_of_many)
-                for (const Shape shape : {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_4, Shape::everyone_by_32})
+                for (const Shape shape : {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_4, Shape::everyone_by_32,
+                                          Shape::everyone_by_number})
                     patterns.push_back({shape, Shape::none});
             for (const Shape first : up)
                 for (const Shape second : down) patterns.push_back({first, second});
@@ -339,6 +358,7 @@ std::vector<Prediction> predict(const Structure& structure, const InstanceSample
     std::vector<size_t> at(members, 0);
     std::vector<Prediction> ways(members), messages(programme.messages, Prediction{INT64_MIN, 0, 0});
     std::vector<uint32_t> ready(members), order;
+    std::vector<bool> resumed(members, false);
     std::iota(ready.begin(), ready.end(), 0u);
     for (uint32_t i = 0; i < members; ++i) {
         const uint32_t member = (i + first) % members;
@@ -361,6 +381,12 @@ std::vector<Prediction> predict(const Structure& structure, const InstanceSample
                 continue;
             }
             if (!arrived_in_order(&step, arrival, &order)) break;
+            if (!sample.resume.empty() && !resumed[member]) {
+                const int64_t resume = sample.resume[(member + first) % members];
+                if (resume > clock.now) ways[member] = {0, 0, 0};
+                clock.skip(resume);
+                resumed[member] = true;
+            }
             for (const uint32_t message : order) {
                 if (arrival(message) > clock.now) ways[member] = messages[message];
                 clock.wait(arrival(message), nothing);
@@ -409,7 +435,8 @@ std::string to_string(const Pattern& pattern) {
                                      "pairwise",
                                      "everyone to everyone",
                                      "everyone to everyone, by 4",
-                                     "everyone to everyone, by 32"};
+                                     "everyone to everyone, by 32",
+                                     "everyone to everyone, by number"};
     const std::string up = names[static_cast<size_t>(pattern.up)], down = names[static_cast<size_t>(pattern.down)];
     return up + (up.empty() || down.empty() ? "" : ", then ") + down + (pattern.relay ? " by way of rank 0" : "");
 }

@@ -35,6 +35,7 @@ enum class Shape : uint8_t {
     everyone,            // a message to each of the others, then theirs as they come
     everyone_by_4,       // the same in portions of 4
     everyone_by_32,
+    everyone_by_number,  // as everyone, but sent in the order 0, 1, 2, … and not from one's own number on
 };
 
 // First what goes up to place 0, then what comes down from it. Places are counted from the root; `relay`: by number, and what the root
@@ -95,6 +96,7 @@ struct Structure {
 struct InstanceSample {
     uint32_t root = 0;
     std::vector<int64_t> enter, leave;
+    std::vector<int64_t> resume;  // of a non-blocking one: when the completing call began; empty: blocking
     std::vector<std::vector<NoisePiece>> noise;
 };
 
@@ -118,6 +120,11 @@ class MemberClock {
             end += counted;
         }
         now = end;
+    }
+    // Between the calls of a non-blocking one; noise there is the program's own affair.
+    void skip(int64_t until) {
+        now = std::max(now, until);
+        while (noise_ && next_ < noise_->size() && (*noise_)[next_].end <= until) ++next_;
     }
     template <class Struck>
     void wait(int64_t until, Struck struck) {
