@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstring>
+#include <filesystem>
 
 #include "server.hpp"
 
@@ -50,6 +51,24 @@ void say_ready(int fd) {
     close(fd);
 }
 
+int serve(const std::string& socket, const node::ServerOptions& options, int ready_fd) {
+    auto listener = node::Listener::open(socket);
+    if (auto* reason = std::get_if<std::string>(&listener)) return fail(*reason);
+    std::string why;
+    const auto backend = pick(why);
+    if (!backend) return fail(why);
+    const std::string unseen = backend->cannot_see();
+    if (!unseen.empty()) why += (why.empty() ? "" : "; ") + unseen;
+    fmt::print(stderr, "polterd: serves on {} by {}{}\n", socket, backend->name(), why.empty() ? "" : "; not seen: " + why);
+
+    node::Server server(std::get<node::Listener>(listener), *backend, why, options);
+    say_ready(ready_fd);
+    if (const auto failure = server.run()) return fail(*failure);
+    if (const auto missed = backend->recursion_misses())
+        fmt::print(stderr, "polterd: {} events were not shown to the backend by the kernel\n", missed);
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,7 +83,8 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", "polterd " POLTER_VERSION);
     app.add_option("--socket", socket, "where clients connect")->capture_default_str();
     app.add_flag("--foreground", foreground, "do not go into the background");
-    app.add_flag("--exit-with-last", options.exit_with_last, "end when the last registered process has left");
+    app.add_flag("--exit-with-last", options.exit_with_last,
+                 "end when the last registered process has left, and remove the socket's directory if nothing else is in it");
     app.add_option("--grace", grace, "seconds to wait for another process before that")->capture_default_str()->check(CLI::Range(0, 86400));
     app.add_option("--ready-fd", ready_fd, "descriptor that gets one byte when clients may connect")->check(CLI::Range(0, 1 << 20));
     try {
@@ -86,19 +106,9 @@ int main(int argc, char** argv) {
     signal(SIGHUP, SIG_IGN);
     raise_descriptor_limit();
 
-    auto listener = node::Listener::open(socket);
-    if (auto* reason = std::get_if<std::string>(&listener)) return fail(*reason);
-    std::string why;
-    const auto backend = pick(why);
-    if (!backend) return fail(why);
-    const std::string unseen = backend->cannot_see();
-    if (!unseen.empty()) why += (why.empty() ? "" : "; ") + unseen;
-    fmt::print(stderr, "polterd: serves on {} by {}{}\n", socket, backend->name(), why.empty() ? "" : "; not seen: " + why);
-
-    node::Server server(std::get<node::Listener>(listener), *backend, why, options);
-    say_ready(ready_fd);
-    if (const auto failure = server.run()) return fail(*failure);
-    if (const auto missed = backend->recursion_misses())
-        fmt::print(stderr, "polterd: {} events were not shown to the backend by the kernel\n", missed);
-    return 0;
+    const int code = serve(socket, options, ready_fd);
+    // What was made for one job, by a launcher that may be gone.
+    std::error_code ignored;
+    if (code == 0 && options.exit_with_last) std::filesystem::remove(std::filesystem::path(socket).parent_path(), ignored);
+    return code;
 }

@@ -31,8 +31,7 @@ struct polter_noise_options {
  * close-on-exec descriptor; the daemon ends the registration when that closes. */
 polter_session* polter_session_open(const struct polter_noise_options* options, char* error, size_t error_size);
 void polter_session_close(polter_session*);
-/* Whether the daemon still serves this session (one system call). Once it does not, the pages are no longer written: of a daemon that ended
- * in order they are frozen and say when; of one that was killed `updated_ns` of the last snapshot is the last that is known. */
+/* Whether the daemon still serves this session (one system call). Once it does not, the pages are no longer written. */
 int polter_session_alive(const polter_session*);
 
 /* Registers the calling thread and maps its page, read-only, not inherited over fork. NULL on failure, with the reason.
@@ -43,6 +42,9 @@ polter_noise* polter_noise_open_memory(const void* page, size_t size, char* erro
 void polter_noise_close(polter_noise*);
 
 const struct polter_page_header* polter_noise_header(const polter_noise*);
+/* When the exporter stopped writing this page; 0 while it does (one system call). A daemon that ended in order says so on the page; of one
+ * that was killed it is the page's last update, which is the last that is known. */
+polter_u64 polter_noise_ended_ns(const polter_noise*);
 
 /* One load: nonzero if anything moved since the last snapshot. */
 int polter_noise_moved(const polter_noise*);

@@ -79,6 +79,17 @@ int polter_session_alive(const polter_session* session) {
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+polter_u64 polter_noise_ended_ns(const polter_noise* noise) {
+    const struct polter_page_header* h = noise->header;
+    if (!h) return 0;
+    const int alive = !noise->session || polter_session_alive(noise->session);
+    /* Looked at after the daemon, which freezes its pages before it goes. */
+    if (__atomic_load_n(&h->state, __ATOMIC_ACQUIRE) == POLTER_PAGE_FROZEN) return h->end_ns;
+    if (alive) return 0;
+    const polter_u64 updated = noise->copies[__atomic_load_n(&h->seq, __ATOMIC_ACQUIRE) & 1].updated_ns;
+    return updated ? updated : h->start_ns;
+}
+
 static int map_page(polter_noise* noise, int fd, const struct polter_reply* reply, char* error, size_t error_size) {
     if (reply->page_size != POLTER_PAGE_SIZE || reply->slot >= POLTER_MAX_THREADS_PROCESS) {
         snprintf(error, error_size, "polterd gave a page of %u bytes, expected are %u; exporter and reader must be of one installation",

@@ -312,8 +312,17 @@ TEST_CASE("when the daemon is killed, pages stay readable and the application go
     auto noise = session.open();
     REQUIRE(noise);
     CHECK(polter_session_alive(session.handle));
+    CHECK(polter_noise_ended_ns(noise.get()) == 0);
+    const auto offset = static_cast<std::uint64_t>(polter_noise_clock_offset());
+    const std::uint64_t alive = monotonic_ns() + offset;
+    for (const std::uint64_t end = monotonic_ns() + 50'000'000; monotonic_ns() < end;) {
+    }
     daemon.kill_hard();
     CHECK_FALSE(polter_session_alive(session.handle));
+    CHECK(polter_noise_header(noise.get())->state == POLTER_PAGE_LIVE);
+    // A thread that runs is interrupted by the timer every few milliseconds.
+    CHECK(polter_noise_ended_ns(noise.get()) > alive);
+    CHECK(polter_noise_ended_ns(noise.get()) <= monotonic_ns() + offset);
     polter_counters before, after;
     CHECK(polter_noise_snapshot(noise.get(), &before) == 0);
     sleep_ms(30);
@@ -335,6 +344,7 @@ TEST_CASE("when the daemon ends in order, pages say so") {
     daemon.stop();
     CHECK(polter_noise_header(noise.get())->state == POLTER_PAGE_FROZEN);
     CHECK(polter_noise_header(noise.get())->end_ns > polter_noise_header(noise.get())->start_ns);
+    CHECK(polter_noise_ended_ns(noise.get()) == polter_noise_header(noise.get())->end_ns);
 }
 
 TEST_CASE("a thread's exit freezes its page, and another's exit does not") {
@@ -448,5 +458,5 @@ TEST_CASE("the daemon goes with the last process, if that is asked for") {
         CHECK(probe(daemon.socket()).answers);
     }
     CHECK(soon([&] { return waitpid(daemon.pid(), nullptr, WNOHANG) != 0; }));
-    CHECK_FALSE(std::filesystem::exists(daemon.socket()));
+    CHECK_FALSE(std::filesystem::exists(daemon.directory()));
 }

@@ -30,6 +30,7 @@ struct RankSpec {
     bool times = true;                     // final line tells first and last
     std::vector<std::string> extra_lines;  // into the sidecar, before the final line
     std::string world;
+    std::string final_fields;  // more of the final line: "key":value,
 };
 
 // Returns the rank's folder.

@@ -138,6 +138,39 @@ TEST_CASE("a torn last line is normal; other garbage is counted") {
     CHECK(contents.events[1] == events_of(100));  // the event file itself was whole
 }
 
+TEST_CASE("the end of the exporter is told, from whoever knows it best") {
+    Experiment experiment;
+    // Rank 0 slept while the daemon was killed, and so saw its page move long before; rank 1 has the same daemon.
+    write_rank(experiment.path, {.rank = 0, .size = 3, .final_fields = R"("exporter_ended_ns":1000100,)"});
+    write_rank(experiment.path, {.rank = 1, .size = 3, .final_fields = R"("exporter_ended_ns":1000500,)"});
+    write_rank(experiment.path, {.rank = 2, .size = 3, .host = "n2"});
+    uint64_t known = 0;
+    std::string expected = "1000500";
+    int told = 1;
+    SUBCASE("the ranks") {}
+    SUBCASE("the launcher") {
+        known = 1'000'600;
+        expected = "1000600";
+    }
+    SUBCASE("the launcher, and after the last event") {
+        known = 9'000'000;
+        expected = "";
+        told = 0;
+    }
+    auto report = seal({experiment.path, "", known});
+    CHECK(told == std::count_if(report.warnings.begin(), report.warnings.end(),
+                                [](const std::string& w) { return w.find("exporter ended") != std::string::npos; }));
+    CHECK(read_archive(experiment.path).properties[property::measuring_ended_ns] == expected);
+}
+
+TEST_CASE("a rank that stopped tracing is told too") {
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 0, .final_fields = R"("tracing_ended_ns":1000300,)"});
+    write_rank(experiment.path, {.rank = 1});
+    seal({experiment.path, ""});
+    CHECK(read_archive(experiment.path).properties[property::measuring_ended_ns] == "1000300");
+}
+
 TEST_CASE("ranks that left nothing are missing, not forgotten") {
     Experiment experiment;
     write_rank(experiment.path, {.rank = 2, .size = 4});

@@ -183,7 +183,7 @@ TEST_CASE("one record for each noise event, at its end, with the account's sum s
                                                 {first + 900, POLTER_TIMER, 570, false}});
 }
 
-TEST_CASE("what the ring lost is in the counter, at the stamp, and is counted") {
+TEST_CASE("what the ring lost is in the counter, and is counted") {
     auto page = std::make_unique<Page>();
     auto feed = page->feed();
     write::NoiseFeed* noise = feed.get();
@@ -202,11 +202,41 @@ TEST_CASE("what the ring lost is in the counter, at the stamp, and is counted") 
         for (unsigned i = 0; i < POLTER_RING_ENTRIES + 10; i++) page->event(POLTER_TIMER, first + 100 + i, 2, "");
         noise->take(first + 5000, *rank.location);
         const std::vector<Record> records = rank.metrics();
-        REQUIRE(records.size() == 2 + POLTER_RING_ENTRIES + 1);
-        CHECK(records.back() == Record{first + 5000, POLTER_TIMER, 2 * (POLTER_RING_ENTRIES + 10), false});
+        // Ten that end from 100 to 109 were overwritten; the first that is left begins at 108.
+        REQUIRE(records.size() == 2 + 1 + POLTER_RING_ENTRIES);
+        CHECK(records[2] == Record{first + 108, POLTER_TIMER, 20, false});
+        CHECK(records[3] == Record{first + 110, POLTER_TIMER, 22, false});
+        CHECK(records.back() == Record{first + 100 + POLTER_RING_ENTRIES + 9, POLTER_TIMER, 2 * (POLTER_RING_ENTRIES + 10), false});
         const nlohmann::json final = nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back());
         CHECK(final["dropped"] == 10);
         CHECK(final["dropped_ns"] == 20);
+    }
+    SUBCASE("overwritten, and the newest entry ended after the stamp") {
+        for (unsigned i = 0; i < POLTER_RING_ENTRIES + 10; i++) page->event(POLTER_TIMER, first + 100 + i, 2, "");
+        noise->take(first + 1132, *rank.location);  // the last one ends at 1133
+        CHECK(noise->moved());
+        noise->take(first + 2000, *rank.location);
+        CHECK_FALSE(noise->moved());
+        const std::vector<Record> records = rank.metrics();
+        // What was lost can only be told once all else has been taken.
+        CHECK(records[2] == Record{first + 110, POLTER_TIMER, 2, false});
+        CHECK(records.back() == Record{first + 2000, POLTER_TIMER, 2 * (POLTER_RING_ENTRIES + 10), false});
+        const nlohmann::json final = nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back());
+        CHECK(final["dropped"] == 10);
+        CHECK(final["dropped_ns"] == 20);
+    }
+    SUBCASE("overwritten during start-up") {
+        const uint64_t now = write::now();
+        for (unsigned i = 0; i < POLTER_RING_ENTRIES + 10; i++) page->event(POLTER_TIMER, now - 5000 + i, 2, "");
+        const uint64_t end = rank.location->end_startup();
+        CHECK(end >= now);
+        page->event(POLTER_TIMER, end + 5, 3, "");
+        noise->take(end + 10, *rank.location);
+        const std::vector<Record> records = rank.metrics();
+        CHECK(records.back() == Record{end + 5, POLTER_TIMER, 2 * (POLTER_RING_ENTRIES + 10) + 3, false});
+        const nlohmann::json final = nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back());
+        CHECK(final["dropped"] == 0);
+        CHECK(final["dropped_ns"] == 0);
     }
 }
 
@@ -241,8 +271,8 @@ TEST_CASE("a frozen page says when the measuring ended") {
     page->header().state = POLTER_PAGE_FROZEN;
     page->header().end_ns = first + 77;
     const nlohmann::json final = rank.final();
-    CHECK(final["measuring_ended_ns"] == first + 77);
-    CHECK(final["warnings"].size() == 1);
+    CHECK(final["exporter_ended_ns"] == first + 77);
+    CHECK(final["tracing_ended_ns"] == 0);
 }
 
 TEST_CASE("times below the last one are raised to it and counted") {
@@ -320,6 +350,7 @@ TEST_CASE("no room: one line, the tracing stops, nothing else happens") {
     rank.location->enter(first + 10, 1);
     const nlohmann::json final = rank.final();
     CHECK(final["events"]["0"] == 0);
-    CHECK(final["measuring_ended_ns"] == first + 5);
+    CHECK(final["tracing_ended_ns"] == first + 5);
+    CHECK(final["exporter_ended_ns"] == 0);
     CHECK(final["warnings"][0] == "tracing ended early: for the test");
 }

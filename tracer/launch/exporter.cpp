@@ -8,6 +8,8 @@
 #include <noise.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -59,35 +61,21 @@ std::string available_names() {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void describe(Exporter& exporter, const daemon::Status& status) {
-    exporter.name = polter_backend_name(status.backend);
-    exporter.seen.clear();
-    exporter.unseen.clear();
-    for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account)
-        (status.accounts_seen >> account & 1 ? exporter.seen : exporter.unseen).push_back(polter_account_name(account));
-    if (!status.why.empty()) exporter.why += "; it cannot see: " + status.why;
-}
-
 std::string user_socket() {
     const char* socket = std::getenv("POLTER_SOCKET");
     return socket && *socket ? socket : default_socket;
 }
 
-// A daemon that somebody else runs. False with the reason.
-bool join_running(Exporter& exporter, const std::string& choice, const std::string& socket, std::string& reason) {
+// A daemon that somebody else runs. Else the reason.
+daemon::Status find_running(const std::string& choice, const std::string& socket, std::string& reason) {
     auto status = daemon::probe(socket);
     if (!status.answers) {
         reason = fmt::format("no daemon on {}", socket);
-        return false;
-    }
-    if (choice != "auto" && choice != polter_backend_name(status.backend)) {
+    } else if (choice != "auto" && choice != polter_backend_name(status.backend)) {
         reason = fmt::format("the daemon on {} uses {}", socket, polter_backend_name(status.backend));
-        return false;
+        status.answers = false;
     }
-    exporter.socket = socket;
-    exporter.why = fmt::format("polterd runs on {}", socket);
-    describe(exporter, status);
-    return true;
+    return status;
 }
 
 fs::path private_folder() {
@@ -104,6 +92,7 @@ fs::path private_folder() {
 }  // namespace
 
 Exporter::~Exporter() {
+    polter_session_close(session_);
     if (daemon_ > 0) daemon::stop_daemon(daemon_);
     std::error_code error;
     if (!folder_.empty()) fs::remove_all(folder_, error);
@@ -114,14 +103,38 @@ Exporter::Exporter(Exporter&& other) noexcept
       why(std::move(other.why)),
       seen(std::move(other.seen)),
       unseen(std::move(other.unseen)),
-      started(other.started),
+      ended(std::move(other.ended)),
+      ended_ns(other.ended_ns),
       daemon_(std::exchange(other.daemon_, -1)),
+      session_(std::exchange(other.session_, nullptr)),
       folder_(std::exchange(other.folder_, {})) {}
 
 void Exporter::take_over(pid_t daemon, const fs::path& folder) {
     daemon_ = daemon;
     folder_ = folder;
-    started = daemon > 0;
+}
+
+void Exporter::join(const std::string& at, const daemon::Status& status) {
+    socket = at;
+    name = polter_backend_name(status.backend);
+    for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account)
+        (status.accounts_seen >> account & 1 ? seen : unseen).push_back(polter_account_name(account));
+    if (!status.why.empty()) why += "; it cannot see: " + status.why;
+    char ignored[600];  // it goes without: the ranks will say what is wrong
+    const polter_noise_options options{.socket_path = socket.c_str(), .job = 0, .threads = 1, .timeout_ms = 0};
+    session_ = polter_session_open(&options, ignored, sizeof ignored);
+}
+
+void Exporter::look() {
+    if (!session_ || !ended.empty() || polter_session_alive(session_)) return;
+    ended = "polterd ended before the job did";
+    if (daemon_ <= 0) return;
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    ended_ns = static_cast<uint64_t>(now.tv_sec * 1'000'000'000ll + now.tv_nsec + polter_noise_clock_offset());
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(daemon_), &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid == daemon_)
+        ended += fmt::format(" ({} {})", info.si_code == CLD_EXITED ? "exit code" : "signal", info.si_status);
 }
 
 const std::vector<std::string>& exporter_names() {
@@ -164,7 +177,11 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     Exporter out;
     if (settle_early(out, choice)) return out;
     std::string no_daemon;
-    if (join_running(out, choice, user_socket(), no_daemon)) return out;
+    if (auto status = find_running(choice, user_socket(), no_daemon); status.answers) {
+        out.why = fmt::format("polterd runs on {}", user_socket());
+        out.join(user_socket(), status);
+        return out;
+    }
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
         settle_without(out, choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
@@ -185,9 +202,8 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
         settle_without(out, choice, fmt::format("polterd did not start: {}", daemon ? status.reason : daemon.reason));
         return out;
     }
-    out.socket = socket;
     out.why = "started polterd for this job";
-    describe(out, status);
+    out.join(socket, status);
     return out;
 }
 
@@ -195,7 +211,11 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
     Exporter out;
     if (settle_early(out, choice)) return out;
     std::string no_daemon;
-    if (join_running(out, choice, user_socket(), no_daemon)) return out;
+    if (auto status = find_running(choice, user_socket(), no_daemon); status.answers) {
+        out.why = fmt::format("polterd runs on {}", user_socket());
+        out.join(user_socket(), status);
+        return out;
+    }
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
         settle_without(out, choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
@@ -209,10 +229,10 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
         settle_without(out, choice, fmt::format("{} cannot be made, or is not this user's alone", folder.string()));
         return out;
     }
-    int lock = open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lock < 0 || flock(lock, LOCK_EX) != 0) {
         if (lock >= 0) close(lock);
-        settle_without(out, choice, fmt::format("{}/lock: {}", folder.string(), std::strerror(errno)));
+        settle_without(out, choice, fmt::format("{} cannot be locked: {}", folder.string(), std::strerror(errno)));
         return out;
     }
     auto socket = (folder / "polterd.sock").string();
@@ -224,14 +244,13 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
         reason = daemon.reason;
         if (daemon) status = daemon::probe(socket);
     }
-    close(lock);
-    if (!status.answers) {
+    if (status.answers) {
+        out.why = "polterd runs for this job";
+        out.join(socket, status);
+    } else {
         settle_without(out, choice, fmt::format("polterd did not start: {}", reason));
-        return out;
     }
-    out.socket = socket;
-    out.why = "polterd runs for this job";
-    describe(out, status);
+    close(lock);
     return out;
 }
 

@@ -4,13 +4,20 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+struct polter_session;
+namespace polter::daemon {
+struct Status;
+}
+
 namespace polter::launch {
 
-// What the job will be measured by. Ends the daemon that was started for it, if any, when destroyed.
+// What the job will be measured by. Registered with the daemon for as long as it lives, since one that serves a job goes with the last
+// process: there may be long pauses before and between the job's own. Ends the daemon that was started for it, if any, when destroyed.
 class Exporter {
   public:
     Exporter() = default;
@@ -18,17 +25,23 @@ class Exporter {
     Exporter(Exporter&&) noexcept;
     Exporter& operator=(Exporter&&) = delete;
 
+    // Sees whether the daemon still serves; to be called when a child of this process may have ended, and at the job's end.
+    void look();
+
     std::string name = "none";              // "bpf", …
     std::string socket;                     // of the daemon; empty: none
     std::string why;                        // why it was taken, and what it cannot see
     std::vector<std::string> seen, unseen;  // accounts
-    bool started = false;                   // the daemon was started for this job
+    std::string ended;                      // the daemon ended before the job did: what is known of it; empty: it did not
+    uint64_t ended_ns = 0;                  // when, if it was started by this process; CLOCK_MONOTONIC of the initial time namespace
 
   private:
     friend Exporter choose_exporter(const std::string&, const std::filesystem::path&);
     friend Exporter choose_node_exporter(const std::string&, const std::string&);
     void take_over(pid_t daemon, const std::filesystem::path& folder);
+    void join(const std::string& socket, const daemon::Status&);
     pid_t daemon_ = -1;
+    polter_session* session_ = nullptr;
     std::filesystem::path folder_;  // private, of the socket; removed with it
 };
 

@@ -118,6 +118,7 @@ int run_job(const std::vector<std::string>& command, const Environment& environm
             kill(-pid, signal);
             continue;
         }
+        if (options.on_child) options.on_child();
         int status = 0;
         while (waitpid(pid, &status, WNOHANG | WUNTRACED) == pid) {
             if (!WIFSTOPPED(status)) return code_of(status);

@@ -90,9 +90,9 @@ std::string no_trace_text(const Flavour& flavour, const Outcome& outcome) {
     return text;
 }
 
-void seal_into(Outcome& outcome, const std::vector<std::string>& command, const Flavour& flavour) {
+void seal_into(Outcome& outcome, const std::vector<std::string>& command, const Flavour& flavour, const Exporter& exporter) {
     try {
-        auto report = seal::seal({outcome.experiment, shell_text(command)});
+        auto report = seal::seal({outcome.experiment, shell_text(command), exporter.ended_ns});
         if (report.already_sealed) return;
         outcome.sealed = true;
         outcome.ranks = report.ranks;
@@ -135,10 +135,12 @@ Outcome outcome_of(const Exporter& exporter, const fs::path& experiment) {
     return out;
 }
 
-void timed_job(const Options& options, const Environment& environment, bool dies_with_us, Outcome& outcome) {
+void timed_job(const Options& options, const Environment& environment, bool dies_with_us, Exporter& exporter, Outcome& outcome) {
     auto start = std::chrono::steady_clock::now();
-    outcome.exit_code = run_job(options.command, environment, {dies_with_us, options.output_to_error});
+    outcome.exit_code = run_job(options.command, environment, {dies_with_us, options.output_to_error, [&] { exporter.look(); }});
     outcome.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+    exporter.look();
+    if (!exporter.ended.empty()) outcome.warnings.push_back(exporter.ended);
 }
 
 }  // namespace
@@ -160,9 +162,9 @@ Outcome run(const Options& options) {
     auto environment = job_environment(options.command, experiment, job, flavour.mpi, preload, exporter, outcome.warnings);
     auto record = record_of(options, flavour, exporter, job);
     write_json(experiment / trace::provenance_name, record);
-    timed_job(options, environment, false, outcome);
+    timed_job(options, environment, false, exporter, outcome);
     wait_for_ranks(experiment, job, grace_seconds, outcome.warnings);
-    seal_into(outcome, options.command, flavour);
+    seal_into(outcome, options.command, flavour, exporter);
     finish_record(record, outcome);
     return outcome;
 }
@@ -179,11 +181,11 @@ Outcome exec(const Options& options) {
     auto outcome = outcome_of(exporter, experiment);
     auto environment = job_environment(options.command, experiment, launched.id, flavour.mpi, preload, exporter, outcome.warnings);
     auto record = record_of(options, flavour, exporter, launched.id);
-    timed_job(options, environment, true, outcome);
+    timed_job(options, environment, true, exporter, outcome);
 
     ExperimentLock lock(experiment);
     if (!last_to_end(experiment, launched)) return outcome;
-    seal_into(outcome, options.command, flavour);
+    seal_into(outcome, options.command, flavour, exporter);
     finish_record(record, outcome);
     forget_processes(experiment);
     return outcome;
@@ -206,7 +208,7 @@ void seal_left_behind(const fs::path& experiment) {
     if (!running.empty())
         throw Error(fmt::format("{}: {} of its processes still run; wait for the job's end", experiment.string(), running.size()));
     try {
-        seal::seal({experiment, shell_text(command)});
+        seal::seal({experiment, shell_text(command), 0});
     } catch (const seal::Error& error) {
         throw Error(error.what());
     }

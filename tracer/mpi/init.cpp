@@ -144,7 +144,7 @@ void Init::end(int result) {
     process.on = true;
     location->enter(entered_, region_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));
-    location->leave(location->stamp(), region_);
+    location->leave(location->end_startup(), region_);
 }
 
 void Finalize::end(int) {

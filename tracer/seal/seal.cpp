@@ -142,16 +142,39 @@ std::vector<std::string> in_all(const std::vector<Sidecar>& ranks, std::vector<s
     return out;
 }
 
-void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
+uint64_t earliest(uint64_t a, uint64_t b) {
+    return a && b ? std::min(a, b) : std::max(a, b);
+}
+
+// When the first host's exporter ended, if one did. The ranks of a host share theirs, and where it was killed each knows only when its own
+// page moved last: the latest of them is the nearest.
+uint64_t exporter_end(const std::vector<Sidecar>& ranks) {
+    std::map<std::string, uint64_t> hosts;
+    for (const auto& rank : ranks)
+        if (rank.final) hosts[rank.host] = std::max(hosts[rank.host], rank.final->exporter_ended_ns);
     uint64_t ended = 0;
-    auto ended_at = [&](uint64_t time) {
-        if (time && (!ended || time < ended)) ended = time;
-    };
+    for (const auto& [host, time] : hosts) ended = earliest(ended, time);
+    return ended;
+}
+
+void add_end(const std::vector<Sidecar>& ranks, uint64_t exporter_ended, Definitions& definitions, Report& report) {
+    if (!exporter_ended) exporter_ended = exporter_end(ranks);
+    if (exporter_ended >= definitions.last_ns) exporter_ended = 0;
+    if (exporter_ended) {
+        auto seconds = [](uint64_t from, uint64_t to) { return from < to ? static_cast<double>(to - from) / 1e9 : 0.0; };
+        report.warnings.push_back(
+            fmt::format("the exporter ended {:.3f} s after the trace begins, {:.3f} s before it ends: later noise is not in it",
+                        seconds(definitions.first_ns, exporter_ended), seconds(exporter_ended, definitions.last_ns)));
+    }
+    uint64_t ended = exporter_ended;
+    for (const auto& rank : ranks)
+        if (rank.final) ended = earliest(ended, rank.final->tracing_ended_ns);
+    if (ended) definitions.properties[trace::property::measuring_ended_ns] = std::to_string(ended);
+}
+
+void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
     for (const auto& rank : ranks) {
-        ended_at(rank.stopped_ns);
-        for (const auto& warning : rank.stopped_warnings) report.warnings.push_back(fmt::format("rank {}: {}", rank.rank, warning));
         if (!rank.final) continue;
-        ended_at(rank.final->measuring_ended_ns);
         report.own_cost_ns += rank.final->own_cost_ns;
         report.dropped += rank.final->dropped;
         report.dropped_ns += rank.final->dropped_ns;
@@ -179,7 +202,6 @@ void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std:
     properties[trace::property::events_dropped] = std::to_string(report.dropped);
     properties[trace::property::events_dropped_ns] = std::to_string(report.dropped_ns);
     properties[trace::property::own_cost_ns] = std::to_string(report.own_cost_ns);
-    if (ended) properties[trace::property::measuring_ended_ns] = std::to_string(ended);
 }
 
 // Hosts whose ranks all read one clock need no correction; more than one host does, and its error is not known here.
@@ -295,6 +317,7 @@ Report seal_ranks(const Options& options, const Paths& paths) {
     for (auto& process : definitions.processes)
         if (process.sidecar) process.maps = &definitions.unified.maps[static_cast<size_t>(process.sidecar - ranks.data())];
     add_totals(ranks, report, definitions.properties);
+    add_end(ranks, options.exporter_ended_ns, definitions, report);
     add_clock(ranks, report, definitions.properties);
     if (!report.missing.empty())
         report.warnings.push_back(

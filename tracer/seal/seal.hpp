@@ -24,7 +24,8 @@ struct NoRanks : Error {
 
 struct Options {
     std::filesystem::path experiment;
-    std::string command;  // for the archive's properties
+    std::string command;             // for the archive's properties
+    uint64_t exporter_ended_ns = 0;  // where the caller saw the exporter end; 0: it did not, or is not known: the ranks tell
 };
 
 struct Report {

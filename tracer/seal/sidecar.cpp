@@ -185,7 +185,8 @@ void read_final(const json& line, Sidecar& rank) {
     final.dropped = number_or<uint64_t>(line, "dropped", 0);
     final.dropped_ns = number_or<uint64_t>(line, "dropped_ns", 0);
     final.own_cost_ns = number_or<uint64_t>(line, "own_cost_ns", 0);
-    final.measuring_ended_ns = number_or<uint64_t>(line, "measuring_ended_ns", 0);
+    final.tracing_ended_ns = number_or<uint64_t>(line, "tracing_ended_ns", 0);
+    final.exporter_ended_ns = number_or<uint64_t>(line, "exporter_ended_ns", 0);
     final.warnings = texts_or_none(line, "warnings");
     rank.final = std::move(final);
 }
@@ -195,11 +196,6 @@ void read_line(const json& line, Sidecar& rank) {
     if (line.contains("string")) return read_string(line, rank);
     if (line.contains("comm")) return read_comm(line, rank);
     if (line.contains("final")) return read_final(line, rank);
-    if (line.contains("stopped_ns")) {
-        rank.stopped_ns = number<uint64_t>(line, "stopped_ns", 0, UINT64_MAX);
-        rank.stopped_warnings = texts_or_none(line, "warnings");
-        return;
-    }
     if (line.contains("exporter")) {
         rank.exporter = text_or(line, "exporter", "none");
         rank.exporter_why = text_or(line, "why");

@@ -35,7 +35,7 @@ struct SidecarFinal {
     std::map<uint64_t, uint64_t> events;                      // by location
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
     uint64_t dropped = 0, dropped_ns = 0, own_cost_ns = 0;    // noise events that did not get into the trace; the tracer's own time
-    uint64_t measuring_ended_ns = 0;                          // 0: never
+    uint64_t tracing_ended_ns = 0, exporter_ended_ns = 0;     // before the rank did; 0: they did not
     std::vector<std::string> warnings;
 };
 
@@ -51,9 +51,7 @@ struct Sidecar {
     std::vector<std::string> strings;       // by local id
     std::map<uint32_t, SidecarComm> comms;  // by local id; the two predefined ones are always there
     std::optional<SidecarFinal> final;      // unset: the rank never finished
-    uint64_t stopped_ns = 0;                // tracing ended before the program did: when, and why
-    std::vector<std::string> stopped_warnings;
-    uint64_t bad_lines = 0;  // unreadable or contradictory, a torn last one not among them
+    uint64_t bad_lines = 0;                 // unreadable or contradictory, a torn last one not among them
 };
 
 // Unset where there is no usable first line; `why` says so. Reads at most 256 MiB, lines of at most 16 MiB.

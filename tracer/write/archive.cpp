@@ -155,14 +155,14 @@ void Archive::stop(const std::string& reason, uint64_t time) {
     warn("tracing ended early: " + reason);
     {
         const std::lock_guard lock(mutex_);
-        measuring_ended_ns_ = time;
+        tracing_ended_ns_ = time;
     }
     std::fprintf(stderr, "polter: rank %u: tracing ends here, the program goes on: %s\n", identity_.rank, reason.c_str());
 }
 
 void Archive::finish() {
     const uint64_t began = now();
-    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, late = 0;
+    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, late = 0, exporter_ended_ns = 0;
     ordered_json events = ordered_json::object(), times = ordered_json::object();
     for (Location* location : locations_) {
         location->close_noise();
@@ -171,10 +171,7 @@ void Archive::finish() {
         clamped += location->clamped_;
         late += location->late_noise_;
         own_cost += location->sampled_ns_ * Location::sample_period + location->flush_ns_;
-        if (location->frozen_ns_ && (!measuring_ended_ns_ || location->frozen_ns_ < measuring_ended_ns_)) {
-            measuring_ended_ns_ = location->frozen_ns_;
-            warn("the exporter stopped before the program did; there is no noise in the trace after that");
-        }
+        exporter_ended_ns = std::max(exporter_ended_ns, location->exporter_ended_ns_);
         uint64_t count = 0;
         if (location->writer_ && OTF2_EvtWriter_GetNumberOfEvents(location->writer_, &count) == OTF2_SUCCESS) {
             events[std::to_string(location->id_)] = count;
@@ -185,10 +182,15 @@ void Archive::finish() {
     if (clamped) warn(std::to_string(clamped) + " events had a time below the one before them and were moved up to it");
     const bool whole = close_writers();
     own_cost += own_cost_ns_.load() + (now() - began);
-    const ordered_json final{{"final", true},           {"events", events},
-                             {"dropped", dropped},      {"dropped_ns", dropped_ns},
-                             {"own_cost_ns", own_cost}, {"measuring_ended_ns", measuring_ended_ns_},
-                             {"warnings", warnings_},   {"times", times}};
+    const ordered_json final{{"final", true},
+                             {"events", events},
+                             {"dropped", dropped},
+                             {"dropped_ns", dropped_ns},
+                             {"own_cost_ns", own_cost},
+                             {"tracing_ended_ns", tracing_ended_ns_},
+                             {"exporter_ended_ns", exporter_ended_ns},
+                             {"warnings", warnings_},
+                             {"times", times}};
     // Where the files are not whole the sealer sees it by the number of events, and takes what is there with the tails.
     if (!sidecar_.line(final) || !whole) return;
     for (Location* location : locations_) location->tail_.remove();

@@ -83,7 +83,7 @@ class Archive {
     std::vector<Location*> locations_;
     std::unordered_map<std::string, uint32_t> strings_;
     std::vector<std::string> warnings_;
-    uint64_t measuring_ended_ns_ = 0;
+    uint64_t tracing_ended_ns_ = 0;
 };
 
 }  // namespace polter::write

@@ -54,6 +54,15 @@ void Location::metric(uint64_t time, unsigned account, uint64_t value, const cha
     put(OTF2_EvtWriter_Metric, attributes, time, trace::metric_class_of(account), uint8_t{1}, &type, &metric);
 }
 
+uint64_t Location::end_startup() {
+    uint64_t time = stamp();
+    if (!noise_) return time;
+    // Until all of what was lost is in a record.
+    for (int i = 0; i < 100 && noise_->moved(); i++) time = stamp();
+    noise_->forget_dropped();
+    return time;
+}
+
 void Location::close_noise() {
     // The thread at its end and MPI_Finalize may both want it.
     const std::lock_guard lock(archive_.mutex_);
@@ -61,7 +70,7 @@ void Location::close_noise() {
     noise_->close();
     dropped_ = noise_->dropped();
     dropped_ns_ = noise_->dropped_ns();
-    frozen_ns_ = noise_->frozen_ns();
+    exporter_ended_ns_ = noise_->exporter_ended_ns();
     noise_.reset();
 }
 

@@ -74,11 +74,16 @@ class Location {
         put(OTF2_EvtWriter_NonBlockingCollectiveComplete, nullptr, time, c.op, c.comm, c.root, c.sent, c.received, request);
     }
 
+    uint64_t last() const { return last_; }  // time of the last record
+
     // The accumulated nanoseconds of one account; `culprit` may be NULL or empty.
     void metric(uint64_t time, unsigned account, uint64_t value, const char* culprit);
 
     // The page goes with its thread.
     void close_noise();
+    // At the end of MPI_Init, in which nothing was taken from the ring: takes what there is. What the ring held no more is in the account's
+    // records without a place of its own (README.md), and does not count as dropped. Returns the stamp.
+    uint64_t end_startup();
 
     // Own cost is sampled: one call in `sample_period` takes two more clock reads.
     static constexpr uint32_t sample_period = 64;
@@ -127,7 +132,7 @@ class Location {
     uint64_t late_noise_ = 0;  // noise that the exporter made known only after the event behind it
     uint32_t until_sample_ = sample_period;
     uint64_t sampled_ns_ = 0, flush_in_sample_ns_ = 0, flush_ns_ = 0, flush_began_ = 0;
-    uint64_t dropped_ = 0, dropped_ns_ = 0, frozen_ns_ = 0;  // of the page, once closed
+    uint64_t dropped_ = 0, dropped_ns_ = 0, exporter_ended_ns_ = 0;  // of the page, once closed
     Tail tail_;
 };
 

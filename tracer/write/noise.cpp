@@ -23,16 +23,37 @@ void NoiseFeed::begin() {
         if (polter_noise_snapshot(page_, &counters) == 0 && counters.recorded <= taken_) break;
     }
     taken_ = std::max(taken_, counters.recorded);
-    for (unsigned a = 0; a < POLTER_ACCOUNTS; a++) {
-        written_[a] = counters.ns[a];
-        events_[a] = counters.count[a];
-    }
+    for (unsigned a = 0; a < POLTER_ACCOUNTS; a++) written_[a] = counters.ns[a];
+    unrecorded_ = counters.dropped;
 }
 
 void NoiseFeed::write_baseline(uint64_t time, Location& location) {
     first_ns_ = time;
     for (unsigned a = 0; a < POLTER_ACCOUNTS; a++)
         if (header().accounts_seen >> a & 1) location.metric(time, a, written_[a], nullptr);
+}
+
+void NoiseFeed::write(const polter_ring_entry& e, uint64_t time, const polter_counters* bound, Location& location) {
+    if (e.account >= POLTER_ACCOUNTS) return;  // the counters will tell what it was
+    uint64_t& sum = written_[e.account];
+    sum += e.duration_ns;
+    if (bound) sum = std::min(sum, std::max(bound->ns[e.account], sum - e.duration_ns));
+    if (e.end_ns > first_ns_) location.metric(std::min(e.end_ns, time), e.account, sum, e.culprit);
+}
+
+// What the counters say beyond `held`, of which records are still to come.
+void NoiseFeed::write_rest(uint64_t time, const polter_counters& counters, const uint64_t (&held)[POLTER_ACCOUNT_SLOTS],
+                           Location& location) {
+    const bool has_ring = header().backend == POLTER_BACKEND_BPF || header().backend == POLTER_BACKEND_MODULE;
+    for (unsigned a = 0; a < POLTER_ACCOUNTS; a++) {
+        if (counters.ns[a] <= written_[a] + held[a]) continue;
+        const uint64_t sum = counters.ns[a] - held[a];
+        if (has_ring) dropped_ns_ += sum - written_[a];
+        written_[a] = sum;
+        location.metric(time, a, sum, nullptr);
+    }
+    dropped_ += counters.dropped - unrecorded_;
+    unrecorded_ = counters.dropped;
 }
 
 void NoiseFeed::take(uint64_t time, Location& location) {
@@ -42,48 +63,43 @@ void NoiseFeed::take(uint64_t time, Location& location) {
     size_t n;
     do {
         n = polter_noise_drain(page_, time, entries, batch, &lost);
+        if (lost) [[unlikely]]
+            return take_overwritten(time, location, {entries, entries + n}, lost);
         // After the drain, so that these counters contain all that was taken.
         const bool consistent = polter_noise_snapshot(page_, &counters) == 0;
         taken_ += n;
-        for (size_t i = 0; i < n; i++) {
-            const polter_ring_entry& e = entries[i];
-            if (e.account >= POLTER_ACCOUNTS) continue;  // the counters will tell what it was
-            uint64_t& sum = written_[e.account];
-            sum += e.duration_ns;
-            if (consistent) sum = std::min(sum, std::max(counters.ns[e.account], sum - e.duration_ns));
-            events_[e.account]++;
-            if (e.end_ns > first_ns_) location.metric(std::min(e.end_ns, time), e.account, sum, e.culprit);
-        }
+        for (size_t i = 0; i < n; i++) write(entries[i], time, consistent ? &counters : nullptr, location);
         if (!consistent) {
-            taken_ += lost;
             pending_ = true;
             return;
         }
     } while (n == batch);
-    taken_ += lost;
     pending_ = counters.recorded > taken_;
     if (pending_) return;  // which part of the counters is still to come cannot be told before it is taken
-    const bool has_ring = header().backend == POLTER_BACKEND_BPF || header().backend == POLTER_BACKEND_MODULE;
-    for (unsigned a = 0; a < POLTER_ACCOUNTS; a++) {
-        if (counters.ns[a] <= written_[a]) continue;
-        if (has_ring) {
-            dropped_ns_ += counters.ns[a] - written_[a];
-            dropped_ += counters.count[a] - std::min(counters.count[a], events_[a]);
-        }
-        written_[a] = counters.ns[a];
-        events_[a] = counters.count[a];
-        location.metric(time, a, written_[a], nullptr);
-    }
+    write_rest(time, counters, {}, location);
 }
 
-uint64_t NoiseFeed::frozen_ns() const {
-    if (!page_) return frozen_ns_;
-    return header().state == POLTER_PAGE_FROZEN ? header().end_ns : 0;
+void NoiseFeed::take_overwritten(uint64_t time, Location& location, std::vector<polter_ring_entry> kept, uint64_t lost) {
+    polter_ring_entry entries[batch];
+    polter_counters counters;
+    while (size_t n = polter_noise_drain(page_, time, entries, batch, &lost)) kept.insert(kept.end(), entries, entries + n);
+    const bool consistent = polter_noise_snapshot(page_, &counters) == 0;
+    taken_ += kept.size() + lost;
+    dropped_ += lost;
+    pending_ = !consistent || counters.recorded > taken_;
+    if (!pending_) {
+        uint64_t held[POLTER_ACCOUNT_SLOTS] = {};
+        for (const auto& e : kept)
+            if (e.account < POLTER_ACCOUNTS) held[e.account] += e.duration_ns;
+        const uint64_t begins = kept.empty() ? time : kept.front().end_ns - std::min(kept.front().end_ns, kept.front().duration_ns);
+        write_rest(std::clamp(begins, std::min(location.last(), time), time), counters, held, location);
+    }
+    for (const auto& e : kept) write(e, time, consistent ? &counters : nullptr, location);
 }
 
 void NoiseFeed::close() {
     if (!page_) return;
-    frozen_ns_ = frozen_ns();
+    exporter_ended_ns_ = polter_noise_ended_ns(page_);
     polter_noise_close(page_);
     page_ = nullptr;
     pending_ = false;

@@ -2,8 +2,9 @@
 // From a thread's noise page to metric records, in the order of time. The page's protocol is in ../../kmodule/page.h.
 //
 // Rule: at each Enter and Leave, with its stamp: the ring entries that ended by then, one record each, with the running sum of their
-// account. When every entry up to the page's counters has been taken and a counter is still ahead, noise was lost from the ring (or
-// the backend has none): one record with the true counter, at the stamp. So a record never exceeds the counter, and none is missing.
+// account. When every entry up to the page's counters has been taken and a counter is still ahead, noise is not in the ring (or the backend
+// has none): one record with the true counter, at the stamp; before the first entry where the ring was overwritten, since what it held
+// first is lost first. So a record never exceeds the counter, and none is missing.
 #pragma once
 
 #include <noise.h>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace polter::write {
 
@@ -35,16 +37,23 @@ class NoiseFeed {
     const polter_page_header& header() const { return *polter_noise_header(page_); }
     uint64_t dropped() const { return dropped_; }        // noise events that are in the counters but have no record of their own
     uint64_t dropped_ns() const { return dropped_ns_; }  // their time
-    uint64_t frozen_ns() const;                          // when the page stopped changing; 0: it did not
+    void forget_dropped() { dropped_ = dropped_ns_ = 0; }
+    uint64_t exporter_ended_ns() const {
+        return exporter_ended_ns_;
+    }  // once closed: when the page was last written if the exporter ended; else 0
 
   private:
+    void take_overwritten(uint64_t time, Location& location, std::vector<polter_ring_entry> kept, uint64_t lost);
+    void write(const polter_ring_entry&, uint64_t time, const polter_counters* bound, Location& location);
+    void write_rest(uint64_t time, const polter_counters&, const uint64_t (&held)[POLTER_ACCOUNT_SLOTS], Location& location);
+
     polter_noise* page_;
     uint64_t written_[POLTER_ACCOUNT_SLOTS] = {};  // the value of the last record of each account
-    uint64_t events_[POLTER_ACCOUNT_SLOTS] = {};   // the events behind it, counted as the page does
+    uint64_t unrecorded_ = 0;                      // of the events that never were in the ring, those behind us
     uint64_t taken_ = 0;                           // ring entries behind us, lost ones included
     uint64_t first_ns_ = 0;
     uint64_t dropped_ = 0, dropped_ns_ = 0;
-    uint64_t frozen_ns_ = 0;
+    uint64_t exporter_ended_ns_ = 0;
     bool pending_ = false;  // entries in the ring that ended after the last stamp
 };
 

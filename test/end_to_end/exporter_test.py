@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exporter's daemon and the job: one that dies in the middle leaves the application alone, and the trace and the result say when; one
+that serves a job waits for it."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import polter_run as p
+
+LIMIT = 60
+PHASES, WORK = 300, 4_000_000  # some seconds
+NEAR_NS = 100_000_000          # a rank's page moves at each timer interrupt, but the machine may be busy
+
+
+def soon(what, says):
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        if (found := what()):
+            return found
+        time.sleep(0.02)
+    raise AssertionError(says)
+
+
+def daemon_of(pid):
+    """The polterd that this process started."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "polterd":
+                return int(child)
+    return None
+
+
+def ranks_that_began(experiment):
+    return len([f for f in experiment.glob("ranks/*/rank.jsonl") if '"location"' in f.read_text()])
+
+
+@contextlib.contextmanager
+def daemon(folder):
+    """A daemon that no launcher started."""
+    socket = folder / "socket"
+    process = subprocess.Popen([str(p.BUILD / "lib" / "polter" / "polterd"), "--foreground", "--socket", str(socket)], stderr=subprocess.DEVNULL)
+    try:
+        soon(socket.exists, "polterd does not start")
+        yield process.pid, {"POLTER_SOCKET": str(socket)}
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Exporter(unittest.TestCase):
+    def ended(self, folder, how, job, find, environment=None):
+        """Runs the job, ends the daemon in its middle. The result, what was on standard error, and when the daemon was told to end."""
+        run = subprocess.Popen([str(w) for w in job], env=dict(p.ENVIRONMENT, **(environment or {})), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        try:
+            soon(lambda: ranks_that_began(folder / "e") == 2, "the job does not begin")
+            time.sleep(0.7)
+            told = time.monotonic_ns()
+            os.kill(find(run.pid), how)
+            output, error = run.communicate(timeout=LIMIT)
+        finally:
+            run.kill()
+        self.assertEqual(run.returncode, 0, error)
+        result = json.loads(output)
+        self.assertEqual(result["ranks"], 2)
+        # The application did all its work.
+        self.assertGreater(result["events"], 2 * 2 * PHASES)
+        self.assertIn("elapsed_ns", error)
+        # There is noise until then, and it is known to be missing later.
+        self.assertGreater(result["local_noise_ns"]["mean"], 0)
+        ended = int(result["provenance"]["MEASURING_ENDED_NS"])
+        self.assertLess(abs(ended - told), NEAR_NS, (ended, told))
+        self.assertTrue(any("the exporter ended" in w and "before it ends" in w for w in result["warnings"]), result["warnings"])
+        self.assertEqual(result["provenance"]["INCOMPLETE"], "no")
+        return result, error
+
+    def job(self, folder, flavour, *options):
+        return [p.POLTER, "run", "--json", "-o", folder / "e", *options, *p.launcher(flavour, 2), p.PROGRAMS / flavour / "bsp", PHASES, WORK]
+
+    def test_own_daemon_ends(self):
+        for flavour in p.FLAVOURS:
+            for how in (signal.SIGKILL, signal.SIGTERM):
+                with self.subTest(flavour=flavour, signal=how), p.folder() as folder:
+                    _, error = self.ended(folder, how, self.job(folder, flavour), daemon_of)
+                    self.assertIn("the exporter ended", error)
+                    self.assertIn("polterd ended before the job did" + (" (signal 9)" if how == signal.SIGKILL else " (exit code 0)"), error)
+
+    def test_foreign_daemon_killed(self):
+        with p.folder() as folder, daemon(folder) as (pid, environment):
+            result, error = self.ended(folder, signal.SIGKILL, self.job(folder, p.FLAVOURS[0]), lambda _: pid, environment)
+            self.assertIn("polterd runs on", result["run"]["exporter"]["why"])
+            self.assertIn("polterd ended before the job did", error)
+
+    def test_killed_under_exec(self):
+        """Nobody but the ranks can tell."""
+        flavour = p.FLAVOURS[0]
+        with p.folder() as folder, daemon(folder) as (pid, environment):
+            job = [*p.launcher(flavour, 2), p.POLTER, "exec", "--json", "-o", folder / "e", p.PROGRAMS / flavour / "bsp", PHASES, WORK]
+            self.ended(folder, signal.SIGKILL, job, lambda _: pid, environment)
+
+    def test_all_killed(self):
+        """No rank is left to tell: the launcher does."""
+        flavour = p.FLAVOURS[0]
+        with p.folder() as folder:
+            pids = folder / "pids"
+            pids.mkdir()
+            words = [p.POLTER, "run", "--json", "-o", folder / "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "endless", pids]
+            run = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                soon(lambda: len([f for f in pids.iterdir() if f.read_text().strip()]) == 2, "the job does not begin")
+                told = time.monotonic_ns()
+                os.kill(daemon_of(run.pid), signal.SIGKILL)
+                time.sleep(0.3)
+                for file in pids.iterdir():
+                    os.kill(int(file.read_text()), signal.SIGKILL)
+                output, error = run.communicate(timeout=LIMIT)
+            finally:
+                run.kill()
+            properties = json.loads(output)["provenance"]
+            self.assertLess(abs(int(properties["MEASURING_ENDED_NS"]) - told), NEAR_NS, error)
+            self.assertEqual(properties["INCOMPLETE"], "yes")
+
+    def test_a_whole_run_says_nothing(self):
+        with p.folder() as folder:
+            run = p.Run([*p.launcher(p.FLAVOURS[0], 2), p.PROGRAMS / p.FLAVOURS[0] / "bsp", 5, 10000], folder / "e")
+            self.assertEqual(run.code, 0, run.explain())
+            self.assertNotIn("MEASURING_ENDED_NS", run.result["provenance"])
+            self.assertNotIn("ended", run.error)
+
+    def test_daemon_waits_for_the_job(self):
+        """A script may do other things first, for longer than an unused daemon stays, and between its MPI programs."""
+        flavour = p.FLAVOURS[0]
+        with p.folder() as folder:
+            program = p.PROGRAMS / flavour / "bsp"
+            run = p.Run(["sh", "-c", f"sleep 5; exec {' '.join(p.launcher(flavour, 2))} {program} 20 {WORK}"], folder / "e", ["--mpi", flavour])
+            self.assertEqual(run.code, 0, run.explain())
+            self.assertGreater(run.result["local_noise_ns"]["mean"], 0, run.explain())
+
+    def test_daemon_and_its_folder_go_with_the_job(self):
+        """That of `polter run` at once, that of `polter exec`, which belongs to no one process, by itself; and if polter is killed too."""
+        def left():
+            return {str(f) for base in ("/tmp", "/run") for f in pathlib.Path(base).glob("polter-*") if not f.name.startswith("polter-test")}
+
+        flavour = p.FLAVOURS[0]
+        before = left()
+        with p.folder() as folder:
+            self.assertEqual(p.Run([*p.launcher(flavour, 1), p.PROGRAMS / flavour / "bsp", 2, 1000], folder / "e").code, 0)
+            self.assertEqual(left() - before, set())
+            done = p.command([*p.launcher(flavour, 2), p.POLTER, "exec", "-o", folder / "x", p.PROGRAMS / flavour / "bsp", 2, 1000])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            soon(lambda: not left() - before, "polter exec left something behind")
+            run = subprocess.Popen([str(w) for w in (p.POLTER, "run", "-o", folder / "k", "--mpi", flavour, "sh", "-c", "echo; exec sleep 1")],
+                                   env=p.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            run.stdout.readline()
+            self.assertTrue(left() - before)
+            run.kill()
+            run.communicate()
+            soon(lambda: not left() - before, "a daemon outlived its job")
+
+
+if __name__ == "__main__":
+    if not p.FLAVOURS:
+        print("SKIP: no MPI launcher")
+        sys.exit(77)
+    why = p.exporter_works()
+    if why:
+        print("SKIP: no exporter works here: " + why.splitlines()[0])
+        sys.exit(77)
+    unittest.main(verbosity=2)
