@@ -98,7 +98,7 @@ void seal_into(Outcome& outcome, const std::vector<std::string>& command, const 
         outcome.ranks = report.ranks;
         outcome.events = report.events;
         outcome.own_cost_ns = report.own_cost_ns;
-        for (auto& warning : report.warnings) outcome.warnings.push_back(std::move(warning));
+        outcome.trace_warnings = std::move(report.warnings);
         if (report.exporter == "none" && outcome.exporter != "none")
             outcome.warnings.push_back(fmt::format("no noise was measured: {}", report.exporter_why));
     } catch (const seal::NoRanks&) {
@@ -123,6 +123,7 @@ void finish_record(nlohmann::ordered_json& record, const Outcome& outcome) {
     record["ranks"] = outcome.ranks;
     if (!outcome.no_trace.empty()) record["no_trace"] = outcome.no_trace;
     record["warnings"] = outcome.warnings;
+    for (const auto& warning : outcome.trace_warnings) record["warnings"].push_back(warning);
     write_json(outcome.experiment / trace::provenance_name, record);
 }
 

@@ -35,7 +35,8 @@ struct Outcome {
     uint32_t ranks = 0;
     uint64_t events = 0, own_cost_ns = 0;  // the tracer's own time, all ranks
     int64_t wall_ns = 0;
-    std::vector<std::string> warnings;
+    std::vector<std::string> warnings;        // of launching; not in the trace
+    std::vector<std::string> trace_warnings;  // of sealing; the trace has them too
 };
 
 // Runs a whole job and seals its experiment.
