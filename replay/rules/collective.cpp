@@ -209,6 +209,7 @@ int64_t* leave_by_structure(Engine& engine, const Thread& thread, const Collecti
     const Lanes& lanes = engine.lanes();
     int64_t* delay = engine.lane_pool().take();
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
+    const int64_t doubt = 2 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
     const int64_t* end = c.instance.approximated_end(member);
     int64_t *most = nullptr, *lent = nullptr;
     if (wrong > 8 * c.instance.structure().error && !c.noise.empty()) {
@@ -219,6 +220,8 @@ int64_t* leave_by_structure(Engine& engine, const Thread& thread, const Collecti
     for (size_t i = 0; i < lanes.count; ++i) {
         int64_t leave = end[i] + wrong;
         if (most) leave -= std::min(wrong, most[i]);
+        if (lanes.bounded() && i == lanes.low) leave = end[i] + std::min<int64_t>(wrong, 0) - doubt;  // what is unexplained: noise or not
+        if (lanes.bounded() && i == lanes.high) leave = std::min(end[i] + wrong + doubt, thread.leave);
         if (last.any) leave = std::max(leave, last.arrival[i] + std::min<int64_t>(0, thread.leave - last.enter));
         leave = std::max(leave, thread.enter - thread.delay[i]);
         delay[i] = thread.leave - leave;
@@ -283,7 +286,7 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
         leave_after_all(engine, thread, c, last);
     if (by_structure) {
         const Lanes& lanes = engine.lanes();
-        if (lanes.bounded()) {  // what the structure leaves open: whether it is the right one
+        if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
             by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);
             by_structure[lanes.high] = std::min(by_structure[lanes.high], thread.delay[lanes.high]);
         }

@@ -42,6 +42,7 @@ class Instance {
     };
     uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
     void go_on(uint32_t place);
+    int64_t in_order_of_coming(const Clock& clock);
     void run(uint32_t place);
     static void set_noise(Clock& clock, const std::vector<NoisePiece>& noise);
     void work(Clock& clock);
@@ -55,6 +56,7 @@ class Instance {
     std::vector<Clock> clocks_;
     std::vector<Message> messages_;
     std::vector<uint32_t> ready_, ended_, order_;
+    std::vector<int64_t> coming_;
 };
 
 }  // namespace polter::replay

@@ -70,11 +70,11 @@ Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples
     }
     std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
     const int64_t scale = tails[tails.size() / 2];
-    Structure best{pattern, 0, 0, 0};
+    Structure best{pattern};
     double least = error_of(best, samples);
     for (const int64_t part : {2, 8, 64})
         for (const int64_t quarters : {0, 1, 4}) {
-            const Structure trial{pattern, scale / part, scale / part * quarters / 4, 0};
+            const Structure trial{pattern, scale / part, scale / part * quarters / 4};
             const double error = error_of(trial, samples);
             if (error >= least) continue;
             least = error;
@@ -187,6 +187,7 @@ std::optional<Structure> find_structure(const std::vector<InstanceSample>& sampl
         best = error;
         found = structure;
     }
+    if (found) found->beyond_doubt = best * 10 <= *constant_error;
     return found;
 }
 

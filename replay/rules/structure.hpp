@@ -89,7 +89,8 @@ bool arrived_in_order(const Schedule::Step* step, Arrival arrival, std::vector<u
 struct Structure {
     Pattern pattern;
     int64_t hop = 0, own = 0;
-    int64_t error = 0;  // mean distance of predicted and measured leave times
+    int64_t error = 0;          // mean distance of predicted and measured leave times
+    bool beyond_doubt = false;  // a tenth of what a constant leaves, or less
 };
 
 // One instance as it was measured, by member.
