@@ -148,6 +148,32 @@ class WithMpi(unittest.TestCase):
                              cwd=folder)
             self.assertIn("its launcher is that of mpich", done.stderr)
 
+    def test_tracer_of_the_other_mpi(self):
+        if len(p.FLAVOURS) < 2:
+            self.skipTest("one MPI only")
+        for flavour, other in (p.FLAVOURS, reversed(p.FLAVOURS)):
+            with self.subTest(flavour), p.folder() as folder:
+                done = p.command([p.POLTER, "run", "-o", "e", "--mpi", other, *p.launcher(flavour, 2), p.PROGRAMS / flavour / "bsp", "5", "100"],
+                                 cwd=folder)
+                self.assertIn("elapsed_ns", done.stdout)  # the program has come to its end
+                self.assertEqual(done.stderr.count("the preload library is for another MPI than the program's"), 2, done.stderr)
+                self.assertIn("no trace", done.stderr)
+                self.assertEqual(done.returncode, 1)
+
+    def test_programs_that_cannot_be_traced(self):
+        # program, what it prints, why there is no trace: alone, and under a launcher, which may have started anything
+        cases = [(["echo", "mine"], "mine", "is not linked with an MPI", "or never call MPI_Init")]
+        if (p.PROGRAMS / "test-static").exists():
+            cases.append(([p.PROGRAMS / "test-static"], "on its own", "is linked statically", "is linked statically"))
+        for program, prints, alone, launched in cases:
+            for launcher in ([], *(p.launcher(flavour, 2) for flavour in p.FLAVOURS)):
+                with self.subTest(program=program, launcher=launcher), p.folder() as folder:
+                    done = p.command([p.POLTER, "run", "-o", "e", *launcher, *program], cwd=folder)
+                    self.assertEqual(done.stdout.count(prints), 2 if launcher else 1, done.stdout)
+                    self.assertIn("no trace", done.stderr)
+                    self.assertIn(launched if launcher else alone, done.stderr)
+                    self.assertEqual(done.returncode, 1)
+
     def test_exec_under_a_launcher(self):
         for flavour in p.FLAVOURS:
             with self.subTest(flavour), p.folder() as folder:

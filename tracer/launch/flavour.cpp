@@ -154,7 +154,7 @@ Flavour find_flavour(const std::vector<std::string>& command) {
         out.mpi = out.launcher;
         out.why = fmt::format("{} says so", launcher);
     } else if (!last_elf.empty() && out.static_program) {
-        out.why = fmt::format("{} is linked statically: nothing can be put into it. Link it dynamically", last_elf);
+        out.why = fmt::format("{} is linked statically", last_elf);
         out.certainly_none = true;
     } else if (!last_elf.empty()) {
         out.why = fmt::format("{} is not linked with an MPI library", last_elf);

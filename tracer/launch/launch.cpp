@@ -77,7 +77,9 @@ void check_program(const std::vector<std::string>& command) {
 
 std::string no_trace_text(const Flavour& flavour, const Outcome& outcome) {
     auto text = std::string("no trace: the job left nothing that calls MPI. ");
-    if (flavour.certainly_none || flavour.static_program || flavour.mpi == Mpi::none)
+    if (flavour.static_program)
+        text += fmt::format("{} is linked statically: nothing can be put into it. Link it dynamically", flavour.program);
+    else if (flavour.certainly_none || flavour.mpi == Mpi::none)
         text += flavour.why;
     else if (flavour.launcher != Mpi::none && flavour.launcher != flavour.mpi)
         text += fmt::format("{} is linked with {}, its launcher is that of {}", flavour.program, name_of(flavour.mpi),

@@ -7,6 +7,7 @@
     generate.py check    --table functions.txt --compiler cc --include DIR…     every function of that mpi.h is in the table
 
 A wrapper is: guard (Call), begin (the handler's constructor), call, end. Its own names end in _, as no argument does. Only functions that the mpi.h declares are wrapped.
+It takes handles in the width of a register (Wide in mpi.hpp), and has therefore a name of its own and MPI's only for the linker.
 """
 import argparse
 import re
@@ -52,6 +53,7 @@ HANDLERS = {
     "comm_name": ("CommName", "comm comm_name", {}),
     "finalize": ("Finalize", "", {}),
 }
+HANDLE = re.compile(r"(MPI_(?:Comm|Datatype|Errhandler|File|Group|Info|Message|Op|Request|Session|Win)) (\w+)")  # by value
 COLLECTIVES = {"collective": "BlockingCollective", "icollective": "NonBlockingCollective", "collective_init": "PersistentCollective"}
 CLASSES = {"plain", "none", "init", *HANDLERS, *COLLECTIVES}
 FACTS = {"mode", "op", "role", "reason", "same", "send", "recv"}  # not the name of one argument
@@ -144,8 +146,10 @@ def declared(compiler, include):
 
 def wrapper(index, function):
     f = function
+    handles = {name: kind for kind, name in filter(None, (re.fullmatch(HANDLE, p) and re.fullmatch(HANDLE, p).groups() for p in f.parameters))}
+    wide = [f"Wide<{handles[a]}> {a}_" if a in handles else p for a, p in zip(f.arguments, f.parameters)]
     body = []
-    passed = list(f.arguments)
+    passed = [a + "_" if a in handles else a for a in f.arguments]
     if f.semantic in COLLECTIVES:
         sides = [f"Data({', '.join(f.roles[side].split(','))})" if side in f.roles else "Data()" for side in ("send", "recv")]
         root = f.roles.get("root", "no_root")
@@ -156,7 +160,7 @@ def wrapper(index, function):
         arguments = ", ".join(["call_"] + [f.argument(r) for r in roles.split()])
         body.append(f"handler::{handler} handler_({arguments});")
         for role, replacement in substitutes.items():
-            passed[passed.index(f.argument(role))] = f"handler_.{replacement}()"
+            passed[f.arguments.index(f.argument(role))] = f"handler_.{replacement}()"
     if f.semantic == "init":  # its own guard: nothing can be written before MPI is up
         body = [f"handler::Init handler_({index});"]
     else:
@@ -164,10 +168,14 @@ def wrapper(index, function):
         body.append("call_.begun();")
     body.append(f"const int result_ = next_({', '.join(passed)});")
     body.append("handler_.end(result_);" if f.semantic != "plain" else "call_.leave();")
+    if f.semantic != "plain":
+        body = [f"const auto {name} = static_cast<{kind}>({name}_);" for name, kind in handles.items() if re.search(rf"\b{name}\b", " ".join(body))] + body
     lines = "\n    ".join(body)
     return f"""
-POLTER_WRAPPER int {f.name}({', '.join(f.parameters)}) {{
-    const auto next_ = next_of<decltype(&{f.name})>({index});
+static_assert(std::is_same_v<decltype({f.name}), int({', '.join(f.parameters)})>);
+POLTER_WRAPPER int wrapped_{f.name}({', '.join(wide)}) __asm__("{f.name}");
+int wrapped_{f.name}({', '.join(wide)}) {{
+    const auto next_ = next_of<decltype(&wrapped_{f.name})>({index});
     if (!next_) return missing({index});
     {lines}
     return result_;

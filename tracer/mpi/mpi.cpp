@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <initializer_list>
 #include <mpi_regions.hpp>
 #include <string>
 
@@ -16,8 +17,8 @@ void* next_functions[trace::region_count];
 namespace {
 
 // Where MPI was loaded with RTLD_LOCAL (by a plug-in or an interpreter) only its own handle leads to it.
-void* in_mpi_library(const char* name) {
-    for (const char* soname : {POLTER_MPI_SONAMES}) {
+void* in_library(std::initializer_list<const char*> sonames, const char* name) {
+    for (const char* soname : sonames) {
         void* library = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
         if (!library) continue;
         void* symbol = dlsym(library, name);
@@ -29,14 +30,14 @@ void* in_mpi_library(const char* name) {
 
 void* find_function(const char* name) {
     void* symbol = dlsym(RTLD_NEXT, name);
-    return symbol ? symbol : in_mpi_library(name);
+    return symbol ? symbol : in_library({POLTER_MPI_SONAMES}, name);
 }
 
 #ifdef OPEN_MPI
 // RTLD_DEFAULT first: a program that is not position-independent has its own copy of these variables.
 void* find_variable(const char* name) {
     void* symbol = dlsym(RTLD_DEFAULT, name);
-    return symbol ? symbol : in_mpi_library(name);
+    return symbol ? symbol : in_library({POLTER_MPI_SONAMES}, name);
 }
 
 bool find_constants(const char*& missing) {
@@ -79,6 +80,7 @@ void* find_next(unsigned region) {
     const std::string name = trace::regions[region].name;
     void* f = find_function(name.c_str());
     if (!f) f = find_function(("P" + name).c_str());
+    if (!f) f = in_library({POLTER_OTHER_SONAMES}, name.c_str());  // not to be traced, and not to be hurt either
     return next_functions[region] = f;
 }
 

@@ -9,17 +9,24 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #define POLTER_WRAPPER extern "C" __attribute__((visibility("default")))
 
 namespace polter::mpi {
 
+// A handle as a wrapper takes it and passes it on. Where handles are integers this library may still be in a program whose handles are
+// pointers: of those, too, every bit must get through.
+template <typename Handle>
+using Wide = std::conditional_t<sizeof(Handle) < sizeof(intptr_t), intptr_t, Handle>;
+
 // The functions that handlers call themselves.
-#define POLTER_PMPI(X)                                                                                                             \
-    X(Comm_rank)                                                                                                                   \
-    X(Comm_size)                                                                                                                   \
-    X(Comm_remote_size) X(Comm_test_inter) X(Comm_group) X(Comm_remote_group) X(Group_size) X(Group_translate_ranks) X(Group_free) \
-        X(Type_size_x) X(Get_count) X(Get_elements_x) X(Test_cancelled) X(Get_library_version) X(Query_thread) X(Error_class)
+#define POLTER_PMPI(X)                                                                                                                     \
+    X(Comm_rank)                                                                                                                           \
+    X(Comm_size)                                                                                                                           \
+    X(Comm_remote_size)                                                                                                                    \
+    X(Comm_test_inter) X(Comm_group) X(Comm_remote_group) X(Group_size) X(Group_translate_ranks) X(Group_free) X(Type_size_x) X(Get_count) \
+        X(Get_elements_x) X(Test_cancelled) X(Get_library_version) X(Query_thread) X(Error_class)
 
 struct Pmpi {
 #define POLTER_POINTER(name) decltype(&PMPI_##name) name = nullptr;
