@@ -10,14 +10,16 @@ import common
 
 def per_call(output: str) -> dict[str, float]:
     lines = (json.loads(line) for line in output.splitlines() if line.startswith("{"))
-    return {line["call"]: line["ns"] for line in lines}
+    return {line["case"]: line["ns_per_call"] for line in lines if "case" in line}
 
 
-def measure(rounds: int, exporter: str) -> dict[str, object]:
+def measure(rounds: int, exporter: str, calls: int = 5000) -> dict[str, object]:
     result = {}
     for flavour in ("openmpi", "mpich"):
-        program = common.ROOT / "build/bench" / flavour / "bench_mpi_calls"
-        command = [*common.mpirun(flavour, 2), str(program)]
+        program = common.BUILD / "bench" / flavour / "bench_mpi_calls"
+        command = [*common.mpirun(flavour, 2), str(program), str(calls)]
+        if not program.exists():
+            continue
         bare, traced = [], []
         for _ in range(rounds):
             bare.append(per_call(common.run(command, traced=False)))
@@ -34,10 +36,11 @@ def measure(rounds: int, exporter: str) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--rounds", type=common.at_least_two, default=11, help="runs untraced and traced, in turn")
+    parser.add_argument("--calls", type=int, default=5000, help="of each kind, 21 times over")
     parser.add_argument("--exporter", default="auto")
     options = parser.parse_args()
-    common.show({"call_ns": measure(options.rounds, options.exporter)})
+    common.show({"schema": "polter.bench.calls/1", "call_ns": measure(options.rounds, options.exporter, options.calls)})
 
 
 if __name__ == "__main__":

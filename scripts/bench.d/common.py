@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-POLTER = ROOT / "build" / "polter"
+BUILD = Path(os.environ.get("POLTER_BUILD", ROOT / "build"))
+POLTER = BUILD / "polter"
 
 
 def mpirun(flavour: str, ranks: int) -> list[str]:
@@ -34,6 +35,13 @@ def run(command: list[str], traced: bool, exporter: str = "auto") -> str:
         return done.stdout
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def at_least_two(text: str) -> int:
+    """A number of samples: quartiles need two."""
+    if int(text) < 2:
+        raise ValueError
+    return int(text)
 
 
 def quartiles(values: list[float]) -> dict[str, float]:

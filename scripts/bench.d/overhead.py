@@ -5,6 +5,7 @@ import argparse
 import json
 import re
 import subprocess
+import sys
 
 import calls
 import common
@@ -30,15 +31,22 @@ def dilation(pairs: int, steps: int, exporter: str) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=15)
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--pairs", type=common.at_least_two, default=15, help="of LAMMPS runs, untraced and traced in turn")
+    parser.add_argument("--steps", type=int, default=400, help="of LAMMPS")
+    parser.add_argument("--call-rounds", type=common.at_least_two, default=7, help="of single calls, untraced and traced in turn")
+    parser.add_argument("--calls", type=int, default=5000, help="of each kind, 21 times over, in each round")
+    parser.add_argument("--page-rounds", type=int, default=15)
     parser.add_argument("--exporter", default="auto")
     options = parser.parse_args()
-    page = subprocess.run([common.ROOT / "build/bench/bench_page"], capture_output=True, text=True, check=True, timeout=300)
+    polterd = common.BUILD / "lib/polter/polterd"
+    page = subprocess.run([common.BUILD / "bench/bench_page", polterd, str(options.page_rounds)], capture_output=True, text=True, timeout=300)
+    if page.returncode not in (0, 77):  # 77: no exporter here, so no page
+        sys.exit(f"bench: bench_page ended with {page.returncode}: {page.stderr}")
     common.show({
+        "schema": "polter.bench.overhead/1",
         "lammps_dilation": dilation(options.pairs, options.steps, options.exporter),
-        "call_ns": calls.measure(rounds=7, exporter=options.exporter),
-        "page": json.loads(page.stdout),
+        "call_ns": calls.measure(options.call_rounds, options.exporter, options.calls),
+        "page": json.loads(page.stdout) if page.returncode == 0 else {"not_measured": page.stderr.strip()},
     })
 
 

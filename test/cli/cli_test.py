@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import unittest
 
@@ -190,22 +189,33 @@ class WithMpi(unittest.TestCase):
     def test_installed(self):
         flavour = p.FLAVOURS[0]
         with p.folder() as folder:
-            done = p.command([os.environ.get("CMAKE", "cmake"), "--install", p.BUILD, "--prefix", folder / "prefix"])
+            done = p.command([os.environ.get("CMAKE", "cmake"), "--install", p.BUILD, "--prefix", folder / "installed"])
             if done.returncode:
                 self.skipTest("not everything is built: " + done.stderr.strip().splitlines()[-1])
-            polter = folder / "prefix" / "bin" / "polter"
-            # Nothing of the build tree is used: the maps of a rank name the library that was loaded.
-            words = [polter, "run", "--json", "-o", folder / "e", "--mpi", flavour, "--", *p.launcher(flavour, 1), "sh", "-c",
-                     'echo "$LD_PRELOAD" >&2; exec "$0" "$@"', p.PROGRAMS / flavour / "bsp", "5", "1000"]
-            done = p.command(words)
+            prefix = folder / "moved"  # no path of the installation is fixed
+            (folder / "installed").rename(prefix)
+            polter = prefix / "bin" / "polter"
+
+            def run(name):
+                job = [*p.launcher(flavour, 1), "sh", "-c", 'echo "$LD_PRELOAD" >&2; exec "$0" "$@"', p.PROGRAMS / flavour / "bsp", "5", "1000"]
+                return p.command([polter, "run", "--json", "-o", folder / name, "--mpi", flavour, "--", *job])
+
+            done = run("whole")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn(str(folder / "prefix"), done.stderr)
+            # Nothing of the build tree is used.
+            self.assertIn(str(prefix), done.stderr)
             self.assertNotIn(str(p.BUILD / "lib"), done.stderr)
-            if os.geteuid() == 0:
-                self.assertNotIn("not installed", done.stderr)
+            built = p.Run([*p.launcher(flavour, 1), p.PROGRAMS / flavour / "bsp", "5", "1000"], folder / "built")
+            self.assertEqual(json.loads(done.stdout)["run"]["exporter"]["name"], built.result["run"]["exporter"]["name"])
+            self.assertEqual(p.command([polter, "replay", folder / "whole"]).returncode, 0)
             # And an installation that lacks a part says which.
-            shutil.rmtree(next((folder / "prefix").glob("lib*/**/polter")))
-            done = subprocess.run([str(w) for w in words], env=p.ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
+            parts = next(prefix.glob("lib*/**/polter"))
+            (parts / "polterd").unlink()
+            exporter = json.loads(run("without-polterd").stdout)["run"]["exporter"]
+            self.assertEqual(exporter["name"], "none")
+            self.assertIn("polterd is not installed", exporter["why"])
+            shutil.rmtree(parts)
+            done = run("without-tracer")
             self.assertEqual(done.returncode, 1)
             self.assertIn("not installed", done.stderr)
 

@@ -144,6 +144,7 @@ int main(int argc, char** argv) {
         return error.empty() ? 0 : 77;  // cannot run here
     };
     pin_to_last_cpu();
+    const std::uint64_t began_ns = monotonic_ns(), began_cycles = cycles();
 
     std::map<std::string, std::vector<double>> costs, switches, setup;
     for (int round = 0; round < rounds; round++) {
@@ -187,7 +188,11 @@ int main(int argc, char** argv) {
         polter::daemon::stop_daemon(daemon.pid);
     }
     nlohmann::json out{{"schema", "polter.bench_page/1"}, {"rounds", rounds}, {"unit", unit}};
-    for (const auto& [name, values] : costs) out["read"][name] = median(values);
+    const double ns_a_cycle = static_cast<double>(monotonic_ns() - began_ns) / static_cast<double>(cycles() - began_cycles);
+    for (const auto& [name, values] : costs) {
+        out["read"][name] = median(values);
+        out["read_ns"][name] = median(values) * ns_a_cycle;
+    }
     for (const auto& [name, values] : switches) out["switch_ns"][name] = median(values);
     // Pairs of one round, since the machine drifts.
     for (const std::string name : {"not registered", "registered"}) {

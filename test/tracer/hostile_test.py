@@ -66,6 +66,7 @@ with tempfile.TemporaryDirectory() as folder:
                 # Which of the ranks' ends Hydra reports is chance, traced or not: once in some dozens of times it is the other's.
                 if done.returncode == plain.returncode:
                     break
+                plain = launch(folder, case, traced=False)
             check(f"{case} {times}: the job's result is the untraced one", done.returncode == plain.returncode, (done, plain))
             trace = read(where)
             check(f"{case} {times}: every call until then is in the trace", allreduces(trace, 0) == allreduces(trace, 1) == times,

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call takes: Send to nobody, Irecv + Send + Wait to oneself, ping-pong and Allreduce of 8 bytes between ranks. Rank 0 prints one
- * JSON line a case: the median over the repetitions, in nanoseconds a call. Run it with and without the tracer, interleaved. */
+/*
+ * What a call takes: Send to nobody, Irecv + Send + Wait to oneself, ping-pong and Allreduce of 8 bytes between ranks. Rank 0 prints one
+ * JSON line a case: the median over the repetitions, in nanoseconds a call. Run it with and without the tracer, interleaved.
+ *
+ *     bench_mpi_calls [ROUNDS]     a repetition
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REPETITIONS = 21, ROUNDS = 20000 };
-static int rank, size;
+enum { REPETITIONS = 21 };
+static int rank, size, rounds = 20000;
 static double data, result;
 
 static void send_to_nobody(void) {
@@ -38,12 +42,12 @@ static int ascending(const void* a, const void* b) {
 
 static void measure(const char* name, void (*round)(void), int calls_a_round) {
     double times[REPETITIONS];
-    for (int i = 0; i < ROUNDS / 10; i++) round();
+    for (int i = 0; i < rounds / 10; i++) round();
     for (int r = 0; r < REPETITIONS; r++) {
         MPI_Barrier(MPI_COMM_WORLD);
         const double start = MPI_Wtime();
-        for (int i = 0; i < ROUNDS; i++) round();
-        times[r] = (MPI_Wtime() - start) / ROUNDS / calls_a_round * 1e9;
+        for (int i = 0; i < rounds; i++) round();
+        times[r] = (MPI_Wtime() - start) / rounds / calls_a_round * 1e9;
     }
     qsort(times, REPETITIONS, sizeof *times, ascending);
     if (rank == 0)
@@ -52,6 +56,7 @@ static void measure(const char* name, void (*round)(void), int calls_a_round) {
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
+    if (argc > 1 && atoi(argv[1]) > 0) rounds = atoi(argv[1]);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     measure("send_to_nobody", send_to_nobody, 1);

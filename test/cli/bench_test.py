@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The benchmarks run and print what they promise, with as few repetitions as they take: their figures mean nothing here."""
+import json
+import pathlib
+import shutil
+import sys
+import unittest
+
+import polter_run as p
+
+SCRIPTS = pathlib.Path(__file__).parents[2] / "scripts"
+QUARTILES = {"q1", "median", "q3", "samples"}
+
+
+def bench(name, *options):
+    done = p.command([sys.executable, SCRIPTS / "bench.d" / f"{name}.py", *options], {"POLTER_BUILD": str(p.BUILD)})
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
+class Bench(unittest.TestCase):
+    def check_calls(self, result):
+        self.assertEqual(set(result), set(p.FLAVOURS))
+        for flavour, calls in result.items():
+            self.assertEqual(set(calls), {"send_to_nobody", "irecv_send_wait_to_oneself", "ping_pong_8", "allreduce_8"}, flavour)
+            for name, call in calls.items():
+                self.assertEqual(set(call["added_ns"]), QUARTILES)
+                self.assertEqual(call["added_ns"]["samples"], 2)
+                self.assertGreater(call["bare_ns"], 0, name)
+
+    @unittest.skipUnless("openmpi" in p.FLAVOURS and shutil.which("lmp"), "no lmp")
+    def test_overhead(self):
+        result = bench("overhead", "--pairs", "2", "--steps", "20", "--call-rounds", "2", "--calls", "200", "--page-rounds", "1")
+        self.assertEqual(result["schema"], "polter.bench.overhead/1")
+        dilation = result["lammps_dilation"]
+        self.assertEqual(dilation["pairs"], 2)
+        self.assertEqual(set(dilation["percent"]), QUARTILES)
+        self.assertEqual(set(dilation["same_binary_twice_percent"]), QUARTILES)
+        self.check_calls(result["call_ns"])
+        page = result["page"]
+        if "not_measured" not in page:
+            for figure in ("moved", "snapshot", "clock_gettime"):
+                self.assertGreater(page["read"][figure], 0)
+                self.assertGreater(page["read_ns"][figure], 0)
+            self.assertIn(page["unit"], ("cycles", "ns"))
+
+    def test_calls(self):
+        self.check_calls(bench("calls", "--rounds", "2", "--calls", "200")["call_ns"])
+
+    def test_too_few_samples(self):
+        done = p.command([sys.executable, SCRIPTS / "bench.d" / "overhead.py", "--pairs", "1"])
+        self.assertEqual(done.returncode, 2)
+
+    def test_list(self):
+        done = p.command([SCRIPTS / "bench"])
+        self.assertEqual(done.returncode, 2)
+        for name in ("overhead", "calls", "page", "replay", "truth", "disturbance"):
+            self.assertIn(name, done.stderr)
+
+
+if __name__ == "__main__":
+    if not p.FLAVOURS:
+        print("SKIP: no MPI launcher")
+        sys.exit(77)
+    unittest.main(verbosity=2)
