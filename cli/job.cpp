@@ -28,7 +28,11 @@ nlohmann::json run_json(const launch::Outcome& outcome) {
     return {{"experiment", outcome.experiment.string()},
             {"exit_code", outcome.exit_code},
             {"wall_ns", outcome.wall_ns},
-            {"exporter", {{"name", outcome.exporter}, {"why", outcome.exporter_why}, {"unseen", outcome.unseen}}},
+            {"exporter",
+             {{"name", outcome.exporter},
+              {"why", outcome.exporter_why},
+              {"unseen", outcome.unseen},
+              {"events_not_shown", outcome.events_not_shown}}},
             {"own_cost_ns", outcome.own_cost_ns},
             {"no_trace", outcome.no_trace.empty() ? nlohmann::json() : nlohmann::json(outcome.no_trace)},
             {"warnings", outcome.warnings}};

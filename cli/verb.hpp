@@ -13,11 +13,8 @@ struct Common {
 };
 
 // Each verb is one file that defines `void add_<verb>(CLI::App& parent)`: it declares a subcommand (name, summary, example in the
-// footer, flags) and sets its callback. A callback throws Error for a run or an input that failed; main prints it, exit code 1.
+// footer, flags) and sets its callback. What a callback throws for a run or an input that failed main prints, exit code 1.
 // Exit sets another exit code, for a wrapped job's own.
-struct Error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 struct Exit {
     int code;
 };

@@ -132,6 +132,7 @@ class Exporter(unittest.TestCase):
             self.assertEqual(run.code, 0, run.explain())
             self.assertNotIn("MEASURING_ENDED_NS", run.result["provenance"])
             self.assertNotIn("ended", run.error)
+            self.assertGreaterEqual(run.result["run"]["exporter"]["events_not_shown"], 0)
 
     def test_daemon_waits_for_the_job(self):
         """A script may do other things first, for longer than an unused daemon stays, and between its MPI programs."""

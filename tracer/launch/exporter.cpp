@@ -101,7 +101,6 @@ Exporter::Exporter(Exporter&& other) noexcept
     : name(std::move(other.name)),
       socket(std::move(other.socket)),
       why(std::move(other.why)),
-      seen(std::move(other.seen)),
       unseen(std::move(other.unseen)),
       ended(std::move(other.ended)),
       ended_ns(other.ended_ns),
@@ -118,11 +117,15 @@ void Exporter::join(const std::string& at, const daemon::Status& status) {
     socket = at;
     name = polter_backend_name(status.backend);
     for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account)
-        (status.accounts_seen >> account & 1 ? seen : unseen).push_back(polter_account_name(account));
+        if (!(status.accounts_seen >> account & 1)) unseen.push_back(polter_account_name(account));
     if (!status.why.empty()) why += "; it cannot see: " + status.why;
     char ignored[600];  // it goes without: the ranks will say what is wrong
     const polter_noise_options options{.socket_path = socket.c_str(), .job = 0, .threads = 1, .timeout_ms = 0};
     session_ = polter_session_open(&options, ignored, sizeof ignored);
+}
+
+uint64_t Exporter::events_not_shown() const {
+    return daemon_ > 0 ? daemon::probe(socket).recursion_misses : 0;
 }
 
 void Exporter::look() {

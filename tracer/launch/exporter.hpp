@@ -27,13 +27,15 @@ class Exporter {
 
     // Sees whether the daemon still serves; to be called when a child of this process may have ended, and at the job's end.
     void look();
+    // Events that the kernel did not show to the daemon that was started for the job, so far; 0 of another.
+    uint64_t events_not_shown() const;
 
-    std::string name = "none";              // "bpf", …
-    std::string socket;                     // of the daemon; empty: none
-    std::string why;                        // why it was taken, and what it cannot see
-    std::vector<std::string> seen, unseen;  // accounts
-    std::string ended;                      // the daemon ended before the job did: what is known of it; empty: it did not
-    uint64_t ended_ns = 0;                  // when, if it was started by this process; CLOCK_MONOTONIC of the initial time namespace
+    std::string name = "none";        // "bpf", …
+    std::string socket;               // of the daemon; empty: none
+    std::string why;                  // why it was taken, and what it cannot see
+    std::vector<std::string> unseen;  // accounts
+    std::string ended;                // the daemon ended before the job did: what is known of it; empty: it did not
+    uint64_t ended_ns = 0;            // when, if it was started by this process; CLOCK_MONOTONIC of the initial time namespace
 
   private:
     friend Exporter choose_exporter(const std::string&, const std::filesystem::path&);

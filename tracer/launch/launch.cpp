@@ -98,7 +98,6 @@ void seal_into(Outcome& outcome, const std::vector<std::string>& command, const 
         if (report.already_sealed) return;
         outcome.sealed = true;
         outcome.ranks = report.ranks;
-        outcome.events = report.events;
         outcome.own_cost_ns = report.own_cost_ns;
         outcome.trace_warnings = std::move(report.warnings);
         if (report.exporter == "none" && outcome.exporter != "none")
@@ -144,6 +143,7 @@ void timed_job(const Options& options, const Environment& environment, bool dies
     outcome.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
     exporter.look();
     if (!exporter.ended.empty()) outcome.warnings.push_back(exporter.ended);
+    outcome.events_not_shown = exporter.events_not_shown();
 }
 
 }  // namespace

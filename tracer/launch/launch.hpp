@@ -33,7 +33,8 @@ struct Outcome {
     std::string exporter, exporter_why;  // as chosen by the launcher
     std::vector<std::string> unseen;     // accounts that it cannot see
     uint32_t ranks = 0;
-    uint64_t events = 0, own_cost_ns = 0;  // the tracer's own time, all ranks
+    uint64_t own_cost_ns = 0;       // the tracer's own time, all ranks
+    uint64_t events_not_shown = 0;  // kernel events that the kernel did not show to the exporter, all threads of the node
     int64_t wall_ns = 0;
     std::vector<std::string> warnings;        // of launching; not in the trace
     std::vector<std::string> trace_warnings;  // of sealing; the trace has them too

@@ -111,13 +111,8 @@ void read_header(const json& line, Sidecar& rank) {
     if (number<int>(line, "polter_rank", 0, INT32_MAX) != trace::sidecar_version) throw Bad{};
     rank.size = number<uint32_t>(line, "size", 1, max_size);
     rank.rank = number<uint32_t>(line, "rank", 0, rank.size - 1);
-    rank.pid = number_or<int64_t>(line, "pid", 0);
     rank.host = text_or(line, "host", "unknown");
-    rank.program = text_or(line, "program");
-    rank.mpi = text_or(line, "mpi");
-    rank.thread_level = text_or(line, "thread_level");
     rank.world = text_or(line, "world");
-    rank.clock_offset_ns = number_or<int64_t>(line, "clock_offset_ns", 0);
     rank.comms = predefined_comms();
 }
 

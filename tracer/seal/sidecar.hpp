@@ -42,9 +42,7 @@ struct SidecarFinal {
 struct Sidecar {
     std::filesystem::path folder;
     uint32_t rank = 0, size = 0;
-    int64_t pid = 0;
-    std::string host, program, mpi, thread_level, world;
-    int64_t clock_offset_ns = 0;
+    std::string host, world;
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;
     std::vector<SidecarLocation> locations;
