@@ -341,6 +341,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
         if (text == names::posted_tag) result.tag = id;
         if (text == names::posted_comm) result.comm = id;
         if (text == names::send_mode) result.mode = id;
+        if (text == names::ended_ago) result.ago = id;
     }
     read_properties(reader, result);
     result.strings = raw.strings;

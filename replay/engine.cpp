@@ -242,10 +242,13 @@ bool Engine::advance(Thread& thread, uint64_t ticks) {
     }
     thread.last_ticks = ticks;
     const auto since = static_cast<int64_t>(ticks - archive_.definitions().global_offset);
-    thread.now = ticks_per_second_ == 1'000'000'000
-                     ? since
-                     : static_cast<int64_t>(static_cast<__int128>(since) * 1'000'000'000 / static_cast<int64_t>(ticks_per_second_));
+    thread.now = in_ns(since);
     return true;
+}
+
+int64_t Engine::in_ns(int64_t ticks) const {
+    if (ticks_per_second_ == 1'000'000'000) return ticks;
+    return static_cast<int64_t>(static_cast<__int128>(ticks) * 1'000'000'000 / static_cast<int64_t>(ticks_per_second_));
 }
 
 void Engine::on_enter(Thread& thread, uint32_t region) {
@@ -254,6 +257,7 @@ void Engine::on_enter(Thread& thread, uint32_t region) {
         thread.first = thread.now;
         thread.claimed.start(thread.now);
     }
+    if (thread.next_late < thread.late.size()) join_late_noise(thread);
     if (!thread.pending.empty()) take_noise(thread, thread.now);
     thread.last = thread.now;
     if (thread.in_call) {
@@ -270,6 +274,7 @@ void Engine::on_leave(Thread& thread, uint32_t region) {
         thread.first = thread.now;
         thread.claimed.start(thread.now);
     }
+    if (thread.next_late < thread.late.size()) join_late_noise(thread);
     if (!thread.pending.empty()) take_noise(thread, thread.now);
     thread.last = thread.now;
     if (thread.in_call) {
@@ -302,6 +307,7 @@ void Engine::add_operation(Thread& thread, const Operation& operation) {
             thread.first = thread.now;
             thread.claimed.start(thread.now);
         }
+        if (thread.next_late < thread.late.size()) join_late_noise(thread);
         if (!thread.pending.empty()) take_noise(thread, thread.now);
         open_call(thread, CallKind::local, UINT32_MAX);
         thread.operations.push_back(operation);
@@ -382,7 +388,7 @@ void Engine::wait_for(Thread& thread, const Dependency& dependency) {
 // ---- noise ---------------------------------------------------------------------------------------------------------------------
 
 void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const OTF2_Type* types, const OTF2_MetricValue* values,
-                       uint32_t culprit) {
+                       uint32_t culprit, uint64_t ago) {
     const auto& metrics = archive_.definitions().metrics;
     const auto found = metrics.find(metric);
     if (found == metrics.end()) return;
@@ -407,18 +413,47 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
             count(Flaw::counter_decreased);
             continue;
         }
-        if (increment > 0) thread.pending.push_back({thread.now, increment, static_cast<uint16_t>(slot.account), culprit});
+        if (increment == 0) continue;
+        PendingNoise record{thread.now, increment, static_cast<uint16_t>(slot.account), culprit};
+        if (ago == 0) {
+            thread.pending.push_back(record);
+        } else if (learning_) {  // in the replay it stands in its place already
+            record.time -= in_ns(static_cast<int64_t>(ago));
+            count_noise(thread, record);
+            thread.late.push_back(record);
+        }
     }
+}
+
+void Engine::place_late_noise(const Engine& learned) {
+    for (size_t i = 0; i < threads_.size(); ++i) {
+        threads_[i]->late = learned.threads_[i]->late;
+        std::stable_sort(threads_[i]->late.begin(), threads_[i]->late.end(),
+                         [](const PendingNoise& a, const PendingNoise& b) { return a.time < b.time; });
+    }
+}
+
+void Engine::join_late_noise(Thread& thread) {
+    if (learning_) return;
+    const size_t before = thread.pending.size();
+    while (thread.next_late < thread.late.size() && thread.late[thread.next_late].time <= thread.now)
+        thread.pending.push_back(thread.late[thread.next_late++]);
+    if (thread.pending.size() > before)
+        std::stable_sort(thread.pending.begin(), thread.pending.end(),
+                         [](const PendingNoise& a, const PendingNoise& b) { return a.time < b.time; });
+}
+
+void Engine::count_noise(Thread& thread, const PendingNoise& record) {
+    thread.local[record.account] += record.ns;
+    if (!learning_ || !thread.carries_rank) return;
+    auto& culprit = culprits_[{record.account, thread.rank, record.culprit}];
+    culprit.first += record.ns;
+    ++culprit.second;
 }
 
 void Engine::take_noise(Thread& thread, int64_t upto) {
     for (const PendingNoise& record : thread.pending) {
-        thread.local[record.account] += record.ns;
-        if (learning_ && thread.carries_rank) {
-            auto& culprit = culprits_[{record.account, thread.rank, record.culprit}];
-            culprit.first += record.ns;
-            ++culprit.second;
-        }
+        count_noise(thread, record);
         if (thread.in_call) ++(record.time == upto ? noise_records_at_leave : noise_records_inside);
         const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
             if (thread.in_call) {

@@ -53,6 +53,9 @@ class Engine {
     // Called at each Enter and Leave (of the thread's own time), with the delay there; for tests and for writing the timeline.
     std::function<void(const Thread&, int64_t time, const int64_t* delay)> observer;
     std::function<void(double)> progress;
+    // What the learning pass found recorded late, for the replay to put in its place.
+    void place_late_noise(const Engine& learned);
+
     bool reverse_order = false;  // of the first turn
     // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
     // not exist, and what piles up behind the wait is no message in flight but unbounded.
@@ -147,8 +150,11 @@ class Engine {
     bool advance(Thread& thread, uint64_t ticks);
     void on_enter(Thread& thread, uint32_t region);
     void on_leave(Thread& thread, uint32_t region);
-    void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values,
-                   uint32_t culprit);
+    void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values, uint32_t culprit,
+                   uint64_t ago);
+    int64_t in_ns(int64_t ticks) const;
+    void count_noise(Thread& thread, const PendingNoise&);
+    void join_late_noise(Thread& thread);
     void take_noise(Thread& thread, int64_t upto);
     void open_call(Thread& thread, CallKind kind, uint32_t region);
     void close_call(Thread& thread);

@@ -176,7 +176,9 @@ struct EventCallbacks {
         if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
         uint32_t culprit = UINT32_MAX;
         if (has(list, definitions(t).culprit)) OTF2_AttributeList_GetStringRef(list, definitions(t).culprit, &culprit);
-        t.engine->on_metric(t, metric, count, types, values, culprit);
+        uint64_t ago = 0;
+        if (has(list, definitions(t).ago)) OTF2_AttributeList_GetUint64(list, definitions(t).ago, &ago);
+        t.engine->on_metric(t, metric, count, types, values, culprit, ago);
         return after(t);
     }
 };

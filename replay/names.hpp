@@ -15,6 +15,7 @@ inline constexpr std::string_view posted_source = "polter:source";
 inline constexpr std::string_view posted_tag = "polter:tag";
 inline constexpr std::string_view posted_comm = "polter:comm";
 inline constexpr std::string_view send_mode = "polter:mode";
+inline constexpr std::string_view ended_ago = "polter:ago";
 
 inline constexpr std::string_view property_prefix = "POLTER::";  // archive properties
 inline constexpr std::string_view anchor = "traces.otf2";

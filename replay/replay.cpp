@@ -173,6 +173,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     if (hooks.observer)
         engine.observer = [&](const Thread& thread, int64_t time, const int64_t* delay) { hooks.observer(scenarios, thread, time, delay); };
     engine.reverse_order = hooks.reverse_order;
+    engine.place_late_noise(learner);
     engine.most_in_flight = learner.most_in_flight;
     pass(again, engine);
     if (options.progress) options.progress(1);

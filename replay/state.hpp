@@ -204,6 +204,8 @@ struct Thread {
     // Noise.
     std::vector<int64_t> counters;  // by account; −1 before the baseline
     std::vector<PendingNoise> pending;
+    std::vector<PendingNoise> late;  // what was recorded behind later events; learned first, by time in the replay
+    size_t next_late = 0;
     ClaimedTime claimed;
     std::vector<int64_t> local;  // by account
 

@@ -23,9 +23,11 @@ enum Attribute : uint32_t {
     attribute_tag = 2,      // INT32; -1 any
     attribute_comm = 3,     // COMM, local communicator id
     attribute_mode = 4,     // UINT8, see SendMode
-    attribute_count = 5
+    attribute_ago = 5,      // UINT64, ticks: the noise ended so long before its record, which came late
+    attribute_count = 6
 };
-inline constexpr const char* attribute_names[attribute_count] = {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode"};
+inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  "polter:source", "polter:tag",
+                                                                 "polter:comm", "polter:mode",   "polter:ago"};
 enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 2, send_buffered = 3 };
 
 // Ids that are local to a rank and mapped when sealing: strings and communicators, each dense from 0 in the order of the sidecar.
@@ -62,7 +64,8 @@ inline constexpr const char* env_job = "POLTER_JOB";                    // hexad
 inline constexpr const char* env_socket = "POLTER_SOCKET";              // of the daemon
 inline constexpr const char* env_exporter = "POLTER_EXPORTER";          // "none": do not look for a daemon
 inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why it is "none", for the trace
-inline constexpr const char* env_buffer_chunks = "POLTER_BUFFER_CHUNKS";  // event chunks of a thread before they are flushed; 2 to 256, else 4
+inline constexpr const char* env_buffer_chunks =
+    "POLTER_BUFFER_CHUNKS";  // event chunks of a thread before they are flushed; 2 to 256, else 4
 
 // OTF2's chunk size for events. It stands in the anchor, so it must be one for the whole archive. 256 KiB is the least that OTF2 takes.
 inline constexpr uint64_t event_chunk_size = 256 * 1024;

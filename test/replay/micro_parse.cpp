@@ -61,6 +61,7 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
         r.name = line.word();
         r.ns = line.number();
         if (line.more()) r.culprit = line.word();
+        if (line.more()) r.ago = static_cast<uint64_t>(line.number());
     } else if (kind == "send") {
         message(Kind::send);
     } else if (kind == "isend") {

@@ -22,7 +22,7 @@ void check(OTF2_ErrorCode code) {
     if (code != OTF2_SUCCESS) throw std::runtime_error(std::string("writing a test trace: ") + OTF2_Error_GetDescription(code));
 }
 
-enum Attribute : uint32_t { culprit, source, tag, comm, mode };
+enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago };
 
 struct Writer {
     const TraceSpec& spec;
@@ -40,8 +40,9 @@ struct Writer {
 
     void noise(OTF2_EvtWriter* events, std::vector<uint64_t>& totals, size_t account, const Record& record) {
         OTF2_AttributeList* list = nullptr;
+        if (!record.culprit.empty() || record.ago > 0) list = OTF2_AttributeList_New();
+        if (record.ago > 0) OTF2_AttributeList_AddUint64(list, ago, record.ago);
         if (!record.culprit.empty()) {
-            list = OTF2_AttributeList_New();
             OTF2_AttributeList_AddStringRef(list, culprit, string(record.culprit));
         }
         std::vector<OTF2_Type> types;
@@ -160,7 +161,8 @@ struct Writer {
         const auto text = [&](const std::string& value) { return string(value); };
         for (const auto& [name, id] : regions) text(name);
         for (const auto& account : spec.accounts) text(account);
-        for (const char* name : {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode", "ns", "node", "MPI_COMM_WORLD"})
+        for (const char* name :
+             {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode", "polter:ago", "ns", "node", "MPI_COMM_WORLD"})
             text(name);
         for (const auto& host : spec.hosts) text(host);
         for (size_t rank = 0; rank < spec.ranks(); ++rank) text("MPI Rank " + std::to_string(rank));
@@ -170,9 +172,9 @@ struct Writer {
         check(OTF2_GlobalDefWriter_WriteClockProperties(definitions, spec.ticks_per_second, 0, end + 1, OTF2_UNDEFINED_TIMESTAMP));
         for (size_t i = 0; i < string_order.size(); ++i)
             check(OTF2_GlobalDefWriter_WriteString(definitions, static_cast<uint32_t>(i), string_order[i].c_str()));
-        const char* names[] = {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode"};
-        const OTF2_Type types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32, OTF2_TYPE_COMM, OTF2_TYPE_UINT8};
-        for (uint32_t i = 0; i < 5; ++i) check(OTF2_GlobalDefWriter_WriteAttribute(definitions, i, text(names[i]), empty, types[i]));
+        const char* names[] = {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode", "polter:ago"};
+        const OTF2_Type types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32, OTF2_TYPE_COMM, OTF2_TYPE_UINT8, OTF2_TYPE_UINT64};
+        for (uint32_t i = 0; i < 6; ++i) check(OTF2_GlobalDefWriter_WriteAttribute(definitions, i, text(names[i]), empty, types[i]));
         for (const auto& [name, id] : regions)
             check(OTF2_GlobalDefWriter_WriteRegion(definitions, id, text(name), text(name), empty, OTF2_REGION_ROLE_FUNCTION,
                                                    name.starts_with("MPI_") ? OTF2_PARADIGM_MPI : OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE,

@@ -32,6 +32,7 @@ struct Record {
     std::string name;           // region, account
     std::string culprit;        // of noise
     int64_t ns = 0;             // of noise: the increment
+    uint64_t ago = 0;           // of noise: polter:ago
     int64_t peer = 0, tag = 0;  // −1: wildcard; peer: the root of a collective
     bool posted = false;        // write polter:source, polter:tag, polter:comm
     bool wildcard = false;      // of a receive: it was posted with −1, −1, though it got peer, tag

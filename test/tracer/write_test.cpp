@@ -77,6 +77,7 @@ struct Record {
     uint32_t account;
     uint64_t value;
     bool culprit;
+    uint64_t ago = 0;
     bool operator==(const Record&) const = default;
 };
 std::ostream& operator<<(std::ostream& out, const Record& r) {
@@ -85,8 +86,10 @@ std::ostream& operator<<(std::ostream& out, const Record& r) {
 
 OTF2_CallbackCode on_metric(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* data, OTF2_AttributeList* attributes,
                             OTF2_MetricRef metric, uint8_t, const OTF2_Type*, const OTF2_MetricValue* values) {
+    uint64_t ago = 0;
+    OTF2_AttributeList_GetUint64(attributes, trace::attribute_ago, &ago);
     static_cast<std::vector<Record>*>(data)->push_back(
-        {time, metric, values->unsigned_int, OTF2_AttributeList_GetNumberOfElements(attributes) > 0});
+        {time, metric, values->unsigned_int, OTF2_AttributeList_TestAttributeByID(attributes, trace::attribute_culprit), ago});
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -285,7 +288,7 @@ TEST_CASE("times below the last one are raised to it and counted") {
     CHECK(final["warnings"].size() == 1);
 }
 
-TEST_CASE("noise that is made known late is moved up, and counted apart") {
+TEST_CASE("noise that is made known late stands behind what was written, with the time that has passed since, and is counted apart") {
     auto page = std::make_unique<Page>();
     auto feed = page->feed();
     write::NoiseFeed* noise = feed.get();
@@ -294,7 +297,7 @@ TEST_CASE("noise that is made known late is moved up, and counted apart") {
     page->event(POLTER_TIMER, first + 200, 30, "");
     noise->take(first + 400, *rank.location);
     rank.location->leave(first + 400, 1);
-    CHECK(rank.metrics().back() == Record{first + 300, POLTER_TIMER, 30, false});
+    CHECK(rank.metrics().back() == Record{first + 300, POLTER_TIMER, 30, false, 100});
     CHECK(nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back())["warnings"].size() == 1);
 }
 

@@ -178,7 +178,7 @@ void Archive::finish() {
             if (count) times[std::to_string(location->id_)] = {location->first_, location->last_};
         }
     }
-    if (late) warn(std::to_string(late) + " noise records came after the event that followed them and were moved up to it");
+    if (late) warn(std::to_string(late) + " noise records came after the event that followed them; when it was stands in polter:ago");
     if (clamped) warn(std::to_string(clamped) + " events had a time below the one before them and were moved up to it");
     const bool whole = close_writers();
     own_cost += own_cost_ns_.load() + (now() - began);

@@ -44,7 +44,9 @@ void Location::metric(uint64_t time, unsigned account, uint64_t value, const cha
         OTF2_AttributeList_AddStringRef(attributes_, trace::attribute_culprit, archive_.string_id(culprit));
         attributes = attributes_;
     }
-    if (time < last_) {
+    if (time < last_) {  // records of a location are in order of time; when it was stands beside it
+        OTF2_AttributeList_AddUint64(attributes_, trace::attribute_ago, last_ - time);
+        attributes = attributes_;
         time = last_;
         late_noise_++;
     }
