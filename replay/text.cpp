@@ -51,12 +51,19 @@ std::string headline(const Result& result) {
     return out;
 }
 
+// Not among the accounts that the exporter could see, where the trace says which.
+bool unseen(const Result& result, const std::string& source) {
+    const auto seen = result.provenance.find("ACCOUNTS_SEEN");
+    return seen != result.provenance.end() && ("," + seen->second + ",").find("," + source + ",") == std::string::npos;
+}
+
 std::string sources_text(const Result& result) {
     if (result.sources.empty()) return "";
     Table table({"source", "local mean", "local max", "alone", "without", "share", "share", "amplification"});
     std::string silent;
     for (const SourceResult& source : result.sources) {
         if (source.local.max == 0) {
+            if (unseen(result, source.name)) continue;
             silent += (silent.empty() ? "" : ", ") + source.name;
             continue;
         }

@@ -288,7 +288,7 @@ TEST_CASE("times below the last one are raised to it and counted") {
     CHECK(final["warnings"].size() == 1);
 }
 
-TEST_CASE("noise that is made known late stands behind what was written, with the time that has passed since, and is counted apart") {
+TEST_CASE("noise that is made known late stands behind what was written, with the time that has passed since") {
     auto page = std::make_unique<Page>();
     auto feed = page->feed();
     write::NoiseFeed* noise = feed.get();
@@ -298,7 +298,6 @@ TEST_CASE("noise that is made known late stands behind what was written, with th
     noise->take(first + 400, *rank.location);
     rank.location->leave(first + 400, 1);
     CHECK(rank.metrics().back() == Record{first + 300, POLTER_TIMER, 30, false, 100});
-    CHECK(nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back())["warnings"].size() == 1);
 }
 
 TEST_CASE("flushed chunks stay in the tail until the event file has grown over them") {

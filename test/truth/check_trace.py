@@ -52,6 +52,7 @@ class Checker:
     def __init__(self, archive, detailed):
         self.events, self.detailed = read(archive), detailed
         self.clock = collections.defaultdict(int)
+        self.first = None  # time of the first event
         self.inside = collections.defaultdict(lambda: None)  # (region, time of Enter), by location
         self.sent, self.received = collections.Counter(), collections.Counter()
         self.requests = collections.defaultdict(set)
@@ -69,6 +70,7 @@ class Checker:
             if time < self.clock[where]:
                 self.fail(event, "time runs backward")
             self.clock[where] = time
+            self.first = time if self.first is None else min(self.first, time)
             if kind != "METRIC":
                 self.mpi[where].append((kind, time, text))
             getattr(self, "on_" + kind.lower(), self.unknown)(event, where, time, text)
@@ -194,7 +196,7 @@ def check(pattern, options, folder):
     for trace, truth in ((events, noisy), (counters, noisy), (still, quiet)):
         if trace.stolen() != truth["noise_ns"]:
             raise Failed(f"recorded noise {trace.stolen()}, injected {truth['noise_ns']}")
-        span = max(trace.clock.values())
+        span = max(trace.clock.values()) - trace.first
         if span != truth["runtime_ns"]:
             raise Failed(f"the trace spans {span} ns, the run took {truth['runtime_ns']} ns")
     if not any(events.stolen()) or any(still.stolen()):

@@ -162,14 +162,13 @@ void Archive::stop(const std::string& reason, uint64_t time) {
 
 void Archive::finish() {
     const uint64_t began = now();
-    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, late = 0, exporter_ended_ns = 0;
+    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, exporter_ended_ns = 0;
     ordered_json events = ordered_json::object(), times = ordered_json::object();
     for (Location* location : locations_) {
         location->close_noise();
         dropped += location->dropped_;
         dropped_ns += location->dropped_ns_;
         clamped += location->clamped_;
-        late += location->late_noise_;
         own_cost += location->sampled_ns_ * Location::sample_period + location->flush_ns_;
         exporter_ended_ns = std::max(exporter_ended_ns, location->exporter_ended_ns_);
         uint64_t count = 0;
@@ -178,7 +177,6 @@ void Archive::finish() {
             if (count) times[std::to_string(location->id_)] = {location->first_, location->last_};
         }
     }
-    if (late) warn(std::to_string(late) + " noise records came after the event that followed them; when it was stands in polter:ago");
     if (clamped) warn(std::to_string(clamped) + " events had a time below the one before them and were moved up to it");
     const bool whole = close_writers();
     own_cost += own_cost_ns_.load() + (now() - began);

@@ -48,7 +48,6 @@ void Location::metric(uint64_t time, unsigned account, uint64_t value, const cha
         OTF2_AttributeList_AddUint64(attributes_, trace::attribute_ago, last_ - time);
         attributes = attributes_;
         time = last_;
-        late_noise_++;
     }
     const OTF2_Type type = OTF2_TYPE_UINT64;
     OTF2_MetricValue metric;

@@ -128,8 +128,7 @@ class Location {
     std::unique_ptr<NoiseFeed> noise_;
     const uint64_t id_;
     uint64_t first_ = 0, last_ = 0;
-    uint64_t clamped_ = 0;     // events whose time was below the last one
-    uint64_t late_noise_ = 0;  // noise that the exporter made known only after the event behind it
+    uint64_t clamped_ = 0;  // events whose time was below the last one
     uint32_t until_sample_ = sample_period;
     uint64_t sampled_ns_ = 0, flush_in_sample_ns_ = 0, flush_ns_ = 0, flush_began_ = 0;
     uint64_t dropped_ = 0, dropped_ns_ = 0, exporter_ended_ns_ = 0;  // of the page, once closed
