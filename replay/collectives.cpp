@@ -7,6 +7,9 @@
 
 namespace polter::replay {
 
+// Also where it is not known when within a call noise struck: then what the structure does not explain may be noise.
+static const std::vector<NoisePiece> no_noise;
+
 Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* member) {
     const Communicator* comm = communicator(arrival.comm);
     if (!comm) count(Flaw::unknown_communicator);
@@ -85,7 +88,6 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         for (const NoisePiece& piece : *arrival.pieces) collective->noise.push_back({piece, *member});
     const bool each_matters = collective->waits == Waits::for_lower || collective->nonblocking;
     if (collective->arrived == collective->members.size() || root || each_matters) wake_waiting(collective);
-    if (counter_only) return collective;
     if (!learning_)
         follow_structure(*collective, *member, arrival);
     else if (!arrival.nonblocking && collective->arrived == collective->members.size())
@@ -107,7 +109,6 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     collective.size = std::max(collective.size, size);
     collective.waits = collective_waits(operation);
     collective.root_came = root < members && collective.members[root].thread;
-    if (counter_only) return;
     if (learning_) {
         for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member});
         return;
@@ -122,14 +123,14 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
             if (!its.thread || !its.arrival) continue;
             noise.clear();
             for (const Collective::Noise& one : collective.noise)
-                if (one.member == other) noise.push_back(one.piece);
+                if (one.member == other && !counter_only) noise.push_back(one.piece);
             wake_members(collective, collective.instance.arrive(other, its.enter, its.arrival, noise, true));
         }
     }
     if (!collective.instance.active()) return;
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = thread.enter - thread.delay[i];
-    wake_members(collective, collective.instance.resume(member, thread.enter, time, thread.pieces));
+    wake_members(collective, collective.instance.resume(member, thread.enter, time, counter_only ? no_noise : thread.pieces));
     lane_pool_.give(time);
     for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member});
 }
@@ -192,11 +193,10 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
         begin_structure(collective, member, arrival.size);
     }
     if (!collective.instance.active()) return;
-    static const std::vector<NoisePiece> none;
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
-    wake_members(collective,
-                 collective.instance.arrive(member, arrival.enter, time, arrival.pieces ? *arrival.pieces : none, arrival.nonblocking));
+    wake_members(collective, collective.instance.arrive(member, arrival.enter, time,
+                                                        arrival.pieces && !counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
     lane_pool_.give(time);
 }
 
@@ -207,7 +207,7 @@ void Engine::wake_waiting(Collective* collective) {
 
 void Engine::member_done(Collective* collective) {
     if (++collective->finished < collective->members.size()) return;
-    if (learning_ && collective->nonblocking && !counter_only) learn_structure(*collective);
+    if (learning_ && collective->nonblocking) learn_structure(*collective);
     collectives_.erase({collective->key_comm, collective->key_sequence, collective->nonblocking});
     for (Collective::Member& member : collective->members) {
         lane_pool_.give(member.arrival);

@@ -109,15 +109,17 @@ Cost Model::summarise(uint64_t, const Samples& samples) const {
     return cost;
 }
 
-void Model::freeze() {
+void Model::freeze(bool noise_placed) {
     for (const auto& [key, samples] : samples_) costs_[key] = summarise(key, samples);
     for (const auto& [key, instances] : instances_) {
         std::vector<InstanceSample> samples;
         for (const auto& [hash, sample] : instances.kept) samples.push_back(sample);
+        if (!noise_placed)
+            for (InstanceSample& sample : samples) sample.noise.assign(sample.enter.size(), {});
         by_root_[{instances.by_root.key(), key.second}] = key;
         LearnedStructure& learned = structures_[key];
         learned = {instances.of, key.second, static_cast<int64_t>(samples.size()), {}, 0};
-        if (!faults_.no_structure) learned.structure = find_structure(samples, instances.waits, &learned.constant_error);
+        if (!faults_.no_structure) learned.structure = find_structure(samples, instances.waits, noise_placed, &learned.constant_error);
     }
     instances_.clear();
 }

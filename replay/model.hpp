@@ -81,7 +81,7 @@ class Model {
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
-    void freeze();  // ends learning
+    void freeze(bool noise_placed = true);  // ends learning; whether it is known when within a call noise struck
 
     // Asking. The class itself, else its neighbour in size, else unknown (0, 0, 0).
     const Cost& cost(const CostClass&) const;

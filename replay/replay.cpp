@@ -159,7 +159,8 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     learner.reverse_order = hooks.reverse_order;
     if (hooks.most_in_flight > 0) learner.most_in_flight = hooks.most_in_flight;
     pass(archive, learner);
-    model.freeze();
+    const bool counter_only = learner.noise_records_at_leave > 20 * learner.noise_records_inside;
+    model.freeze(!counter_only);
 
     std::vector<bool> has_noise(definitions.accounts.size(), false);
     for (const auto& thread : learner.threads())
@@ -168,7 +169,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
 
     Archive again(options.trace);
     Engine engine(again, scenarios.lanes(), model, false, hooks.faults);
-    engine.counter_only = learner.noise_records_at_leave > 20 * learner.noise_records_inside;
+    engine.counter_only = counter_only;
     if (options.progress) engine.progress = [&](double part) { options.progress(0.5 + part / 2); };
     if (hooks.observer)
         engine.observer = [&](const Thread& thread, int64_t time, const int64_t* delay) { hooks.observer(scenarios, thread, time, delay); };

@@ -212,7 +212,8 @@ int64_t* leave_by_structure(Engine& engine, const Thread& thread, const Collecti
     const int64_t doubt = 2 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
     const int64_t* end = c.instance.approximated_end(member);
     int64_t *most = nullptr, *lent = nullptr;
-    if (wrong > 8 * c.instance.structure().error && !c.noise.empty()) {
+    const int64_t usual = engine.counter_only ? 0 : 8 * c.instance.structure().error;
+    if (wrong > usual && !c.noise.empty()) {
         most = engine.lane_pool().take();
         lent = engine.lane_pool().take();
         most_of_one_member(lanes, c, predicted, thread.leave, most, lent);

@@ -12,15 +12,23 @@ namespace {
 
 constexpr auto nothing = [](const NoisePiece&, int64_t) {};
 
-// Mean distance of prediction and measurement.
-double error_of(const Structure& structure, const std::vector<InstanceSample>& samples) {
-    double error = 0, count = 0;
+// The mean where the noise is known, the median where it is not.
+double typical(std::vector<int64_t>& distances, bool noise_known) {
+    if (distances.empty()) return 0;
+    if (noise_known) return std::accumulate(distances.begin(), distances.end(), 0.0) / static_cast<double>(distances.size());
+    const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+    std::nth_element(distances.begin(), middle, distances.end());
+    return static_cast<double>(*middle);
+}
+
+// Distance of prediction and measurement.
+double error_of(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known) {
+    std::vector<int64_t> distances;
     for (const InstanceSample& sample : samples) {
         const std::vector<Prediction> predicted = predict(structure, sample);
-        for (size_t i = 0; i < predicted.size(); ++i) error += static_cast<double>(std::abs(predicted[i].leave - sample.leave[i]));
-        count += static_cast<double>(predicted.size());
+        for (size_t i = 0; i < predicted.size(); ++i) distances.push_back(std::abs(predicted[i].leave - sample.leave[i]));
     }
-    return error / count;
+    return typical(distances, noise_known);
 }
 
 // Once it is known which way the last message took to a member, its leave time is linear in the two costs:
@@ -60,7 +68,7 @@ bool regress(Structure* structure, const std::vector<InstanceSample>& samples) {
 }
 
 // The costs decide the ways and the ways the costs: in turn, while it gets better, from the best of some starts.
-Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples) {
+Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples, bool noise_known) {
     std::vector<int64_t> tails;
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
@@ -71,11 +79,11 @@ Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples
     std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
     const int64_t scale = tails[tails.size() / 2];
     Structure best{pattern};
-    double least = error_of(best, samples);
+    double least = error_of(best, samples, noise_known);
     for (const int64_t part : {2, 8, 64})
         for (const int64_t quarters : {0, 1, 4}) {
             const Structure trial{pattern, scale / part, scale / part * quarters / 4};
-            const double error = error_of(trial, samples);
+            const double error = error_of(trial, samples, noise_known);
             if (error >= least) continue;
             least = error;
             best = trial;
@@ -83,7 +91,7 @@ Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples
     for (int round = 0; round < 16; ++round) {
         Structure next = best;
         if (!regress(&next, samples)) break;
-        const double error = error_of(next, samples);
+        const double error = error_of(next, samples, noise_known);
         if (error >= least) break;
         least = error;
         best = next;
@@ -93,7 +101,7 @@ Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples
 }
 
 // "A constant after the last that one waits for": what a structure must beat.
-double plain_error(const std::vector<InstanceSample>& samples, Waits waits) {
+double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
     std::vector<int64_t> waiting, free;
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
@@ -108,14 +116,14 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits) {
             (waits_for_all || root_only ? waiting : free).push_back(sample.leave[i] - from - noise);
         }
     }
-    double error = 0;
+    std::vector<int64_t> distances;
     for (auto* list : {&waiting, &free}) {
         if (list->empty()) continue;
         std::sort(list->begin(), list->end());
         const int64_t median = (*list)[list->size() / 2];
-        for (const int64_t value : *list) error += static_cast<double>(std::abs(value - median));
+        for (const int64_t value : *list) distances.push_back(std::abs(value - median));
     }
-    return error / static_cast<double>(waiting.size() + free.size());
+    return typical(distances, noise_known);
 }
 
 }  // namespace
@@ -171,23 +179,23 @@ std::vector<Prediction> predict(const Structure& structure, const InstanceSample
     return ways;
 }
 
-std::optional<Structure> find_structure(const std::vector<InstanceSample>& samples, Waits waits, double* constant_error) {
+std::optional<Structure> find_structure(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, double* constant_error) {
     constexpr size_t fewest = 24;  // fewer leave times say little
     // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves.
     constexpr double explained = 0.5;
     if (samples.empty()) return std::nullopt;
-    *constant_error = plain_error(samples, waits);
+    *constant_error = plain_error(samples, waits, noise_known);
     if (samples.size() * samples.front().leave.size() < fewest) return std::nullopt;
     double best = *constant_error * explained;
     std::optional<Structure> found;
     for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
-        const Structure structure = fit(pattern, samples);
-        const double error = error_of(structure, samples);
+        const Structure structure = fit(pattern, samples, noise_known);
+        const double error = error_of(structure, samples, noise_known);
         if (error >= best) continue;
         best = error;
         found = structure;
     }
-    if (found) found->beyond_doubt = best * 10 <= *constant_error;
+    if (found) found->beyond_doubt = noise_known && best * 10 <= *constant_error;
     return found;
 }
 

@@ -154,7 +154,8 @@ std::vector<Prediction> predict(const Structure& structure, const InstanceSample
 
 // The structure and costs that explain the leave times best; none where none explains most of what "a constant after the last that
 // one waits for" leaves unexplained: `constant_error`, in ns.
-std::optional<Structure> find_structure(const std::vector<InstanceSample>& samples, Waits waits, double* constant_error);
+// Where the noise inside is not known (`noise_known`), what most leave times say counts.
+std::optional<Structure> find_structure(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, double* constant_error);
 
 std::string to_string(const Pattern&);
 
