@@ -251,7 +251,8 @@ int64_t Engine::in_ns(int64_t ticks) const {
     return static_cast<int64_t>(static_cast<__int128>(ticks) * 1'000'000'000 / static_cast<int64_t>(ticks_per_second_));
 }
 
-void Engine::on_enter(Thread& thread, uint32_t region) {
+// What holds at each event: the noise up to it is taken.
+void Engine::come_to(Thread& thread) {
     if (!thread.started) {
         thread.started = true;
         thread.first = thread.now;
@@ -259,6 +260,10 @@ void Engine::on_enter(Thread& thread, uint32_t region) {
     }
     if (thread.next_late < thread.late.size()) join_late_noise(thread);
     if (!thread.pending.empty()) take_noise(thread, thread.now);
+}
+
+void Engine::on_enter(Thread& thread, uint32_t region) {
+    come_to(thread);
     thread.last = thread.now;
     if (thread.in_call) {
         ++thread.depth;
@@ -269,13 +274,7 @@ void Engine::on_enter(Thread& thread, uint32_t region) {
 }
 
 void Engine::on_leave(Thread& thread, uint32_t region) {
-    if (!thread.started) {
-        thread.started = true;
-        thread.first = thread.now;
-        thread.claimed.start(thread.now);
-    }
-    if (thread.next_late < thread.late.size()) join_late_noise(thread);
-    if (!thread.pending.empty()) take_noise(thread, thread.now);
+    come_to(thread);
     thread.last = thread.now;
     if (thread.in_call) {
         if (thread.depth > 0 && region != thread.region) {
@@ -302,13 +301,7 @@ void Engine::open_call(Thread& thread, CallKind kind, uint32_t region) {
 void Engine::add_operation(Thread& thread, const Operation& operation) {
     if (thread.rank < 0) return;
     if (!thread.in_call) {  // a record on its own is a call without length
-        if (!thread.started) {
-            thread.started = true;
-            thread.first = thread.now;
-            thread.claimed.start(thread.now);
-        }
-        if (thread.next_late < thread.late.size()) join_late_noise(thread);
-        if (!thread.pending.empty()) take_noise(thread, thread.now);
+        come_to(thread);
         open_call(thread, CallKind::local, UINT32_MAX);
         thread.operations.push_back(operation);
         close_call(thread);

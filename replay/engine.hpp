@@ -153,6 +153,7 @@ class Engine {
     void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values, uint32_t culprit,
                    uint64_t ago);
     int64_t in_ns(int64_t ticks) const;
+    void come_to(Thread& thread);
     void count_noise(Thread& thread, const PendingNoise&);
     void join_late_noise(Thread& thread);
     void take_noise(Thread& thread, int64_t upto);
