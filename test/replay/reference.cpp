@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "reference.hpp"
+
+#include <otf2/otf2.h>
+
+#include <algorithm>
+#include <bit>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/topological_sort.hpp>
+#include <functional>
+
+#include "reference_calls.hpp"
+
+namespace polter::test {
+
+namespace {
+
+using Kind = Record::Kind;
+using replay::Cost;
+using replay::CostKind;
+
+// "Not before `weight` (by lane) after the vertex from which it comes."
+struct NotBefore {
+    std::vector<int64_t> weight;
+};
+using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, NotBefore>;
+
+// Something that a call waits for: it happened at `time`, measured, and the call takes `cost` from there.
+struct Dependency {
+    std::vector<size_t> vertices;  // the events that made it happen, the last of them if there are several
+    int64_t time = 0;
+    Cost cost;
+    std::vector<Noise> on_the_way;  // between the vertex and `time`
+};
+
+class Reference {
+  public:
+    Reference(const TraceSpec& trace, const replay::Scenarios& scenarios, const replay::Model& model, const ReferenceFaults& faults)
+        : trace_(trace), model_(model), faults_(faults), calls_(trace, faults.last_message), removed_(scenarios.lane_sets()) {
+        for (size_t lane = 0; lane < removed_.size(); ++lane)
+            costs_.push_back(lane == scenarios.lanes().low ? &Cost::low : lane == scenarios.lanes().high ? &Cost::high : &Cost::mid);
+    }
+
+    Timelines timelines() {
+        for (const Call& call : calls_.calls) constrain(call);
+        const std::vector<std::vector<int64_t>> approximated = longest_paths();
+        Timelines result(trace_.ranks());
+        for (size_t rank = 0; rank < trace_.ranks(); ++rank)
+            for (const size_t vertex : calls_.vertices[rank]) result[rank].emplace_back(calls_.times[vertex], approximated[vertex]);
+        return result;
+    }
+
+  private:
+    size_t lanes() const { return removed_.size(); }
+
+    // ---- noise -------------------------------------------------------------------------------------------------------------------
+
+    bool removes(size_t lane, const Noise& noise) const { return removed_[lane] >> noise.account & 1; }
+    int64_t noise_after(const std::vector<Noise>& noise, int64_t time) const {
+        int64_t sum = 0;
+        for (const Noise& one : noise) sum += std::max<int64_t>(0, one.end - std::max(one.begin, time));
+        return sum;
+    }
+    int64_t removed_after(const std::vector<Noise>& noise, int64_t time, size_t lane) const {
+        int64_t sum = 0;
+        for (const Noise& one : noise)
+            if (removes(lane, one)) sum += std::max<int64_t>(0, one.end - std::max(one.begin, time));
+        return sum;
+    }
+
+    // ---- the event graph -----------------------------------------------------------------------------------------------------------
+
+    // `weight(lane)`
+    template <class Weight>
+    void edge(size_t from, size_t to, Weight weight) {
+        NotBefore property;
+        for (size_t lane = 0; lane < lanes(); ++lane) property.weight.push_back(weight(lane));
+        boost::add_edge(from, to, property, graph_);
+    }
+
+    std::vector<std::vector<int64_t>> longest_paths() const {
+        std::vector<std::vector<int64_t>> at(calls_.times.size(), std::vector<int64_t>(lanes(), INT64_MIN));
+        for (const auto& vertices : calls_.vertices)
+            if (!vertices.empty()) std::fill(at[vertices[0]].begin(), at[vertices[0]].end(), calls_.times[vertices[0]]);
+        std::vector<size_t> last_first;
+        try {
+            boost::topological_sort(graph_, std::back_inserter(last_first));
+        } catch (const boost::not_a_dag&) {
+            throw NotCovered("calls wait for each other in a circle");
+        }
+        for (auto vertex = last_first.rbegin(); vertex != last_first.rend(); ++vertex)
+            for (const auto& out : boost::make_iterator_range(boost::out_edges(*vertex, graph_)))
+                for (size_t lane = 0; lane < lanes(); ++lane) {
+                    int64_t& later = at[boost::target(out, graph_)][lane];
+                    later = std::max(later, at[*vertex][lane] + graph_[out].weight[lane]);
+                }
+        return at;
+    }
+
+    // ---- what each call waits for --------------------------------------------------------------------------------------------------
+
+    void constrain(const Call& call) {
+        std::vector<Dependency> dependencies;
+        Cost own;  // of a call for which everything was there
+        const auto own_at_least = [&](const Cost& cost) {
+            own = {std::max(own.low, cost.low), std::max(own.mid, cost.mid), std::max(own.high, cost.high)};
+        };
+        const auto completions = static_cast<uint64_t>(std::count_if(call.records.begin(), call.records.end(), [](const Record* record) {
+            return record->kind == Kind::irecv || record->kind == Kind::isend_complete || record->kind == Kind::collective_complete;
+        }));
+        const auto wait_own = [&](bool same_host) { return model_.cost({CostKind::wait_own, same_host, false, 0, completions}); };
+        for (const Record* record : call.records) {
+            const auto found = calls_.messages.find(record);
+            const Message* message = found == calls_.messages.end() ? nullptr : found->second;
+            switch (record->kind) {
+                case Kind::recv:
+                case Kind::irecv: {
+                    if (faults_.no_messages) break;
+                    auto [latency, late] = receive_costs(*message);
+                    dependencies.push_back(arrival(*message, latency, call));
+                    own_at_least(record->kind == Kind::recv ? late : wait_own(true));
+                    if (record->kind == Kind::irecv) dependencies.push_back({{message->post->from}, message->post->enter, late, {}});
+                    break;
+                }
+                case Kind::leave: {  // a probe: what it costs to find a message is not known, at most what taking it does
+                    const Cost cost = model_.cost(message_class(CostKind::receive_after_send, *message));
+                    dependencies.push_back(arrival(*message, {0, cost.low, cost.mid}, call));
+                    break;
+                }
+                case Kind::send:
+                case Kind::isend_complete: {
+                    if (!waits_for_receiver(*message) || faults_.no_posting) break;
+                    if (!message->post) throw NotCovered("a synchronous send without its receive");
+                    Cost cost = model_.cost(message_class(CostKind::send_after_post, *message));
+                    const Cost alone = record->kind == Kind::send
+                                           ? model_.cost({CostKind::send_own, same_host(*message), true, 0, message->sent->bytes})
+                                           : wait_own(same_host(*message));
+                    if (!cost.known) cost = alone;
+                    own_at_least(alone);
+                    dependencies.push_back({{message->post->from}, message->post->enter, cost, {}});
+                    break;
+                }
+                case Kind::collective_complete: {
+                    const CollectiveCall& collective = *calls_.collectives.at(record);
+                    const Dependency last = last_of(collective, *record, call);
+                    if (last.vertices.empty()) break;
+                    dependencies.push_back(last);
+                    dependencies.back().cost = model_.cost(collective_class(CostKind::collective_tail, collective, *record));
+                    own_at_least(wait_own(true));
+                    break;
+                }
+                case Kind::collective_end: {
+                    const CollectiveCall& collective = *calls_.collectives.at(record);
+                    Dependency last = last_of(collective, *record, call);
+                    if (last.vertices.empty()) break;
+                    if (whom(record->operation) != Whom::root) {
+                        leave_after_all(call, collective, *record, last);
+                        return;
+                    }
+                    own = model_.cost(collective_class(CostKind::collective_own, collective, *record));
+                    last.cost = model_.cost(collective_class(CostKind::collective_tail, collective, *record));
+                    stand_in(last.cost, own);
+                    dependencies.push_back(last);
+                    break;
+                }
+                default:
+                    break;
+            }
+        }
+        leave_after(call, dependencies, own);
+    }
+
+    // The rule of replay/README.md: the call ends when the last has happened and its own work from there is done. What bound in the
+    // measured run, by the model, has the measured cost; the others the model's, or less if they cannot have had so much.
+    void leave_after(const Call& call, const std::vector<Dependency>& others, const Cost& own) {
+        if (others.empty()) {
+            edge(call.from, call.to, [&](size_t lane) { return call.leave - call.enter - removed_after(call.noise, call.enter, lane); });
+            return;
+        }
+        std::vector<Dependency> all{{{call.from}, call.enter, own, {}}};
+        all.insert(all.end(), others.begin(), others.end());
+        const auto bound = std::max_element(
+            all.begin(), all.end(), [](const Dependency& a, const Dependency& b) { return a.time + a.cost.mid < b.time + b.cost.mid; });
+        for (auto one = all.begin(); one != all.end(); ++one)
+            for (const size_t vertex : one->vertices)
+                edge(vertex, call.to, [&](size_t lane) {
+                    const int64_t tail = waiting_ends(call, all, lane);
+                    int64_t earlier = 0;
+                    if (one != bound)
+                        earlier = std::max<int64_t>(0, call.leave - noise_after(call.noise, tail) - one->time - one->cost.*costs_[lane]);
+                    return call.leave - one->time - earlier - removed_after(call.noise, tail, lane) + noise_after(one->on_the_way, 0) -
+                           removed_after(one->on_the_way, 0, lane);
+                });
+    }
+
+    // Where waiting ends and work begins: a message is there its latency after its sending, less what the call itself has to do with it.
+    // In the lower bound as early as it can have been, in the upper one as late.
+    int64_t waiting_ends(const Call& call, const std::vector<Dependency>& all, size_t lane) const {
+        const Cost& own = all.front().cost;
+        int64_t end = call.enter;
+        for (size_t i = 1; i < all.size(); ++i) {
+            int64_t on_its_way = 0;
+            if (costs_[lane] == &Cost::mid) on_its_way = all[i].cost.mid - own.mid;
+            if (costs_[lane] == &Cost::high) on_its_way = all[i].cost.high - own.low;
+            end = std::max(end, all[i].time + std::max<int64_t>(0, on_its_way));
+        }
+        return faults_.noise_anywhere ? call.enter : std::min(end, call.leave);
+    }
+
+    // ---- messages ------------------------------------------------------------------------------------------------------------------
+
+    bool same_host(const Message& message) const {
+        const size_t receiver = members_of(trace_, message.sent->comm)[static_cast<size_t>(message.sent->peer)];
+        return trace_.hosts[message.send->rank] == trace_.hosts[receiver];
+    }
+    bool synchronous_mode(const Message& message) const {
+        return message.sent->mode == 1 || message.send->name == "MPI_Ssend" || message.send->name == "MPI_Issend";
+    }
+    bool waits_for_receiver(const Message& message) const {
+        constexpr int buffered = 3;
+        return synchronous_mode(message) || (message.sent->mode != buffered && model_.rendezvous(same_host(message), message.sent->bytes));
+    }
+    replay::CostClass message_class(CostKind kind, const Message& message) const {
+        return {kind, same_host(message), synchronous_mode(message), 0, message.sent->bytes};
+    }
+
+    // What was never seen costs what its counterpart does, or nothing.
+    static void stand_in(Cost& a, Cost& b) {
+        if (!a.known) a = {0, b.mid, b.high, false};
+        if (!b.known) b = {0, a.mid, a.high, false};
+    }
+    std::pair<Cost, Cost> receive_costs(const Message& message) const {
+        Cost latency = model_.cost(message_class(CostKind::receive_after_send, message)),
+             late = model_.cost(message_class(CostKind::receive_after_post, message));
+        stand_in(latency, late);
+        return {latency, late};
+    }
+
+    // Noise in the sending call may have struck before the message left: it did if the receiver's end is nearer to that.
+    Dependency arrival(const Message& message, const Cost& cost, const Call& receiver) const {
+        const Call& send = *message.send;
+        Dependency left{{send.from}, send.enter, cost, before_leaving(message)};
+        const int64_t noise = noise_after(left.on_the_way, 0);
+        const int64_t took = receiver.leave - noise_after(receiver.noise, send.enter) - send.enter;
+        if (noise == 0 || send.enter + noise > receiver.leave || took < cost.mid + noise / 2)
+            left.on_the_way.clear();
+        else
+            left.time += noise;
+        return left;
+    }
+    // In a call that only sends, all of its noise; in one that also waits, what struck within its first microsecond of work.
+    std::vector<Noise> before_leaving(const Message& message) const {
+        constexpr int64_t work_ns = 1000;
+        const Call& send = *message.send;
+        if (!waits_for_receiver(message) && send.records.size() == 1) return send.noise;
+        std::vector<Noise> list;
+        for (const Noise& noise : send.noise) {
+            if (noise.begin - send.enter - noise_after(list, 0) > work_ns) break;
+            list.push_back(noise);
+        }
+        return list;
+    }
+
+    // ---- collectives ---------------------------------------------------------------------------------------------------------------
+
+    enum class Whom { all, all_that_came, root, root_all, lower };
+    static Whom whom(int operation) {
+        switch (operation) {
+            case OTF2_COLLECTIVE_OP_BARRIER:
+            case OTF2_COLLECTIVE_OP_ALLREDUCE:
+            case OTF2_COLLECTIVE_OP_ALLTOALL:
+                return Whom::all;
+            case OTF2_COLLECTIVE_OP_ALLTOALLV:  // may exchange nothing
+                return Whom::all_that_came;
+            case OTF2_COLLECTIVE_OP_BCAST:
+                return Whom::root;
+            case OTF2_COLLECTIVE_OP_REDUCE:
+                return Whom::root_all;
+            case OTF2_COLLECTIVE_OP_SCAN:
+                return Whom::lower;
+            default:
+                throw NotCovered("a collective without a rule");
+        }
+    }
+
+    // Members give the same size, so that the class does not depend on who asks.
+    static replay::CostClass collective_class(CostKind kind, const CollectiveCall& collective, const Record& record) {
+        return {kind, true, collective.nonblocking,
+                static_cast<uint16_t>(record.operation | std::bit_width(collective.members.size() - 1) << 8), record.bytes};
+    }
+
+    // Those of the members for whom this one waits, itself among them where it is one of many.
+    Dependency last_of(const CollectiveCall& collective, const Record& record, const Call& call) const {
+        const std::vector<size_t> ranks = members_of(trace_, collective.comm);
+        const auto own = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), call.rank) - ranks.begin());
+        const auto root = static_cast<size_t>(record.peer);
+        const Whom rule = whom(record.operation);
+        Dependency last{{}, INT64_MIN, {}, {}};
+        for (size_t i = faults_.forget_member ? 1 : 0; i < collective.members.size(); ++i) {
+            const Call& member = *collective.members[i];
+            const bool matters = rule == Whom::all || (rule == Whom::all_that_came && member.enter <= call.leave) ||
+                                 (rule == Whom::root && i == root && own != root) || (rule == Whom::root_all && own == root) ||
+                                 (rule == Whom::lower && i <= own);
+            if (!matters) continue;
+            last.vertices.push_back(member.from);
+            last.time = std::max(last.time, member.enter);
+        }
+        return last;
+    }
+
+    // A blocking one in which many come together: from the last, each has its tail. Noise that struck any member after that, before
+    // this one left, held this one up; at most as long as the tail is longer than it is without noise. One's own noise is one's own.
+    void leave_after_all(const Call& call, const CollectiveCall& collective, const Record& record, const Dependency& last) {
+        const Whom rule = whom(record.operation);
+        const bool together = rule != Whom::lower && last.vertices.size() == collective.members.size();
+        const Cost tail = model_.cost(collective_class(CostKind::collective_tail, collective, record));
+        const auto gain = [&](size_t lane) {
+            const int64_t own = removed_after(call.noise, last.time, lane);
+            if (!together || costs_[lane] == &Cost::high) return own;
+            const int64_t excess = std::max<int64_t>(0, call.leave - last.time - tail.*costs_[lane]);
+            const auto everything = [](const Noise&) { return true; };
+            const auto what_stays = [&](const Noise& noise) { return !removes(lane, noise); };
+            const int64_t held =
+                struck(collective, last.time, call.leave, everything) - struck(collective, last.time, call.leave, what_stays);
+            return std::max(own, std::min(excess, held));
+        };
+        for (const size_t vertex : last.vertices) edge(vertex, call.to, [&](size_t lane) { return call.leave - last.time - gain(lane); });
+    }
+
+    // For how long between two times any of the members was struck by such noise; what ended later does not count.
+    int64_t struck(const CollectiveCall& collective, int64_t from, int64_t to, const std::function<bool(const Noise&)>& counts) const {
+        std::vector<std::pair<int64_t, int64_t>> stretches;
+        for (const Call* member : collective.members)
+            for (const Noise& noise : member->noise)
+                if (noise.end > from && noise.end <= to && counts(noise)) stretches.emplace_back(std::max(from, noise.begin), noise.end);
+        std::sort(stretches.begin(), stretches.end());
+        int64_t sum = 0, reached = from;
+        for (const auto& [begin, end] : stretches) {
+            sum += std::max<int64_t>(0, end - std::max(begin, reached));
+            reached = std::max(reached, end);
+        }
+        return sum;
+    }
+
+    const TraceSpec& trace_;
+    const replay::Model& model_;
+    const ReferenceFaults faults_;
+    const Calls calls_;
+    const std::vector<uint64_t> removed_;  // by lane: the accounts that it removes, as bits
+    std::vector<int64_t Cost::*> costs_;   // by lane: which of the plausible costs it takes
+    Graph graph_{calls_.times.size()};
+};
+
+}  // namespace
+
+Timelines reference(const TraceSpec& trace, const replay::Scenarios& scenarios, const replay::Model& model, const ReferenceFaults& faults) {
+    return Reference(trace, scenarios, model, faults).timelines();
+}
+
+}  // namespace polter::test
