@@ -80,8 +80,11 @@ with tempfile.TemporaryDirectory() as folder:
     where = experiment("no-mpi")
     done = launch(where, "no-mpi")
     check("a program that does not initialise MPI leaves nothing", done.returncode == 0 and not os.listdir(where), done.stderr)
-    done = launch(where, "-c", "true", command=["bash"])
-    check("a shell leaves nothing", done.returncode == 0 and not os.listdir(where), done.stderr)
+    for attempt in range(3):  # Hydra, under load, now and then fails a program that ends at once
+        done = launch(where, "-c", "true", command=["bash"])
+        if done.returncode == 0:
+            break
+    check("a shell leaves nothing", done.returncode == 0 and not os.listdir(where), (done.returncode, os.listdir(where), done.stderr))
 
     # MPI behind a library that only its loader sees.
     where = experiment("plugin")
