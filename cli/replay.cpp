@@ -18,7 +18,7 @@ namespace {
 
 struct Arguments {
     Common common;
-    std::string trace, remove;
+    std::string trace, remove, write_approximated;
     bool model = false;
     CLI::Option* remove_option = nullptr;
 };
@@ -47,15 +47,18 @@ void run(const Arguments& arguments) {
     replay::Options options;
     options.trace = arguments.trace;
     if (arguments.remove_option->count() > 0) options.remove = split(arguments.remove);
+    options.write_approximated = arguments.write_approximated;
     if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
     launch::seal_left_behind(arguments.trace);
     const replay::Result result = replay::replay(options);
     if (arguments.common.json) {
         nlohmann::json json = replay::to_json(result);
+        if (!arguments.write_approximated.empty()) json["approximated_archive"] = arguments.write_approximated;
         if (arguments.model) json["model"] = replay::model_to_json(result.model);
         fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
         fmt::print("{}{}", replay::to_text(result), arguments.model ? replay::model_to_text(result.model) : "");
+        if (!arguments.write_approximated.empty()) fmt::print("approximated timeline: {}\n", arguments.write_approximated);
     }
 }
 
@@ -70,8 +73,13 @@ void add_replay(CLI::App& parent) {
         verb->add_option("--remove", arguments->remove, "Sources to remove, comma-separated (os-service:NAME for a service; \"\": none)")
             ->expected(1)
             ->allow_extra_args(false);
+    verb->add_option("--write-approximated", arguments->write_approximated,
+                     "Write the timeline without what was removed as an OTF2 archive; DIR must not exist (made in DIR.partial-… beside it)")
+        ->option_text("DIR");
     verb->add_flag("--model", arguments->model, "Show what was learned of this machine's communication");
-    verb->footer("Example: polter replay --remove timer,preempt polter-lmp-20260102-030405");
+    verb->footer(
+        "Example: polter replay --remove timer,preempt polter-lmp-20260102-030405\n"
+        "         polter replay --write-approximated quiet polter-lmp-20260102-030405   # quiet/traces.otf2, for any OTF2 tool");
     verb->callback([arguments] { run(*arguments); });
 }
 

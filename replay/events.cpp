@@ -37,8 +37,9 @@ struct EventCallbacks {
         return static_cast<SendMode>(value);
     }
 
-    static OTF2_CallbackCode add(Thread& t, uint64_t ticks, Operation operation) {
+    static OTF2_CallbackCode add(Thread& t, uint64_t ticks, uint64_t record, Operation operation) {
         if (!t.engine->advance(t, ticks)) return OTF2_CALLBACK_INTERRUPT;
+        t.record = record;
         operation.time = t.now;
         t.engine->add_operation(t, operation);
         return after(t);
@@ -49,18 +50,20 @@ struct EventCallbacks {
         return t.engine->advance(t, time) ? after(t) : OTF2_CALLBACK_INTERRUPT;
     }
 
-    static OTF2_CallbackCode enter(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*,
+    static OTF2_CallbackCode enter(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                    OTF2_RegionRef region) {
         Thread& t = *static_cast<Thread*>(user);
         if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
+        t.record = record;
         t.engine->on_enter(t, region);
         return after(t);
     }
 
-    static OTF2_CallbackCode leave(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list,
+    static OTF2_CallbackCode leave(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
                                    OTF2_RegionRef region) {
         Thread& t = *static_cast<Thread*>(user);
         if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
+        t.record = record;
         if (t.in_call && t.depth == 0) {
             int32_t source = -1, tag = -1;
             uint32_t comm = 0;
@@ -76,17 +79,17 @@ struct EventCallbacks {
         return after(t);
     }
 
-    static OTF2_CallbackCode send(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list, uint32_t receiver,
-                                  OTF2_CommRef comm, uint32_t tag, uint64_t length) {
+    static OTF2_CallbackCode send(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                  uint32_t receiver, OTF2_CommRef comm, uint32_t tag, uint64_t length) {
         Thread& t = *static_cast<Thread*>(user);
-        return add(t, time,
+        return add(t, time, record,
                    {.kind = Operation::Kind::send, .mode = mode(t, list), .comm = comm, .peer = receiver, .tag = tag, .size = length});
     }
 
-    static OTF2_CallbackCode isend(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list, uint32_t receiver,
-                                   OTF2_CommRef comm, uint32_t tag, uint64_t length, uint64_t request) {
+    static OTF2_CallbackCode isend(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                   uint32_t receiver, OTF2_CommRef comm, uint32_t tag, uint64_t length, uint64_t request) {
         Thread& t = *static_cast<Thread*>(user);
-        return add(t, time,
+        return add(t, time, record,
                    {.kind = Operation::Kind::isend,
                     .mode = mode(t, list),
                     .comm = comm,
@@ -96,12 +99,12 @@ struct EventCallbacks {
                     .request = request});
     }
 
-    static OTF2_CallbackCode isend_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*,
+    static OTF2_CallbackCode isend_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                             uint64_t request) {
-        return add(*static_cast<Thread*>(user), time, {.kind = Operation::Kind::isend_complete, .request = request});
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::isend_complete, .request = request});
     }
 
-    static OTF2_CallbackCode irecv_request(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list,
+    static OTF2_CallbackCode irecv_request(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
                                            uint64_t request) {
         Thread& t = *static_cast<Thread*>(user);
         Operation operation{.kind = Operation::Kind::irecv_post, .request = request};
@@ -115,53 +118,54 @@ struct EventCallbacks {
             operation.peer = static_cast<uint32_t>(source);
             operation.tag = static_cast<uint32_t>(tag);
         }
-        return add(t, time, operation);
+        return add(t, time, record, operation);
     }
 
-    static OTF2_CallbackCode recv(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list, uint32_t sender,
-                                  OTF2_CommRef comm, uint32_t tag, uint64_t length) {
+    static OTF2_CallbackCode recv(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                  uint32_t sender, OTF2_CommRef comm, uint32_t tag, uint64_t length) {
         Thread& t = *static_cast<Thread*>(user);
         Operation operation{.kind = Operation::Kind::receive, .comm = comm, .peer = sender, .tag = tag, .size = length};
         int32_t source = 0;
         operation.wildcard = get_int32(list, definitions(t).source, &source) && source < 0;
-        return add(t, time, operation);
+        return add(t, time, record, operation);
     }
 
-    static OTF2_CallbackCode irecv(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, uint32_t sender,
+    static OTF2_CallbackCode irecv(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*, uint32_t sender,
                                    OTF2_CommRef comm, uint32_t tag, uint64_t length, uint64_t request) {
-        return add(*static_cast<Thread*>(user), time,
+        return add(*static_cast<Thread*>(user), time, record,
                    {.kind = Operation::Kind::irecv_complete, .comm = comm, .peer = sender, .tag = tag, .size = length, .request = request});
     }
 
-    static OTF2_CallbackCode request_test(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*,
+    static OTF2_CallbackCode request_test(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                           uint64_t request) {
-        return add(*static_cast<Thread*>(user), time, {.kind = Operation::Kind::poll_failed, .request = request});
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::poll_failed, .request = request});
     }
 
-    static OTF2_CallbackCode cancelled(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, uint64_t request) {
-        return add(*static_cast<Thread*>(user), time, {.kind = Operation::Kind::cancelled, .request = request});
+    static OTF2_CallbackCode cancelled(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                       uint64_t request) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::cancelled, .request = request});
     }
 
-    static OTF2_CallbackCode collective_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*,
+    static OTF2_CallbackCode collective_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                             OTF2_CollectiveOp operation, OTF2_CommRef comm, uint32_t root, uint64_t sent,
                                             uint64_t received) {
         return add(
-            *static_cast<Thread*>(user), time,
+            *static_cast<Thread*>(user), time, record,
             {.kind = Operation::Kind::collective, .collective = operation, .comm = comm, .peer = root, .size = std::max(sent, received)});
     }
 
-    static OTF2_CallbackCode collective_request(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list,
-                                                uint64_t request) {
+    static OTF2_CallbackCode collective_request(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user,
+                                                OTF2_AttributeList* list, uint64_t request) {
         Thread& t = *static_cast<Thread*>(user);
         Operation operation{.kind = Operation::Kind::collective_request, .request = request};
         operation.posted_known = get_comm(list, definitions(t).comm, &operation.comm);
-        return add(t, time, operation);
+        return add(t, time, record, operation);
     }
 
-    static OTF2_CallbackCode collective_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*,
+    static OTF2_CallbackCode collective_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                                  OTF2_CollectiveOp operation, OTF2_CommRef comm, uint32_t root, uint64_t sent,
                                                  uint64_t received, uint64_t request) {
-        return add(*static_cast<Thread*>(user), time,
+        return add(*static_cast<Thread*>(user), time, record,
                    {.kind = Operation::Kind::collective_complete,
                     .collective = operation,
                     .comm = comm,

@@ -12,6 +12,7 @@ struct Faults {
     bool round_shares = false;         // additivity: shares rounded one by one
     bool no_window = false;            // memory: whoever never waits is read to the end at once
     bool first_sample = false;         // determinism: the model believes whoever came first
+    bool wrong_end = false;            // approximated archive: each Enter and Leave has the delay of the one before
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

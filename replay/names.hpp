@@ -18,6 +18,7 @@ inline constexpr std::string_view send_mode = "polter:mode";
 inline constexpr std::string_view ended_ago = "polter:ago";
 
 inline constexpr std::string_view property_prefix = "POLTER::";  // archive properties
+inline constexpr std::string_view approximated = "POLTER::APPROXIMATED";  // what was removed, and from which trace
 inline constexpr std::string_view anchor = "traces.otf2";
 inline constexpr std::string_view mpi_prefix = "MPI_";
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <numeric>
 
+#include "approximated.hpp"
 #include "events.hpp"
 #include "names.hpp"
 #include "passes.hpp"
@@ -147,6 +148,12 @@ void fill_culprits(Result& result, const Definitions& definitions, const Engine&
 }  // namespace
 
 Result replay_with(const Options& options, const Hooks& hooks) {
+    // Refused before the work is done rather than after it.
+    std::unique_ptr<Approximated> approximated;
+    if (!options.write_approximated.empty())
+        approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults.wrong_end);
+    const double parts = approximated ? 3 : 2;
+
     // First what communication costs here and which accounts have noise at all; then all scenarios in one pass.
     Model model(hooks.faults);
     const Lanes none{0, 0, 0, 0, {}};
@@ -155,7 +162,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     Lanes learning = none;
     learning.masks.assign(definitions.accounts.size(), {});
     Engine learner(archive, learning, model, true, hooks.faults);
-    if (options.progress) learner.progress = [&](double part) { options.progress(part / 2); };
+    if (options.progress) learner.progress = [&](double part) { options.progress(part / parts); };
     learner.reverse_order = hooks.reverse_order;
     if (hooks.most_in_flight > 0) learner.most_in_flight = hooks.most_in_flight;
     pass(archive, learner);
@@ -170,14 +177,21 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     Archive again(options.trace);
     Engine engine(again, scenarios.lanes(), model, false, hooks.faults);
     engine.counter_only = counter_only;
-    if (options.progress) engine.progress = [&](double part) { options.progress(0.5 + part / 2); };
+    if (options.progress) engine.progress = [&](double part) { options.progress((1 + part) / parts); };
     if (hooks.observer)
         engine.observer = [&](const Thread& thread, int64_t time, const int64_t* delay) { hooks.observer(scenarios, thread, time, delay); };
+    if (approximated) {
+        approximated->begin(definitions);
+        engine.observer = [&, all = scenarios.all(), further = std::move(engine.observer)](const Thread& thread, int64_t time,
+                                                                                           const int64_t* delay) {
+            approximated->note(thread, delay[all]);
+            if (further) further(thread, time, delay);
+        };
+    }
     engine.reverse_order = hooks.reverse_order;
     engine.place_late_noise(learner);
     engine.most_in_flight = learner.most_in_flight;
     pass(again, engine);
-    if (options.progress) options.progress(1);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
 
     const std::vector<const Thread*> ranks = rank_threads(engine, definitions.ranks);
@@ -226,6 +240,19 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     if (mpi_threads > 0)
         result.warnings.push_back(fmt::format(
             "conditional: {} further threads call MPI; how threads of a process wait for each other is not in the trace", mpi_threads));
+    if (approximated) {
+        std::vector<bool> removed(definitions.accounts.size(), false);
+        std::string what;
+        for (size_t i = 0; i < removed.size(); ++i) {
+            removed[i] = scenarios.removed(i);
+            if (removed[i]) what += (what.empty() ? "" : ", ") + definitions.accounts[i].name;
+        }
+        approximated->write(archive.anchor(), engine, definitions, removed,
+                            fmt::format("removed: {}; from {}", what.empty() ? "nothing" : what, archive.anchor()),
+                            options.progress ? [&](double part) { options.progress((2 + part) / 3); } : std::function<void(double)>(),
+                            result.warnings);
+    }
+    if (options.progress) options.progress(1);
     append(flaw_lines(engine.flaws(), model.clock_disorder_ns));
     const auto& flaws = engine.flaws();
     result.conditional = mpi_threads > 0 || flaws[static_cast<size_t>(Flaw::any_source)].count > 0 ||

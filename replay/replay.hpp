@@ -24,7 +24,9 @@ struct InputError : std::runtime_error {
 struct Options {
     std::string trace;                               // an experiment directory or an .otf2 anchor file
     std::optional<std::vector<std::string>> remove;  // sources (or os-service:…) of the scenario "all"; unset: every noise source
-    std::function<void(double)> progress;            // 0…1, may be empty
+    // Not empty: the approximated timeline of the scenario "all" is written there, an OTF2 archive; the directory must not exist.
+    std::string write_approximated;
+    std::function<void(double)> progress;  // 0…1, may be empty
 };
 
 struct LocalNoise {

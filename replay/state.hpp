@@ -196,6 +196,7 @@ struct Thread {
 
     // Reading.
     uint64_t last_ticks = 0, events = 0, most_events = 0;
+    uint64_t record = 0;  // the last Enter, Leave or MPI record: how manieth of the file it is
     bool ended = false;   // no more records
     bool broken = false;  // time ran backward, or more events than the file can hold
     int64_t now = 0, first = 0, last = 0;

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "approximated.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <otf2/otf2.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <new>
+
+#include "definition_copy.hpp"
+#include "engine.hpp"
+#include "event_copy.hpp"
+#include "names.hpp"
+#include "replay.hpp"
+
+namespace polter::replay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t shortest_event = 2;  // bytes: no OTF2 event record is shorter
+constexpr size_t most_chunks = 4;       // of OTF2's buffers: then it writes them out
+constexpr const char* part = "traces";  // the archive's name and that of its folder of events
+
+struct Chunks {
+    size_t count = 0;
+    void* list[most_chunks] = {};
+};
+
+void* allocate(void*, OTF2_FileType, OTF2_LocationRef, void** buffer, uint64_t bytes) {
+    auto* chunks = static_cast<Chunks*>(*buffer);
+    if (!chunks) *buffer = chunks = new (std::nothrow) Chunks;
+    if (!chunks || chunks->count == most_chunks) return nullptr;
+    void* chunk = std::malloc(bytes);
+    if (chunk) chunks->list[chunks->count++] = chunk;
+    return chunk;
+}
+
+void release(void*, OTF2_FileType, OTF2_LocationRef, void** buffer, bool final) {
+    auto* chunks = static_cast<Chunks*>(*buffer);
+    if (!chunks) return;
+    while (chunks->count > 0) std::free(chunks->list[--chunks->count]);
+    if (!final) return;
+    delete chunks;
+    *buffer = nullptr;
+}
+
+OTF2_FlushType write_out(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
+    return OTF2_FLUSH;
+}
+
+// The trace that is read and the archive that is written, closed however that ends.
+struct Pair {
+    OTF2_Reader* reader = nullptr;
+    OTF2_Archive* archive = nullptr;
+    std::string anchor, written;
+
+    Pair(const std::string& from, const std::string& to) : anchor(from), written(to) {
+        reader = OTF2_Reader_Open(from.c_str());
+        if (!reader || OTF2_Reader_SetSerialCollectiveCallbacks(reader) != OTF2_SUCCESS)
+            throw InputError(fmt::format("{}: can no longer be read; was it changed meanwhile?", from));
+        archive = OTF2_Archive_Open(to.c_str(), part, OTF2_FILEMODE_WRITE, OTF2_CHUNK_SIZE_EVENTS_DEFAULT,
+                                    OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+        static const OTF2_FlushCallbacks flush{write_out, nullptr};
+        static const OTF2_MemoryCallbacks memory{allocate, release};
+        if (!archive) throw InputError(fmt::format("{}: OTF2 cannot make an archive there", to));
+        check(OTF2_Archive_SetFlushCallbacks(archive, &flush, nullptr));
+        check(OTF2_Archive_SetMemoryCallbacks(archive, &memory, nullptr));
+        check(OTF2_Archive_SetSerialCollectiveCallbacks(archive));
+    }
+    ~Pair() {
+        if (archive) OTF2_Archive_Close(archive);
+        if (reader) OTF2_Reader_Close(reader);
+    }
+    Pair(const Pair&) = delete;
+    Pair& operator=(const Pair&) = delete;
+
+    void check(OTF2_ErrorCode code) const {
+        if (code != OTF2_SUCCESS)
+            throw InputError(fmt::format("{}: writing the archive failed ({}); is there room?", written, OTF2_Error_GetDescription(code)));
+    }
+    void close() {
+        OTF2_Archive* done = archive;
+        archive = nullptr;
+        check(OTF2_Archive_Close(done));
+    }
+};
+
+using Callbacks = std::unique_ptr<OTF2_EvtReaderCallbacks, decltype(&OTF2_EvtReaderCallbacks_Delete)>;
+
+void read_mappings(OTF2_Reader* reader, const std::vector<uint64_t>& locations) {
+    for (const uint64_t id : locations) OTF2_Reader_SelectLocation(reader, id);
+    if (OTF2_Reader_OpenDefFiles(reader) != OTF2_SUCCESS) return;
+    for (const uint64_t id : locations) {
+        OTF2_DefReader* local = OTF2_Reader_GetDefReader(reader, id);
+        if (!local) continue;  // a location without local definitions has no mapping
+        uint64_t read = 0;
+        OTF2_Reader_ReadAllLocalDefinitions(reader, local, &read);
+        OTF2_Reader_CloseDefReader(reader, local);
+    }
+    OTF2_Reader_CloseDefFiles(reader);
+}
+
+void copy_events(Pair& pair, uint64_t id, const OTF2_EvtReaderCallbacks* callbacks, EventCopy& copy) {
+    OTF2_EvtReader* events = OTF2_Reader_GetEvtReader(pair.reader, id);
+    copy.writer = OTF2_Archive_GetEvtWriter(pair.archive, id);
+    if (!copy.writer) throw InputError(fmt::format("{}: cannot write location {}; is there room?", pair.written, id));
+    if (events && OTF2_Reader_RegisterEvtCallbacks(pair.reader, events, callbacks, &copy) == OTF2_SUCCESS) {
+        constexpr uint64_t batch = 1u << 16;
+        for (uint64_t read = batch, all = 0; read == batch && all < copy.most_records; all += read) {
+            read = 0;
+            if (OTF2_Reader_ReadLocalEvents(pair.reader, events, batch, &read) != OTF2_SUCCESS) break;
+        }
+    }
+    if (events) OTF2_Reader_CloseEvtReader(pair.reader, events);
+    if (!copy.error.empty()) throw InputError(copy.error);
+    pair.check(copy.code);
+    pair.check(OTF2_Archive_CloseEvtWriter(pair.archive, copy.writer));
+}
+
+void make_local_definitions(Pair& pair, const std::vector<uint64_t>& locations) {
+    pair.check(OTF2_Archive_OpenDefFiles(pair.archive));
+    for (const uint64_t id : locations)
+        if (OTF2_DefWriter* local = OTF2_Archive_GetDefWriter(pair.archive, id))
+            pair.check(OTF2_Archive_CloseDefWriter(pair.archive, local));
+    pair.check(OTF2_Archive_CloseDefFiles(pair.archive));
+}
+
+uint64_t most_records(const std::string& anchor, uint64_t id) {
+    const fs::path path(anchor);
+    std::error_code error;
+    const auto bytes = fs::file_size(path.parent_path() / path.stem() / fmt::format("{}.evt", id), error);
+    return error ? UINT64_MAX : bytes / shortest_event;
+}
+
+}  // namespace
+
+Approximated::Approximated(const std::string& directory, bool faulty) : faulty_(faulty) {
+    fs::path path = fs::path(directory).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
+    directory_ = path.string();
+    std::error_code error;
+    if (directory_.empty() || fs::exists(fs::symlink_status(path, error)))
+        throw InputError(fmt::format("{}: exists already, and nothing is overwritten; give another name or remove it", directory));
+    partial_ = directory_ + ".partial-XXXXXX";
+    if (!mkdtemp(partial_.data()))
+        throw InputError(fmt::format("{}: cannot be made ({}); does the folder that it shall lie in exist, and may you write there?",
+                                     directory, std::strerror(errno)));
+    fs::permissions(partial_, fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec,
+                    fs::perm_options::add, error);
+}
+
+Approximated::~Approximated() {
+    std::error_code ignored;
+    if (!partial_.empty()) fs::remove_all(partial_, ignored);
+}
+
+void Approximated::begin(const Definitions& definitions) {
+    ticks_per_second_ = definitions.ticks_per_second;
+    global_offset_ = definitions.global_offset;
+    delays_ = std::make_unique<DelayFile>(partial_ + "/delays", definitions.locations.size());
+}
+
+void Approximated::note(const Thread& thread, int64_t delay) {
+    if (ticks_per_second_ != 1'000'000'000)
+        delay =
+            static_cast<int64_t>((static_cast<__int128>(delay) * static_cast<int64_t>(ticks_per_second_) + 500'000'000) / 1'000'000'000);
+    delays_->add(thread.index, {thread.record, static_cast<int64_t>(thread.last_ticks - global_offset_), delay, thread.in_call});
+}
+
+void Approximated::write(const std::string& anchor, const Engine& replayed, const Definitions& definitions,
+                         const std::vector<bool>& removed, const std::string& what, const std::function<void(double)>& progress,
+                         std::vector<std::string>& warnings) {
+    delays_->finish();
+    Pair pair(anchor, partial_ + "/archive");
+    const uint64_t refused = copy_properties(pair.reader, pair.archive);
+    pair.check(OTF2_Archive_SetProperty(pair.archive, std::string(names::approximated).c_str(), what.c_str(), true));
+
+    DefinitionCopy list;
+    copy_definitions(pair.reader, list);
+    read_mappings(pair.reader, list.locations);
+    if (OTF2_Reader_OpenEvtFiles(pair.reader) != OTF2_SUCCESS)
+        throw InputError(fmt::format("{}: its event files cannot be opened", anchor));
+    pair.check(OTF2_Archive_OpenEvtFiles(pair.archive));
+
+    std::unordered_map<uint64_t, size_t> index_of;
+    for (size_t i = 0; i < definitions.locations.size(); ++i) index_of.emplace(definitions.locations[i].id, i);
+    const Callbacks callbacks(copying_callbacks(), OTF2_EvtReaderCallbacks_Delete);
+    DefinitionCopy all;
+    uint64_t unknown = 0, unmoved = 0;
+    int64_t last = 0, approximated_last = 0;
+    for (size_t done = 0; done < list.locations.size(); ++done) {
+        const uint64_t id = list.locations[done];
+        if (all.events.contains(id)) continue;  // defined twice
+        const auto index = index_of.find(id);
+        const bool replayed_here = index != index_of.end();
+        std::unique_ptr<DelayFile::Reader> delays;
+        if (replayed_here) delays = std::make_unique<DelayFile::Reader>(*delays_, index->second);
+        ApproximatedClock clock(delays.get(), faulty_);
+        EventCopy copy(definitions, removed, clock);
+        copy.most_records = replayed_here ? replayed.threads()[index->second]->events : most_records(anchor, id);
+        copy_events(pair, id, callbacks.get(), copy);
+        all.events[id] = copy.records;
+        unknown += copy.unknown;
+        unmoved += !replayed_here && copy.records > 0;
+        last = std::max(last, copy.last);
+        approximated_last = std::max(approximated_last, copy.approximated_last);
+        if (progress) progress(static_cast<double>(done + 1) / static_cast<double>(list.locations.size()));
+    }
+    OTF2_Reader_CloseEvtFiles(pair.reader);
+    pair.check(OTF2_Archive_CloseEvtFiles(pair.archive));
+    make_local_definitions(pair, list.locations);
+
+    all.writer = OTF2_Archive_GetGlobalDefWriter(pair.archive);
+    if (!all.writer) throw InputError(fmt::format("{}: cannot write its definitions; is there room?", pair.written));
+    all.shorter_by = static_cast<uint64_t>(last - approximated_last);
+    all.least_length = static_cast<uint64_t>(approximated_last);
+    copy_definitions(pair.reader, all);
+    pair.check(all.code);
+    pair.check(OTF2_Archive_CloseGlobalDefWriter(pair.archive, all.writer));
+    pair.close();
+    delays_.reset();
+
+    const std::string made = partial_ + "/archive";
+    if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, directory_.c_str(), RENAME_NOREPLACE) != 0) {
+        // Some file systems cannot promise it.
+        const int why = errno;
+        std::error_code error;
+        if (why != EINVAL || fs::exists(fs::symlink_status(directory_, error)))
+            throw InputError(fmt::format("{}: cannot be made ({}); give another name", directory_, std::strerror(why)));
+        fs::rename(made, directory_, error);
+        if (error) throw InputError(fmt::format("{}: cannot be made ({}); give another name", directory_, error.message()));
+    }
+
+    uint32_t snapshots = 0, thumbnails = 0;
+    OTF2_Reader_GetNumberOfSnapshots(pair.reader, &snapshots);
+    OTF2_Reader_GetNumberOfThumbnails(pair.reader, &thumbnails);
+    const auto left_out = [&](uint64_t count, const char* kind) {
+        if (count > 0) warnings.push_back(fmt::format("{} {}", count, kind));
+    };
+    left_out(unknown, "records of kinds that OTF2 does not know are not in the approximated timeline");
+    left_out(all.unknown, "definitions of kinds that OTF2 does not know are not in the approximated timeline");
+    left_out(refused, "properties of the archive are not in the approximated timeline: OTF2 refuses them");
+    left_out(snapshots, "snapshots are not in the approximated timeline");
+    left_out(thumbnails, "thumbnails are not in the approximated timeline");
+    left_out(fs::exists(fs::path(anchor).replace_extension(".marker")) ? 1 : 0, "file of markers is not in the approximated timeline");
+    left_out(unmoved, "locations that are no threads of processes stand at their measured times in the approximated timeline");
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Writes the approximated timeline as an OTF2 archive: every record of every location at the time that the replay found for it.
+//
+// While the replay runs, its delays are spilled; then each location is copied, one at a time. Everything is made in
+// DIR.partial-XXXXXX beside DIR and becomes DIR in one step at the end: a DIR that is there is whole.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "definitions.hpp"
+#include "delay_file.hpp"
+
+namespace polter::replay {
+
+struct Thread;
+class Engine;
+
+class Approximated {
+  public:
+    // `faulty`: for the test that shows that it would be found: the delay of the wrong end of a call is used.
+    // Throws InputError where `directory` exists or nothing can be made beside it.
+    explicit Approximated(const std::string& directory, bool faulty = false);
+    ~Approximated();  // removes what is unfinished
+    Approximated(const Approximated&) = delete;
+    Approximated& operator=(const Approximated&) = delete;
+
+    // Before the replay pass.
+    void begin(const Definitions& definitions);
+    // At each Enter and Leave of it; `delay` in ns.
+    void note(const Thread& thread, int64_t delay);
+
+    // After it: `anchor` is the trace's, `removed` says by account whether its noise is gone, `what` says it for people.
+    // Throws InputError. Appends to `warnings` what could not be kept.
+    void write(const std::string& anchor, const Engine& replayed, const Definitions& definitions, const std::vector<bool>& removed,
+               const std::string& what, const std::function<void(double)>& progress, std::vector<std::string>& warnings);
+
+  private:
+    std::string directory_, partial_;
+    bool faulty_;
+    uint64_t ticks_per_second_ = 1'000'000'000, global_offset_ = 0;
+    std::unique_ptr<DelayFile> delays_;
+};
+
+}  // namespace polter::replay

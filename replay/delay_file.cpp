@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "delay_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "replay.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+bool write_all(int fd, const char* data, size_t bytes, int64_t at) {
+    while (bytes > 0) {
+        const ssize_t written = pwrite(fd, data, bytes, at);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        data += written;
+        at += written;
+        bytes -= static_cast<size_t>(written);
+    }
+    return true;
+}
+
+bool read_all(int fd, char* data, size_t bytes, int64_t at) {
+    while (bytes > 0) {
+        const ssize_t got = pread(fd, data, bytes, at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        data += got;
+        at += got;
+        bytes -= static_cast<size_t>(got);
+    }
+    return true;
+}
+
+}  // namespace
+
+DelayFile::DelayFile(const std::string& path, size_t locations) : path_(path), chains_(locations) {
+    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd_ < 0)
+        throw InputError(fmt::format("{}: cannot make a temporary file there ({}); choose another directory", path, std::strerror(errno)));
+    unlink(path.c_str());
+}
+
+DelayFile::~DelayFile() {
+    close(fd_);
+}
+
+void DelayFile::add(size_t location, const DelayPoint& point) {
+    Chain& chain = chains_[location];
+    if (point.delay == chain.last.delay) {
+        chain.last = point;
+        chain.held = true;
+        return;
+    }
+    if (chain.held) append(chain, chain.last);
+    append(chain, point);
+    chain.last = point;
+    chain.held = false;
+}
+
+void DelayFile::append(Chain& chain, const DelayPoint& point) {
+    if (chain.points.size() == points_per_chunk) write(chain, true);
+    if (chain.at < 0) {
+        chain.first = chain.at = end_;
+        end_ += chunk_bytes;
+    }
+    if (chain.points.capacity() == 0) chain.points.reserve(points_per_chunk);
+    chain.points.push_back({point.record << 1 | (point.in_call ? 1u : 0u), point.ticks, point.delay});
+}
+
+void DelayFile::write(Chain& chain, bool more) {
+    Header header;
+    header.count = chain.points.size();
+    if (more) {
+        header.next = end_;
+        end_ += chunk_bytes;
+    }
+    std::vector<char> chunk(chunk_bytes, 0);
+    std::memcpy(chunk.data(), &header, sizeof header);
+    std::memcpy(chunk.data() + sizeof header, chain.points.data(), chain.points.size() * sizeof(Stored));
+    if (error_ == 0 && !write_all(fd_, chunk.data(), chunk_bytes, chain.at)) error_ = errno ? errno : EIO;
+    chain.at = header.next;
+    chain.points.clear();
+}
+
+void DelayFile::finish() {
+    for (Chain& chain : chains_) {
+        if (chain.at >= 0) write(chain, false);
+        chain.points = {};
+    }
+    if (error_ != 0)
+        throw InputError(fmt::format("{}: writing the temporary file failed ({}); make room there", path_, std::strerror(error_)));
+}
+
+DelayFile::Reader::Reader(const DelayFile& file, size_t location) : file_(file), at_(file.chains_[location].first) {}
+
+bool DelayFile::Reader::next(DelayPoint* point) {
+    Header header;
+    if (!chunk_.empty()) std::memcpy(&header, chunk_.data(), sizeof header);
+    if (used_ == header.count) {
+        if (!chunk_.empty()) at_ = header.next;
+        if (at_ < 0) return false;
+        chunk_.resize(chunk_bytes);
+        if (!read_all(file_.fd_, chunk_.data(), chunk_bytes, at_))
+            throw InputError(fmt::format("{}: reading the temporary file back failed ({})", file_.path_, std::strerror(errno)));
+        used_ = 0;
+    }
+    Stored stored;
+    std::memcpy(&stored, chunk_.data() + sizeof header + used_++ * sizeof stored, sizeof stored);
+    *point = {stored.record_and_call >> 1, stored.ticks, stored.delay, (stored.record_and_call & 1) != 0};
+    return true;
+}
+
+}  // namespace polter::replay

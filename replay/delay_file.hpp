@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The delays that a replay found, spilled to a file: in by any location in turn, out location by location. So memory is bounded by
+// the locations, not by the events.
+//
+// Each location's points form a chain of chunks; a chunk knows where the next one will be. Only where a delay changes are there
+// points, and there the one before the change too: between two points that are not neighbours it stays what it was.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace polter::replay {
+
+struct DelayPoint {
+    uint64_t record = 0;   // the location's how manieth record this is, from 1
+    int64_t ticks = 0;     // measured, since the global offset
+    int64_t delay = 0;     // ticks
+    bool in_call = false;  // an MPI call is open from here to the next point
+};
+
+class DelayFile {
+  public:
+    // Makes `path` and unlinks it at once: it vanishes with the process, however that ends. Throws InputError.
+    DelayFile(const std::string& path, size_t locations);
+    ~DelayFile();
+    DelayFile(const DelayFile&) = delete;
+    DelayFile& operator=(const DelayFile&) = delete;
+
+    // In the order of the location's records. An error is kept for finish(): callbacks of a C library cannot throw.
+    void add(size_t location, const DelayPoint&);
+    void finish();  // after the last add; throws InputError
+
+    class Reader {
+      public:
+        Reader(const DelayFile& file, size_t location);
+        bool next(DelayPoint* point);  // false: there are no more. Throws InputError
+
+      private:
+        const DelayFile& file_;
+        int64_t at_;
+        size_t used_ = 0;
+        std::vector<char> chunk_;
+    };
+
+    static constexpr size_t points_per_chunk = 340;  // 8 KiB
+
+  private:
+    struct Stored {
+        uint64_t record_and_call;
+        int64_t ticks, delay;
+    };
+    struct Header {
+        int64_t next = -1;  // where the chain goes on; −1: it ends here
+        uint64_t count = 0;
+    };
+    static constexpr size_t chunk_bytes = sizeof(Header) + points_per_chunk * sizeof(Stored);
+    struct Chain {
+        int64_t first = -1, at = -1;  // where the chunk that is being filled will be
+        std::vector<Stored> points;
+        DelayPoint last;
+        bool held = false;  // `last` is not stored: the delay had not changed there
+    };
+    void append(Chain& chain, const DelayPoint&);
+    void write(Chain& chain, bool more);
+
+    std::string path_;
+    int fd_ = -1, error_ = 0;
+    int64_t end_ = 0;
+    std::vector<Chain> chains_;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "event_copy.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "otf2_records.hpp"
+
+// The older OpenMP records are deprecated for those who measure, but a trace may hold them.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace polter::replay {
+
+ApproximatedClock::ApproximatedClock(DelayFile::Reader* delays, bool faulty) : delays_(delays), faulty_(faulty) {
+    advance();
+}
+
+void ApproximatedClock::advance() {
+    more_ = delays_ && delays_->next(&after_);
+}
+
+int64_t ApproximatedClock::at(uint64_t record, int64_t ticks, bool begins) {
+    int64_t time = ticks - before_.delay;
+    if (more_ && record >= after_.record) {
+        const int64_t found = faulty_ ? ticks - before_.delay : after_.ticks - after_.delay;
+        before_ = after_;
+        advance();
+        time = found;
+    } else if (more_ && after_.delay != before_.delay) {
+        const bool at_enter = ticks == before_.ticks && ticks < after_.ticks;
+        const bool keeps_begin = !before_.in_call || at_enter || (begins && (ticks < after_.ticks || ticks == before_.ticks));
+        if (keeps_begin)
+            time = std::min(ticks - before_.delay, after_.ticks - after_.delay);
+        else
+            time = std::max(before_.ticks - before_.delay, ticks - after_.delay);
+    }
+    // Delays are whole ticks, rounded, and so may disagree by one.
+    return last_ = std::max(last_, time);
+}
+
+namespace {
+
+EventCopy& copy_of(void* user) {
+    return *static_cast<EventCopy*>(user);
+}
+
+// The record's new time; false: it is not to be written, nor is anything behind it.
+bool place(EventCopy& copy, uint64_t record, OTF2_TimeStamp time, bool begins, OTF2_TimeStamp* placed) {
+    const auto ticks = static_cast<int64_t>(time - copy.definitions.global_offset);
+    if (copy.code != OTF2_SUCCESS || record > copy.most_records || (copy.last != INT64_MIN && ticks < copy.last)) return false;
+    int64_t approximated = 0;
+    try {
+        approximated = copy.clock.at(record, ticks, begins);
+    } catch (const std::exception& error) {  // OTF2 is C: nothing may be thrown through it
+        copy.error = error.what();
+        return false;
+    }
+    copy.first = std::min(copy.first, ticks);
+    copy.last = ticks;
+    copy.approximated_last = approximated;
+    *placed = static_cast<OTF2_TimeStamp>(approximated) + copy.definitions.global_offset;
+    return true;
+}
+
+OTF2_CallbackCode written(EventCopy& copy, OTF2_ErrorCode code) {
+    copy.code = code;
+    ++copy.records;
+    return code == OTF2_SUCCESS ? OTF2_CALLBACK_SUCCESS : OTF2_CALLBACK_INTERRUPT;
+}
+
+// What the reader's callback gets is what the writer takes.
+template <auto Write, bool Begins>
+struct Plain;
+template <class... Values, OTF2_ErrorCode (*Write)(OTF2_EvtWriter*, OTF2_AttributeList*, OTF2_TimeStamp, Values...), bool Begins>
+struct Plain<Write, Begins> {
+    static OTF2_CallbackCode copy(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                  Values... values) {
+        EventCopy& copy = copy_of(user);
+        OTF2_TimeStamp placed = 0;
+        if (!place(copy, record, time, Begins, &placed)) return OTF2_CALLBACK_INTERRUPT;
+        return written(copy, Write(copy.writer, list, placed, values...));
+    }
+};
+
+OTF2_CallbackCode buffer_flush(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                               OTF2_TimeStamp stop) {
+    EventCopy& copy = copy_of(user);
+    OTF2_TimeStamp placed = 0;
+    if (!place(copy, record, time, false, &placed)) return OTF2_CALLBACK_INTERRUPT;
+    return written(copy, OTF2_EvtWriter_BufferFlush(copy.writer, list, placed, placed + (stop - time)));
+}
+
+// The members of removed accounts stay what they were at first; false: nothing but them has moved.
+bool strip(EventCopy& copy, OTF2_MetricRef metric, std::vector<OTF2_MetricValue>& values) {
+    const auto slots = copy.definitions.metrics.find(metric);
+    if (slots == copy.definitions.metrics.end()) return true;
+    EventCopy::Metric& known = copy.metrics[metric];
+    const bool first = known.baseline.size() != values.size();
+    if (first) known.baseline = known.written = values;
+    bool kept_moved = first, removed_moved = false;
+    for (size_t i = 0; i < values.size(); ++i) {
+        const MetricSlot slot = i < slots->second.size() ? slots->second[i] : MetricSlot{};
+        if (slot.account < 0) {
+            kept_moved = true;  // a counter of another kind: each of its records counts
+            continue;
+        }
+        OTF2_MetricValue still = known.baseline[i];
+        if (slot.increment) still.unsigned_int = 0;  // the same bits for a floating-point 0
+        if (copy.removed[static_cast<size_t>(slot.account)]) {
+            removed_moved = removed_moved || values[i].unsigned_int != still.unsigned_int;
+            values[i] = still;
+        } else if (slot.increment) {
+            kept_moved = kept_moved || values[i].unsigned_int != 0;
+        } else {
+            kept_moved = kept_moved || values[i].unsigned_int != known.written[i].unsigned_int;
+        }
+    }
+    if (!kept_moved && removed_moved) return false;
+    known.written = values;
+    return true;
+}
+
+OTF2_CallbackCode metric_record(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                OTF2_MetricRef metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values) {
+    EventCopy& copy = copy_of(user);
+    OTF2_TimeStamp placed = 0;
+    if (!place(copy, record, time, false, &placed)) return OTF2_CALLBACK_INTERRUPT;
+    std::vector<OTF2_MetricValue> kept(values, values + count);
+    if (!strip(copy, metric, kept)) return OTF2_CALLBACK_SUCCESS;
+    return written(copy, OTF2_EvtWriter_Metric(copy.writer, list, placed, metric, count, types, kept.data()));
+}
+
+OTF2_CallbackCode unknown_event(OTF2_LocationRef, OTF2_TimeStamp, uint64_t, void* user, OTF2_AttributeList*) {
+    ++copy_of(user).unknown;
+    return OTF2_CALLBACK_SUCCESS;
+}
+
+}  // namespace
+
+OTF2_EvtReaderCallbacks* copying_callbacks() {
+    OTF2_EvtReaderCallbacks* callbacks = OTF2_EvtReaderCallbacks_New();
+#define POLTER_BEGINNING(Kind) OTF2_EvtReaderCallbacks_Set##Kind##Callback(callbacks, Plain<OTF2_EvtWriter_##Kind, true>::copy);
+#define POLTER_OTHER(Kind) OTF2_EvtReaderCallbacks_Set##Kind##Callback(callbacks, Plain<OTF2_EvtWriter_##Kind, false>::copy);
+    POLTER_BEGINNING_EVENTS(POLTER_BEGINNING)
+    POLTER_OTHER_EVENTS(POLTER_OTHER)
+#undef POLTER_BEGINNING
+#undef POLTER_OTHER
+    OTF2_EvtReaderCallbacks_SetBufferFlushCallback(callbacks, buffer_flush);
+    OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, metric_record);
+    OTF2_EvtReaderCallbacks_SetUnknownCallback(callbacks, unknown_event);
+    return callbacks;
+}
+}  // namespace polter::replay

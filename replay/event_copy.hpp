@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One location's events from one archive to another, at their approximated times.
+#pragma once
+
+#include <otf2/otf2.h>
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "definitions.hpp"
+#include "delay_file.hpp"
+
+namespace polter::replay {
+
+// The approximated time of each record of a location, asked in their order. At an Enter or Leave it is what the replay found.
+// Between two of them: outside MPI calls, and for what begins something inside one, the distance to the earlier is kept; for everything
+// else inside a call, which ends with it, the distance to the later. Never outside the two, never backward. So kept noise fits where it
+// was.
+class ApproximatedClock {
+  public:
+    // `delays`: none where nothing moves. Times are ticks since the global offset.
+    ApproximatedClock(DelayFile::Reader* delays, bool faulty);
+    int64_t at(uint64_t record, int64_t ticks, bool begins);  // throws InputError
+
+  private:
+    void advance();
+
+    DelayFile::Reader* delays_;
+    const bool faulty_;
+    DelayPoint before_, after_;
+    bool more_ = false;
+    int64_t last_ = INT64_MIN;
+};
+
+struct EventCopy {
+    EventCopy(const Definitions& all, const std::vector<bool>& gone, ApproximatedClock& of_location)
+        : definitions(all), removed(gone), clock(of_location) {}
+
+    const Definitions& definitions;
+    const std::vector<bool>& removed;  // by account
+    ApproximatedClock& clock;
+    OTF2_EvtWriter* writer = nullptr;
+    uint64_t most_records = 0;  // the replay read no more, or the file cannot hold more
+
+    // Results.
+    uint64_t records = 0, unknown = 0;
+    int64_t first = INT64_MAX, last = INT64_MIN, approximated_last = INT64_MIN;  // ticks since the global offset
+    OTF2_ErrorCode code = OTF2_SUCCESS;                                          // of the writer
+    std::string error;                                                           // of the clock
+
+    // Of each metric: the values of the first record, and of the last that was written.
+    struct Metric {
+        std::vector<OTF2_MetricValue> baseline, written;
+    };
+    std::unordered_map<uint32_t, Metric> metrics;
+};
+
+// User data: the EventCopy of the location. The caller deletes it.
+OTF2_EvtReaderCallbacks* copying_callbacks();
+
+}  // namespace polter::replay
