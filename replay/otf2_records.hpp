@@ -3,12 +3,14 @@
 // Source: OTF2 3.0, OTF2_EvtReaderCallbacks.h and OTF2_GlobalDefReaderCallbacks.h.
 #pragma once
 
-// clang-format off: it does not agree with itself on lists like these
+// Laid out by hand: clang-format does not agree with itself on lists like these.
+// clang-format off
 
 // Events that begin something, which ends later or elsewhere. Metric and BufferFlush, which hold more than plain values, are in neither.
 #define POLTER_BEGINNING_EVENTS(X) \
     X(MpiSend) X(MpiIsend) X(MpiIrecvRequest) X(MpiCollectiveBegin) X(NonBlockingCollectiveRequest) X(RmaCollectiveBegin) \
     X(RmaRequestLock) X(RmaPut) X(RmaGet) X(RmaAtomic) X(IoOperationBegin) X(IoOperationIssued)
+
 #define POLTER_OTHER_EVENTS(X) \
     X(MeasurementOnOff) X(Enter) X(Leave) X(MpiIsendComplete) X(MpiRecv) X(MpiIrecv) X(MpiRequestTest) X(MpiRequestCancelled) \
     X(MpiCollectiveEnd) X(OmpFork) X(OmpJoin) X(OmpAcquireLock) X(OmpReleaseLock) X(OmpTaskCreate) X(OmpTaskSwitch) \
