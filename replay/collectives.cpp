@@ -71,11 +71,10 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     mine.enter = mine.latest = arrival.enter;
     mine.leave = arrival.leave;
     mine.size = arrival.size;
-    collective->size = std::max(collective->size, arrival.size);
     ++collective->arrived;
     const bool root = *member == collective->root;
     if (root) collective->root_came = true;
-    const bool each = collective->waits == Waits::for_all_likely || collective->waits == Waits::for_lower;
+    const bool each = collective->nonblocking || collective->waits == Waits::for_all_likely || collective->waits == Waits::for_lower;
     if (each) mine.arrival = lane_pool_.take();
     if (each)
         for (size_t i = 0; i < lanes_.count; ++i) mine.arrival[i] = arrival.enter - arrival.delay[i];
@@ -106,7 +105,6 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     mine.alone = true;  // until something else turns out to be completed too
     collective.operation = operation;
     collective.root = root;
-    collective.size = std::max(collective.size, size);
     collective.waits = collective_waits(operation);
     collective.root_came = root < members && collective.members[root].thread;
     if (learning_) {

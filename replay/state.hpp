@@ -136,7 +136,6 @@ struct Collective {
     Waits waits = Waits::for_all;
     bool nonblocking = false, root_came = false, forced = false;
     uint32_t root = 0;
-    uint64_t size = 0;
     std::vector<Member> members;
     uint32_t arrived = 0, finished = 0, prefix = 0, folded = 0;
     int64_t last_enter = 0;           // of all that came

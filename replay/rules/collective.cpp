@@ -23,8 +23,9 @@ uint16_t operation_class(const Collective& c) {
     return static_cast<uint16_t>(c.operation | std::bit_width(c.members.size() - 1) << 8);
 }
 
-CostClass cost_class(const Collective& c, CostKind kind) {
-    return {kind, true, c.nonblocking, operation_class(c), c.size};
+// By the member's own size: what others have, who may not have come yet, must not matter.
+CostClass cost_class(const Collective& c, CostKind kind, uint32_t member) {
+    return {kind, true, c.nonblocking, operation_class(c), c.members[member].size};
 }
 
 // What the member waits for: the last of those that count, measured and in lanes (approximated times).
@@ -52,6 +53,7 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, int64_t leave) {
             return {};
         case Waits::for_root:
             if (root || !c.root_came) return {};
+            if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, nullptr};
             break;
         case Waits::root_for_all:
             if (!root) return {};
@@ -116,14 +118,14 @@ const int64_t* held_up(Engine& engine, Collective& c, int64_t from, int64_t leav
     return *lent;
 }
 
-void leave_after_all(Engine& engine, Thread& thread, Collective& c, const Last& last) {
+void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last) {
     const Lanes& lanes = engine.lanes();
     const int64_t m = std::min(std::max(last.enter, thread.enter), thread.leave), tail = thread.leave - m;
     const bool struck = std::any_of(c.noise.begin(), c.noise.end(), [&](const Collective::Noise& noise) { return noise.piece.end > m; });
     if (engine.learning()) {
         int64_t noise = 0;
         if (struck) noise = noise_after(thread.pieces, m);
-        engine.model().learn(cost_class(c, CostKind::collective_tail), std::max<int64_t>(0, tail - noise), struck ? 0 : Model::clean);
+        engine.model().learn(cost_class(c, CostKind::collective_tail, member), std::max<int64_t>(0, tail - noise), struck ? 0 : Model::clean);
         return;
     }
     int64_t* out = engine.lane_pool().take();
@@ -135,7 +137,7 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, const Last& 
         if (engine.faults().drop_dependency) out[i] = thread.delay[i];
     }
     if (struck) {
-        const Cost cost = engine.model().cost(cost_class(c, CostKind::collective_tail));
+        const Cost cost = engine.model().cost(cost_class(c, CostKind::collective_tail, member));
         int64_t* own = engine.lane_pool().take();
         std::fill_n(own, lanes.count, 0);
         int64_t placed = 0;
@@ -165,8 +167,8 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, const Last& 
     engine.lane_pool().give(out);
 }
 
-void leave_after_root(Engine& engine, Thread& thread, Collective& c, const Last& last) {
-    const CostClass after{cost_class(c, CostKind::collective_tail)}, own{cost_class(c, CostKind::collective_own)};
+void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last) {
+    const CostClass after{cost_class(c, CostKind::collective_tail, member)}, own{cost_class(c, CostKind::collective_own, member)};
     if (engine.learning()) {
         const int64_t begin = std::max(thread.enter, last.enter);
         if (thread.leave < begin) return;
@@ -282,9 +284,9 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
     if (!last.any)
         solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, {}}, {}, thread.delay);
     else if (c.waits == Waits::for_root)
-        leave_after_root(engine, thread, c, last);
+        leave_after_root(engine, thread, c, dependency.member, last);
     else
-        leave_after_all(engine, thread, c, last);
+        leave_after_all(engine, thread, c, dependency.member, last);
     if (by_structure) {
         const Lanes& lanes = engine.lanes();
         if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
@@ -303,7 +305,7 @@ void constrain_collective(Engine& engine, Thread& thread, const Dependency& depe
     Collective& c = *dependency.collective;
     Last last = last_of(engine, c, dependency.member, thread.leave);
     if (thread.dependencies.size() > 1 || thread.completions > 1) c.members[dependency.member].alone = false;
-    const CostClass after = cost_class(c, CostKind::collective_tail), own{CostKind::wait_own, true, false, 0, thread.completions};
+    const CostClass after = cost_class(c, CostKind::collective_tail, dependency.member), own{CostKind::wait_own, true, false, 0, thread.completions};
     if (last.any && engine.learning()) {
         if (thread.dependencies.size() == 1 && last.enter >= thread.enter && thread.leave >= last.enter)
             engine.model().learn(after, thread.leave - last.enter - noise_after(thread.pieces, last.enter), Model::clean);
