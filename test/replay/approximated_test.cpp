@@ -212,7 +212,7 @@ TEST_CASE("delays of the wrong events would be found") {
     CHECK(wrong > 0);
 }
 
-TEST_CASE("some removed: the others' noise stays, to the nanosecond, and what it costs is what it cost before") {
+TEST_CASE("some removed: the others' noise stays, to the nanosecond") {
     for (uint64_t seed = 1; seed <= programs; ++seed) {
         CAPTURE(seed);
         test::Program program = program_of(seed * 3 + 2);  // three accounts
