@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -55,6 +56,11 @@ class Engine {
     std::function<void(double)> progress;
     // What the learning pass found recorded late, for the replay to put in its place.
     void place_late_noise(const Engine& learned);
+
+    // Receives that were cancelled: thread, how manieth posting. They take no message, which is known only behind their posting: the
+    // learning pass finds them; what is given there already never enters a channel.
+    using Posting = std::pair<uint32_t, uint64_t>;
+    std::set<Posting> cancelled_postings;
 
     bool reverse_order = false;  // of the first turn
     // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
@@ -107,7 +113,7 @@ class Engine {
     Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag);
     Match* add_send(Channel* channel, Thread& sender, const Operation&);  // the send half; attaches to a waiting receive
     Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay);
-    void withdraw_receive(Match* match);  // cancelled
+    void withdraw_receive(Match* match);  // it was another's
     void release(Match* match);           // one user less
     void settle(Match& match);            // learning: the posting is known
     CompletionSample* new_sample();

@@ -13,6 +13,7 @@ struct Faults {
     bool no_window = false;            // memory: whoever never waits is read to the end at once
     bool first_sample = false;         // determinism: the model believes whoever came first
     bool wrong_end = false;            // approximated archive: each Enter and Leave has the delay of the one before
+    bool forget_cancelled = false;     // determinism: a cancelled receive holds its place until its cancellation is read
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

@@ -118,7 +118,7 @@ void Engine::withdraw_receive(Match* match) {
         release(match);
         return;
     }
-    // A message was bound to it, though MPI would then have refused the cancellation: it is lost with it.
+    // A message was bound to it, and is lost with it.
     count(Flaw::uncertain_order);
     release(match);
 }

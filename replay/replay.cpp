@@ -26,6 +26,33 @@ void pass(Archive& archive, Engine& engine) {
     engine.run();
 }
 
+// The first pass: what communication costs here, which accounts have noise at all, and what else is known only behind where it counts.
+struct Learning {
+    Archive archive;
+    Model model;
+    Lanes lanes{0, 0, 0, 0, {}};
+    std::unique_ptr<Engine> engine;
+
+    Learning(const Options& options, const Hooks& hooks, double parts, std::set<Engine::Posting> cancelled)
+        : archive(options.trace), model(hooks.faults) {
+        lanes.masks.assign(archive.definitions().accounts.size(), {});
+        engine = std::make_unique<Engine>(archive, lanes, model, true, hooks.faults);
+        engine->cancelled_postings = std::move(cancelled);
+        if (options.progress) engine->progress = [&options, parts](double part) { options.progress(part / parts); };
+        engine->reverse_order = hooks.reverse_order;
+        if (hooks.most_in_flight > 0) engine->most_in_flight = hooks.most_in_flight;
+        pass(archive, *engine);
+    }
+};
+
+std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
+    auto learning = std::make_unique<Learning>(options, hooks, parts, std::set<Engine::Posting>());
+    // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out.
+    if (!learning->engine->cancelled_postings.empty() && !hooks.faults.forget_cancelled)
+        learning = std::make_unique<Learning>(options, hooks, parts, std::move(learning->engine->cancelled_postings));
+    return learning;
+}
+
 // Of each rank its MPI thread; ranks of which nothing is left are null.
 std::vector<const Thread*> rank_threads(const Engine& engine, int32_t ranks) {
     std::vector<const Thread*> list(static_cast<size_t>(ranks), nullptr);
@@ -154,18 +181,12 @@ Result replay_with(const Options& options, const Hooks& hooks) {
         approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults.wrong_end);
     const double parts = approximated ? 3 : 2;
 
-    // First what communication costs here and which accounts have noise at all; then all scenarios in one pass.
-    Model model(hooks.faults);
-    const Lanes none{0, 0, 0, 0, {}};
-    Archive archive(options.trace);
+    // First what there is to learn; then all scenarios in one pass.
+    const std::unique_ptr<Learning> learning = learn(options, hooks, parts);
+    Archive& archive = learning->archive;
     const Definitions& definitions = archive.definitions();
-    Lanes learning = none;
-    learning.masks.assign(definitions.accounts.size(), {});
-    Engine learner(archive, learning, model, true, hooks.faults);
-    if (options.progress) learner.progress = [&](double part) { options.progress(part / parts); };
-    learner.reverse_order = hooks.reverse_order;
-    if (hooks.most_in_flight > 0) learner.most_in_flight = hooks.most_in_flight;
-    pass(archive, learner);
+    Engine& learner = *learning->engine;
+    Model& model = learning->model;
     const bool counter_only = learner.noise_records_at_leave > 20 * learner.noise_records_inside;
     model.freeze(!counter_only);
 
@@ -190,6 +211,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     }
     engine.reverse_order = hooks.reverse_order;
     engine.place_late_noise(learner);
+    if (!hooks.faults.forget_cancelled) engine.cancelled_postings = learner.cancelled_postings;
     engine.most_in_flight = learner.most_in_flight;
     pass(again, engine);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();

@@ -115,6 +115,8 @@ struct Request {
     int64_t* post_delay = nullptr;
     Collective* collective = nullptr;
     uint32_t member = 0;
+    uint32_t posting_thread = 0;  // of a receive: who posted it, and how manieth of its postings it was
+    uint64_t posting = 0;
 };
 
 // One instance of a collective operation.
@@ -221,6 +223,7 @@ struct Thread {
     std::vector<Dependency> dependencies;
     size_t next_dependency = 0;
     uint32_t completions = 0;
+    uint64_t postings = 0;        // of non-blocking receives, so far
     std::vector<Match*> watched;  // learning: the standard sends that this call completes
 
     int64_t* delay = nullptr;

@@ -3,7 +3,8 @@
 //
 // In words: a receive ends when its message has come and its own work is done: not before the send plus the latency, and not before
 // its posting plus what taking a message costs that is already there. A probe depends on the send of the message that it found, and
-// leaves it where it is; a matched probe takes it aside for its matched receive.
+// leaves it where it is; a matched probe takes it aside for its matched receive. A cancelled receive takes no message: the trace tells
+// that behind its posting, so the learning pass is done again where there are any.
 #include "semantics.hpp"
 
 namespace polter::replay::rules {
@@ -50,7 +51,9 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
     Request* request = engine.new_request(thread, operation.request, Request::Kind::receive);
     request->post_time = thread.enter;
     request->wildcard = operation.wildcard;
-    if (operation.posted_known) {
+    request->posting_thread = thread.index;
+    request->posting = ++thread.postings;
+    if (operation.posted_known && !engine.cancelled_postings.contains({thread.index, request->posting})) {
         const Ends ends = find_channel(engine, thread, operation);
         if (thread.kind == CallKind::matched_receive) request->match = take_aside(engine, thread, operation, ends.source);
         if (!request->match) request->match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
@@ -88,12 +91,9 @@ void publish_receive_complete(Engine& engine, Thread& thread, const Operation& o
 void publish_cancelled(Engine& engine, Thread& thread, const Operation& operation) {
     Request* request = engine.find_request(thread, operation.request);
     if (!request) return;
-    if (request->match) {
-        if (request->kind == Request::Kind::receive)
-            engine.withdraw_receive(request->match);
-        else
-            engine.release(request->match);
-    }
+    const bool receive = request->kind == Request::Kind::receive;
+    if (receive) engine.cancelled_postings.insert({request->posting_thread, request->posting});
+    if (request->match) receive ? engine.withdraw_receive(request->match) : engine.release(request->match);
     engine.drop_request(thread, operation.request);
 }
 

@@ -88,8 +88,8 @@ void constrain_posting(Engine& engine, Thread& thread, const Dependency& depende
     const Match& match = *dependency.match;
     const bool blocking = match.send_time == thread.enter;
     const CostClass after_post{CostKind::send_after_post, match.same_host, match.synchronous_mode, 0, match.size};
-    const CostClass own{blocking ? CostKind::send_own : CostKind::wait_own, match.same_host, blocking, 0,
-                        blocking ? match.size : thread.completions};
+    const CostClass own = blocking ? CostClass{CostKind::send_own, match.same_host, true, 0, match.size}
+                                   : CostClass{CostKind::wait_own, true, false, 0, thread.completions};
     if (engine.learning()) {
         const int64_t begin = std::max(thread.enter, match.post_time);
         const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);

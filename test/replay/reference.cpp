@@ -108,7 +108,7 @@ class Reference {
         const auto completions = static_cast<uint64_t>(std::count_if(call.records.begin(), call.records.end(), [](const Record* record) {
             return record->kind == Kind::irecv || record->kind == Kind::isend_complete || record->kind == Kind::collective_complete;
         }));
-        const auto wait_own = [&](bool same_host) { return model_.cost({CostKind::wait_own, same_host, false, 0, completions}); };
+        const auto wait_own = [&] { return model_.cost({CostKind::wait_own, true, false, 0, completions}); };
         for (const Record* record : call.records) {
             const auto found = calls_.messages.find(record);
             const Message* message = found == calls_.messages.end() ? nullptr : found->second;
@@ -118,7 +118,7 @@ class Reference {
                     if (faults_.no_messages) break;
                     auto [latency, late] = receive_costs(*message);
                     dependencies.push_back(arrival(*message, latency, call));
-                    own_at_least(record->kind == Kind::recv ? late : wait_own(true));
+                    own_at_least(record->kind == Kind::recv ? late : wait_own());
                     if (record->kind == Kind::irecv) dependencies.push_back({{message->post->from}, message->post->enter, late, {}});
                     break;
                 }
@@ -134,7 +134,7 @@ class Reference {
                     Cost cost = model_.cost(message_class(CostKind::send_after_post, *message));
                     const Cost alone = record->kind == Kind::send
                                            ? model_.cost({CostKind::send_own, same_host(*message), true, 0, message->sent->bytes})
-                                           : wait_own(same_host(*message));
+                                           : wait_own();
                     if (!cost.known) cost = alone;
                     own_at_least(alone);
                     dependencies.push_back({{message->post->from}, message->post->enter, cost, {}});
@@ -146,7 +146,7 @@ class Reference {
                     if (last.vertices.empty()) break;
                     dependencies.push_back(last);
                     dependencies.back().cost = model_.cost(collective_class(CostKind::collective_tail, collective, *record));
-                    own_at_least(wait_own(true));
+                    own_at_least(wait_own());
                     break;
                 }
                 case Kind::collective_end: {
@@ -283,7 +283,7 @@ class Reference {
         }
     }
 
-    // Members give the same size, so that the class does not depend on who asks.
+    // By the size that the member itself gives.
     static replay::CostClass collective_class(CostKind kind, const CollectiveCall& collective, const Record& record) {
         return {kind, true, collective.nonblocking,
                 static_cast<uint16_t>(record.operation | std::bit_width(collective.members.size() - 1) << 8), record.bytes};

@@ -6,8 +6,7 @@
 // wakes and forgets, has to come to the same times. Only what communication costs, as the engine learned it, is taken from there.
 //
 // Left out: collectives that follow a structure (they count as "a constant after the last"), polling, receives whose posting does not
-// tell from whom, cancelled receives, non-blocking broadcasts, traces with counters at MPI events only, noise records that overlap,
-// regions within calls.
+// tell from whom, traces with counters at MPI events only, noise records that overlap, regions within calls.
 #pragma once
 
 #include <cstdint>

@@ -134,7 +134,7 @@ class Generator {
     // ---- messages ------------------------------------------------------------------------------------------------------------------
 
     void one_step() {
-        switch (draw(0, 13)) {
+        switch (draw(0, 14)) {
             case 0:
             case 1:
                 send_some();
@@ -170,6 +170,9 @@ class Generator {
                 break;
             case 13:
                 nonblocking_collective();
+                break;
+            case 14:
+                cancel();
                 break;
         }
     }
@@ -235,6 +238,22 @@ class Generator {
         wait(m.to, arrives(m));
         message(m.to, Kind::irecv, m, request);
         leave(m.to, name);
+    }
+
+    // A receive that takes no message, whatever is under way to it.
+    void cancel() {
+        const UnderWay m = draw_message();
+        const uint64_t request = ++request_[m.to];
+        enter(m.to, "MPI_Irecv");
+        message(m.to, Kind::irecv_request, m, request);
+        leave(m.to, "MPI_Irecv");
+        if (draw_percent(50)) send_some();
+        spend(m.to, draw(1, work_ns_));
+        enter(m.to, "MPI_Cancel");
+        leave(m.to, "MPI_Cancel");
+        enter(m.to, "MPI_Wait");
+        record(m.to, Kind::cancelled).request = request;
+        leave(m.to, "MPI_Wait");
     }
 
     void synchronous() {  // by its mode, its name, or its size
@@ -325,7 +344,7 @@ class Generator {
         end.operation = operation;
         end.comm = comm;
         end.peer = root;
-        end.bytes = 8;
+        end.bytes = draw_percent(80) ? 8 : 4'000;  // members need not give the same
         end.request = request;
     }
     void blocking_collective(const std::string& name, int operation) {
@@ -369,7 +388,7 @@ class Generator {
         const auto comm = static_cast<uint32_t>(draw(0, 1));
         const std::vector<size_t> list = members(comm);
         const int operation = std::vector<int>{OTF2_COLLECTIVE_OP_BARRIER, OTF2_COLLECTIVE_OP_ALLREDUCE, OTF2_COLLECTIVE_OP_SCAN,
-                                               OTF2_COLLECTIVE_OP_REDUCE}[draw_below(4)];
+                                               OTF2_COLLECTIVE_OP_REDUCE, OTF2_COLLECTIVE_OP_BCAST}[draw_below(5)];
         const size_t root = draw_below(list.size());
         std::vector<int64_t> came;
         for (const size_t rank : list) {
@@ -387,6 +406,7 @@ class Generator {
             for (size_t j = 0; j < list.size(); ++j) {
                 const bool matters = operation == OTF2_COLLECTIVE_OP_SCAN     ? j <= i
                                      : operation == OTF2_COLLECTIVE_OP_REDUCE ? i == root
+                                     : operation == OTF2_COLLECTIVE_OP_BCAST  ? j == root && i != root
                                                                               : true;
                 if (matters) last = std::max(last, came[j] + 2'500);
             }
