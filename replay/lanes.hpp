@@ -14,6 +14,7 @@ struct Lanes {
     size_t estimates = 0;
     // The scenario "all" with the costs and positions that make its end earliest and latest; count where there are no bounds.
     size_t low = 0, high = 0;
+    size_t all = 0;                           // their estimate
     std::vector<std::vector<int64_t>> masks;  // by account: −1 in the lanes that remove it, 0 in the others
 
     bool bounded() const { return low < count; }

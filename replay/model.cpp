@@ -104,7 +104,7 @@ Cost Model::summarise(uint64_t, const Samples& samples) const {
     for (const auto& [slack, histogram] : samples.by_slack) all += histogram.count();
     Histogram chosen;
     for (auto row = samples.by_slack.rbegin(); row != samples.by_slack.rend() && chosen.count() * 4 < all; ++row) chosen.merge(row->second);
-    Cost cost{chosen.quantile(0), chosen.quantile(50), chosen.quantile(100), true};
+    Cost cost{chosen.quantile(0), chosen.quantile(50), chosen.quantile(100), true, chosen.quantile(95) - chosen.quantile(5)};
     if (faults_.first_sample) cost.low = cost.mid = cost.high = samples.first;
     return cost;
 }

@@ -19,6 +19,7 @@ namespace polter::replay {
 struct Cost {
     int64_t low = 0, mid = 0, high = 0;
     bool known = false;
+    int64_t spread = 0;  // the middle nine tenths: 3.29 standard deviations, were they normal
 };
 
 enum class CostKind : uint8_t {

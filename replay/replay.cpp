@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 
@@ -101,6 +102,26 @@ Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
         ends.accumulated[lane] = ends.last - latest;
     }
     return ends;
+}
+
+// What the trace cannot show is not known better than so: messages cost now more, now less. True where that could matter as a whole:
+// then they were in each other's way, and how much they would be without the noise is not in the trace.
+bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
+    constexpr double resolution = 0.0005, too_much = 0.02;  // of the runtime
+    constexpr double deviations = 3;
+    if (result.bounds_low_ns == result.measured_ns) return false;  // nothing was removed
+    double variance = 0;
+    int64_t spread = 0;
+    for (const Thread* rank : ranks) {
+        if (!rank) continue;
+        variance = std::max(variance, rank->doubt.variance);
+        spread = std::max(spread, rank->doubt.spread);
+    }
+    const auto measured = static_cast<double>(result.measured_ns);
+    const auto by = static_cast<int64_t>(resolution * measured + deviations * std::sqrt(variance));
+    result.bounds_low_ns = std::max<int64_t>(0, result.bounds_low_ns - by);
+    result.bounds_high_ns = std::min(result.measured_ns, result.bounds_high_ns + by);
+    return static_cast<double>(spread) > too_much * measured;
 }
 
 void fill_sources(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
@@ -229,6 +250,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     result.approximated_ns = result.measured_ns - result.accumulated_noise_ns;
     result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
     result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
+    const bool contended = widen_bounds(result, ranks);
     result.provenance = definitions.properties;
     result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);
@@ -277,7 +299,11 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     if (options.progress) options.progress(1);
     append(flaw_lines(engine.flaws(), model.clock_disorder_ns));
     const auto& flaws = engine.flaws();
-    result.conditional = mpi_threads > 0 || flaws[static_cast<size_t>(Flaw::any_source)].count > 0 ||
+    if (contended)
+        result.warnings.push_back(
+            "conditional: messages of one size took now more, now less time, without noise; in each other's way they may take others "
+            "without it");
+    result.conditional = contended || mpi_threads > 0 || flaws[static_cast<size_t>(Flaw::any_source)].count > 0 ||
                          flaws[static_cast<size_t>(Flaw::polling)].count > 0 || flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
     return result;
 }

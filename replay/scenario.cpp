@@ -89,6 +89,7 @@ Scenarios::Scenarios(const std::vector<Account>& accounts, const std::optional<s
     lane_of_.emplace(all_, lane_of_.at(grand));
 
     lanes_.estimates = lanes_.count;
+    lanes_.all = lane_of_.at(all_);
     lanes_.low = lanes_.count;
     lanes_.high = lanes_.count + 1;
     lanes_.count += 2;

@@ -169,6 +169,18 @@ struct PendingNoise {
     uint32_t culprit;
 };
 
+// What the costs of messages that decided a thread's ends vary by without any noise: it may have been otherwise.
+struct Doubt {
+    int64_t spread = 0;   // were they all wrong the same way
+    double variance = 0;  // were they independent of each other
+
+    void add(int64_t cost_spread) {
+        constexpr double deviations = 3.29;  // that a spread is wide
+        spread += cost_spread;
+        variance += static_cast<double>(cost_spread) * static_cast<double>(cost_spread) / (deviations * deviations);
+    }
+};
+
 struct Polling {
     bool active = false;
     int64_t begin = 0, last_leave = 0, last_length = 0, noise_since = 0;
@@ -228,6 +240,7 @@ struct Thread {
 
     int64_t* delay = nullptr;
     Polling polling;
+    Doubt doubt;
     bool has_mpi = false;
     int64_t init_ns = 0, finalize_ns = 0;
 };

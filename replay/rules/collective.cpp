@@ -125,7 +125,8 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
     if (engine.learning()) {
         int64_t noise = 0;
         if (struck) noise = noise_after(thread.pieces, m);
-        engine.model().learn(cost_class(c, CostKind::collective_tail, member), std::max<int64_t>(0, tail - noise), struck ? 0 : Model::clean);
+        engine.model().learn(cost_class(c, CostKind::collective_tail, member), std::max<int64_t>(0, tail - noise),
+                             struck ? 0 : Model::clean);
         return;
     }
     int64_t* out = engine.lane_pool().take();
@@ -184,7 +185,8 @@ void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t me
     if (!alone.known) alone = {0, latency.mid, latency.high, false};
     int64_t* root_delay = engine.lane_pool().take();
     for (size_t i = 0; i < engine.lanes().count; ++i) root_delay[i] = last.enter - last.arrival[i];
-    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone}, {{last.enter, root_delay, latency}}, thread.delay);
+    thread.doubt.add(solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone}, {{last.enter, root_delay, latency}},
+                           thread.delay));
     engine.lane_pool().give(root_delay);
 }
 
@@ -211,7 +213,7 @@ int64_t* leave_by_structure(Engine& engine, const Thread& thread, const Collecti
     const Lanes& lanes = engine.lanes();
     int64_t* delay = engine.lane_pool().take();
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
-    const int64_t doubt = 2 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
+    const int64_t doubt = 4 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
     const int64_t* end = c.instance.approximated_end(member);
     int64_t *most = nullptr, *lent = nullptr;
     const int64_t usual = engine.counter_only ? 0 : 8 * c.instance.structure().error;
@@ -287,6 +289,8 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
         leave_after_root(engine, thread, c, dependency.member, last);
     else
         leave_after_all(engine, thread, c, dependency.member, last);
+    if (!by_structure && last.any && last.enter > thread.enter && c.waits != Waits::for_root && !engine.learning())
+        thread.doubt.add(engine.model().cost(cost_class(c, CostKind::collective_tail, dependency.member)).spread);
     if (by_structure) {
         const Lanes& lanes = engine.lanes();
         if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
@@ -305,7 +309,8 @@ void constrain_collective(Engine& engine, Thread& thread, const Dependency& depe
     Collective& c = *dependency.collective;
     Last last = last_of(engine, c, dependency.member, thread.leave);
     if (thread.dependencies.size() > 1 || thread.completions > 1) c.members[dependency.member].alone = false;
-    const CostClass after = cost_class(c, CostKind::collective_tail, dependency.member), own{CostKind::wait_own, true, false, 0, thread.completions};
+    const CostClass after = cost_class(c, CostKind::collective_tail, dependency.member),
+                    own{CostKind::wait_own, true, false, 0, thread.completions};
     if (last.any && engine.learning()) {
         if (thread.dependencies.size() == 1 && last.enter >= thread.enter && thread.leave >= last.enter)
             engine.model().learn(after, thread.leave - last.enter - noise_after(thread.pieces, last.enter), Model::clean);

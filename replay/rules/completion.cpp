@@ -142,7 +142,8 @@ void conclude(Engine& engine, Thread& thread) {
         }
     }
     if (!conclude_polling(engine, thread, scratch))
-        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay);
+        thread.doubt.add(
+            solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay));
     for (int64_t* vector : scratch.lent) engine.lane_pool().give(vector);
     scratch.lent.clear();
     for (const Dependency& dependency : dependencies)

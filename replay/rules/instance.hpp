@@ -42,7 +42,7 @@ class Instance {
     };
     uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
     void go_on(uint32_t place);
-    int64_t in_order_of_coming(const Clock& clock);
+    int64_t gained_by_order(int64_t begin, size_t lane);
     void run(uint32_t place);
     static void set_noise(Clock& clock, const std::vector<NoisePiece>& noise);
     void work(Clock& clock);
@@ -56,7 +56,7 @@ class Instance {
     std::vector<Clock> clocks_;
     std::vector<Message> messages_;
     std::vector<uint32_t> ready_, ended_, order_;
-    std::vector<int64_t> coming_;
+    std::vector<int64_t> coming_, gained_;
 };
 
 }  // namespace polter::replay

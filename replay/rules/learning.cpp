@@ -45,7 +45,7 @@ void Engine::finish_sample(CompletionSample* sample) {
     if (took < 0) return;
     if (s.last_send >= s.enter)
         model_.learn({CostKind::receive_after_send, s.message_same_host, s.message_synchronous, 0, s.message_size}, took,
-                     by_post ? 0 : Model::clean);
+                     by_post || s.noise > 0 ? 0 : Model::clean);
     else if (!by_post && s.completions > 0)
         model_.learn({CostKind::wait_own, true, false, 0, s.completions}, took, s.enter - s.last_ready);
     else if (!by_post)

@@ -58,8 +58,10 @@ bool conclude_polling(Engine& engine, Thread& thread, const Scratch& scratch) {
     if (scratch.constraints.empty()) return false;  // it succeeded without anybody else
     const Lanes& lanes = engine.lanes();
     int64_t* elastic = engine.lane_pool().take();
-    solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own}, scratch.constraints, elastic);
+    const int64_t spread =
+        solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own}, scratch.constraints, elastic);
     solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay);
+    thread.doubt.add(spread);
     if (lanes.bounded()) {
         elastic[lanes.low] = std::max(elastic[lanes.low], thread.delay[lanes.low]);
         elastic[lanes.high] = std::min(elastic[lanes.high], thread.delay[lanes.high]);

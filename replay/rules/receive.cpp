@@ -143,9 +143,9 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
             thread.leave < match.send_time)
             return;
         const int64_t begin = std::max(thread.enter, match.send_time);
-        const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
+        const int64_t noise = noise_after(thread.pieces, begin), took = thread.leave - begin - noise;
         if (match.send_time >= thread.enter)
-            model.learn(after_send, took, Model::clean);
+            model.learn(after_send, took, noise > 0 ? 0 : Model::clean);  // some of the noise may have been absorbed
         else
             model.learn(after_post, took, thread.enter - match.send_time);
         return;

@@ -33,8 +33,9 @@ struct Interval {
     Cost own;  // from enter to leave where nothing had to be waited for
 };
 
-// The delay at the end of a call: see solve.cpp. `result` may be `interval.delay`.
-void solve(Engine&, const Interval&, const std::vector<Constraint>&, int64_t* result);
+// The delay at the end of a call: see solve.cpp. `result` may be `interval.delay`. Returns the spread of the cost that decided the
+// measured end; 0 where that was the call's own.
+int64_t solve(Engine&, const Interval&, const std::vector<Constraint>&, int64_t* result);
 
 // Each rule's own publish and constrain.
 void publish_send(Engine&, Thread&, const Operation&, bool blocking);

@@ -44,14 +44,14 @@ int64_t counted_noise(const Interval& call, const Tail& tail, int64_t tail_witho
 
 }  // namespace
 
-void solve(Engine& engine, const Interval& call, const std::vector<Constraint>& constraints, int64_t* result) {
+int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint>& constraints, int64_t* result) {
     const Lanes& lanes = engine.lanes();
-    if (lanes.count == 0) return;
+    if (lanes.count == 0) return 0;
     if (constraints.empty()) {  // own work: all of it is tail
         if (result != call.delay) engine.copy(result, call.delay);
         for (const NoisePiece& piece : *call.pieces)
             remove_noise(result, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
-        return;
+        return 0;
     }
 
     int64_t arrival = call.enter, earliest = call.enter, latest = call.enter;
@@ -60,7 +60,7 @@ void solve(Engine& engine, const Interval& call, const std::vector<Constraint>& 
     for (const Constraint& constraint : constraints) {
         arrival = std::max({arrival, constraint.time, constraint.time + constraint.cost.mid - call.own.mid});
         earliest = std::max(earliest, constraint.time);
-        latest = std::max({latest, constraint.time, constraint.time + constraint.cost.high - call.own.low});
+        latest = std::max({latest, constraint.time, constraint.time + constraint.cost.high});  // own work may lie before the waiting
         if (constraint.time + constraint.cost.mid > bound_end) {
             bound = &constraint;
             bound_end = constraint.time + constraint.cost.mid;
@@ -73,14 +73,27 @@ void solve(Engine& engine, const Interval& call, const std::vector<Constraint>& 
         tail_high.noise = std::min(tail.noise, counted_noise(call, tail_high, INT64_MAX / 4));
     }
 
+    // A message's cost is the measured one as long as all that the call depends on keeps its order and distance; else it may be another.
+    bool moved = false;
+    if (bound && lanes.bounded()) {
+        const int64_t with = bound->delay[lanes.all];
+        moved = call.delay[lanes.all] != with;
+        for (const Constraint& constraint : constraints) moved = moved || constraint.delay[lanes.all] != with;
+        for (const NoisePiece& piece : *call.pieces) moved = moved || lanes.masks[piece.account][lanes.all] != 0;
+    }
+
     const bool low_swap = engine.faults().swap_bounds;
     const auto relax = [&](int64_t* to, const int64_t* from, int64_t time, const Cost& cost, bool binds) {
         int64_t r = binds ? 0 : residual(call, tail.noise, time, cost.mid);
         if (binds && engine.faults().residual_of_binding) r += 1;
         for (size_t i = 0; i < lanes.estimates; ++i) to[i] = std::min(to[i], from[i] + r);
         if (!lanes.bounded()) return;
-        const int64_t r_low = binds ? 0 : residual(call, tail_low.noise, time, cost.low);
-        const int64_t r_high = binds ? 0 : residual(call, tail_high.noise, time, cost.high);
+        int64_t r_low = binds ? 0 : residual(call, tail_low.noise, time, cost.low);
+        int64_t r_high = binds ? 0 : residual(call, tail_high.noise, time, cost.high);
+        if (binds && moved) {
+            r_low = residual(call, tail_low.noise, time, cost.low);
+            r_high = std::min<int64_t>(0, call.leave - tail_high.noise - time - cost.high);
+        }
         to[lanes.low] = std::min(to[lanes.low], from[lanes.low] + (low_swap ? r_high : r_low));
         to[lanes.high] = std::min(to[lanes.high], from[lanes.high] + (low_swap ? r_low : r_high));
     };
@@ -105,8 +118,10 @@ void solve(Engine& engine, const Interval& call, const std::vector<Constraint>& 
             out[lanes.high] += n_high & mask[lanes.high];
         }
     }
+    if (moved) out[lanes.high] = std::max<int64_t>(out[lanes.high], 0);  // nothing is later than it was
     engine.copy(result, out);
     engine.lane_pool().give(out);
+    return bound ? bound->cost.spread : 0;
 }
 
 }  // namespace polter::replay::rules

@@ -138,6 +138,7 @@ class MemberClock {
             now = piece.end;
         }
     }
+    bool strikes_later() const { return noise_ && next_ < noise_->size(); }
     int64_t now = 0;
 
   private:

@@ -33,17 +33,31 @@ struct Dependency {
     std::vector<Noise> on_the_way;  // between the vertex and `time`
 };
 
+using Approximated = std::vector<std::vector<int64_t>>;  // by vertex, in lanes
+
 class Reference {
   public:
-    Reference(const TraceSpec& trace, const replay::Scenarios& scenarios, const replay::Model& model, const ReferenceFaults& faults)
-        : trace_(trace), model_(model), faults_(faults), calls_(trace, faults.last_message), removed_(scenarios.lane_sets()) {
+    // `estimate`: what it is without the bounds, which depend on where that moves.
+    Reference(const TraceSpec& trace, const replay::Scenarios& scenarios, const replay::Model& model, const ReferenceFaults& faults,
+              const Approximated& estimate)
+        : trace_(trace),
+          model_(model),
+          faults_(faults),
+          calls_(trace, faults.last_message),
+          removed_(scenarios.lane_sets()),
+          all_(scenarios.all()),
+          estimate_(estimate) {
         for (size_t lane = 0; lane < removed_.size(); ++lane)
             costs_.push_back(lane == scenarios.lanes().low ? &Cost::low : lane == scenarios.lanes().high ? &Cost::high : &Cost::mid);
     }
 
-    Timelines timelines() {
+    Approximated evaluate() {
         for (const Call& call : calls_.calls) constrain(call);
-        const std::vector<std::vector<int64_t>> approximated = longest_paths();
+        return longest_paths();
+    }
+
+    Timelines timelines() {
+        const Approximated approximated = evaluate();
         Timelines result(trace_.ranks());
         for (size_t rank = 0; rank < trace_.ranks(); ++rank)
             for (const size_t vertex : calls_.vertices[rank]) result[rank].emplace_back(calls_.times[vertex], approximated[vertex]);
@@ -88,12 +102,15 @@ class Reference {
         } catch (const boost::not_a_dag&) {
             throw NotCovered("calls wait for each other in a circle");
         }
-        for (auto vertex = last_first.rbegin(); vertex != last_first.rend(); ++vertex)
+        for (auto vertex = last_first.rbegin(); vertex != last_first.rend(); ++vertex) {
+            for (size_t lane = 0; lane < lanes(); ++lane)
+                if (costs_[lane] == &Cost::high) at[*vertex][lane] = std::min(at[*vertex][lane], calls_.times[*vertex]);  // never later
             for (const auto& out : boost::make_iterator_range(boost::out_edges(*vertex, graph_)))
                 for (size_t lane = 0; lane < lanes(); ++lane) {
                     int64_t& later = at[boost::target(out, graph_)][lane];
                     later = std::max(later, at[*vertex][lane] + graph_[out].weight[lane]);
                 }
+        }
         return at;
     }
 
@@ -181,16 +198,34 @@ class Reference {
         all.insert(all.end(), others.begin(), others.end());
         const auto bound = std::max_element(
             all.begin(), all.end(), [](const Dependency& a, const Dependency& b) { return a.time + a.cost.mid < b.time + b.cost.mid; });
+        const bool may_cost_other = bound != all.begin() && moved(call, all, *bound);
         for (auto one = all.begin(); one != all.end(); ++one)
             for (const size_t vertex : one->vertices)
                 edge(vertex, call.to, [&](size_t lane) {
                     const int64_t tail = waiting_ends(call, all, lane);
-                    int64_t earlier = 0;
-                    if (one != bound)
-                        earlier = std::max<int64_t>(0, call.leave - noise_after(call.noise, tail) - one->time - one->cost.*costs_[lane]);
+                    int64_t earlier = call.leave - noise_after(call.noise, tail) - one->time - one->cost.*costs_[lane];
+                    const bool measured = one == bound && (!may_cost_other || costs_[lane] == &Cost::mid);
+                    if (measured)
+                        earlier = 0;
+                    else if (one == bound && costs_[lane] == &Cost::high)
+                        earlier = std::min<int64_t>(0, earlier);
+                    else
+                        earlier = std::max<int64_t>(0, earlier);
                     return call.leave - one->time - earlier - removed_after(call.noise, tail, lane) + noise_after(one->on_the_way, 0) -
                            removed_after(one->on_the_way, 0, lane);
                 });
+    }
+
+    // A message's cost is the measured one for sure only where all that the call depends on moves together.
+    bool moved(const Call& call, const std::vector<Dependency>& all, const Dependency& bound) const {
+        if (estimate_.empty()) return false;
+        const auto delay = [&](const Dependency& one) {
+            int64_t last = INT64_MIN;
+            for (const size_t vertex : one.vertices) last = std::max(last, estimate_[vertex][all_]);
+            return one.time - last - noise_after(one.on_the_way, 0) + removed_after(one.on_the_way, 0, all_);
+        };
+        return std::any_of(all.begin(), all.end(), [&](const Dependency& one) { return delay(one) != delay(bound); }) ||
+               std::any_of(call.noise.begin(), call.noise.end(), [&](const Noise& noise) { return removes(all_, noise); });
     }
 
     // Where waiting ends and work begins: a message is there its latency after its sending, less what the call itself has to do with it.
@@ -201,7 +236,7 @@ class Reference {
         for (size_t i = 1; i < all.size(); ++i) {
             int64_t on_its_way = 0;
             if (costs_[lane] == &Cost::mid) on_its_way = all[i].cost.mid - own.mid;
-            if (costs_[lane] == &Cost::high) on_its_way = all[i].cost.high - own.low;
+            if (costs_[lane] == &Cost::high) on_its_way = all[i].cost.high;  // own work may lie before the waiting
             end = std::max(end, all[i].time + std::max<int64_t>(0, on_its_way));
         }
         return faults_.noise_anywhere ? call.enter : std::min(end, call.leave);
@@ -348,13 +383,16 @@ class Reference {
     const Calls calls_;
     const std::vector<uint64_t> removed_;  // by lane: the accounts that it removes, as bits
     std::vector<int64_t Cost::*> costs_;   // by lane: which of the plausible costs it takes
+    const size_t all_;
+    const Approximated& estimate_;
     Graph graph_{calls_.times.size()};
 };
 
 }  // namespace
 
 Timelines reference(const TraceSpec& trace, const replay::Scenarios& scenarios, const replay::Model& model, const ReferenceFaults& faults) {
-    return Reference(trace, scenarios, model, faults).timelines();
+    const Approximated estimate = Reference(trace, scenarios, model, faults, {}).evaluate();
+    return Reference(trace, scenarios, model, faults, estimate).timelines();
 }
 
 }  // namespace polter::test
