@@ -3,6 +3,7 @@
 // by class: the result does not depend on the order in which the samples came.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,6 +21,10 @@ struct Cost {
     int64_t low = 0, mid = 0, high = 0;
     bool known = false;
     int64_t spread = 0;  // the middle nine tenths: 3.29 standard deviations, were they normal
+
+    // Without what happens once in a while: a message that noise held up where the trace does not show it.
+    int64_t usual_low() const { return std::max(low, mid - spread); }
+    int64_t usual_high() const { return std::min(high, mid + spread); }
 };
 
 enum class CostKind : uint8_t {

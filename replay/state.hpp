@@ -169,7 +169,8 @@ struct PendingNoise {
     uint32_t culprit;
 };
 
-// What the costs of messages that decided a thread's ends vary by without any noise: it may have been otherwise.
+// What the costs of messages (not of collectives: their tails hold the noise of others) that decided a thread's ends vary by without any
+// noise: it may have been otherwise.
 struct Doubt {
     int64_t spread = 0;   // were they all wrong the same way
     double variance = 0;  // were they independent of each other

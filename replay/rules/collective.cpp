@@ -94,6 +94,9 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     };
     const int64_t all = measure(SIZE_MAX);
     for (size_t i = 0; i < lanes.count; ++i) less[i] = all - measure(i);
+    if (!engine.counter_only || !lanes.bounded()) return;
+    less[lanes.low] = 0;  // when it struck is not known: at worst one after the other
+    for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
 
 const int64_t* held_up(Engine& engine, Collective& c, int64_t from, int64_t leave, int64_t** lent) {
@@ -185,8 +188,7 @@ void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t me
     if (!alone.known) alone = {0, latency.mid, latency.high, false};
     int64_t* root_delay = engine.lane_pool().take();
     for (size_t i = 0; i < engine.lanes().count; ++i) root_delay[i] = last.enter - last.arrival[i];
-    thread.doubt.add(solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone}, {{last.enter, root_delay, latency}},
-                           thread.delay));
+    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone}, {{last.enter, root_delay, latency}}, thread.delay);
     engine.lane_pool().give(root_delay);
 }
 
@@ -289,8 +291,6 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
         leave_after_root(engine, thread, c, dependency.member, last);
     else
         leave_after_all(engine, thread, c, dependency.member, last);
-    if (!by_structure && last.any && last.enter > thread.enter && c.waits != Waits::for_root && !engine.learning())
-        thread.doubt.add(engine.model().cost(cost_class(c, CostKind::collective_tail, dependency.member)).spread);
     if (by_structure) {
         const Lanes& lanes = engine.lanes();
         if (lanes.bounded() && !c.instance.structure().beyond_doubt) {

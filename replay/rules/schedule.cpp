@@ -160,17 +160,19 @@ class Builder {
         }
     }
 
-    // In portions: messages to so many of the others, then the same number received as they come.
+    // In portions: messages to so many of the others, backward from one's own number as Open MPI and MPICH do, then the same number
+    // received as they come. Oneself counts as the first.
     void everyone(uint32_t portion) {
-        for (uint32_t begin = 1; begin < members_; begin += portion) {
-            const uint32_t end = begin + std::min(portion, members_ - begin);
+        for (uint32_t first_of = 0; first_of < members_; first_of += portion) {
+            const uint32_t end = first_of + std::min(portion, members_ - first_of), begin = std::max(1u, first_of);
+            if (begin == end) continue;
             std::vector<std::vector<uint32_t>> sent(end - begin, std::vector<uint32_t>(members_));
             for (uint32_t k = begin; k < end; ++k)
-                for (uint32_t place = 0; place < members_; ++place) sent[k - begin][place] = send(place, (place + k) % members_);
+                for (uint32_t place = 0; place < members_; ++place) sent[k - begin][place] = send(place, (place + members_ - k) % members_);
             for (uint32_t place = 0; place < members_; ++place) {
                 const size_t first = schedule_.steps[place].size();
                 for (uint32_t k = begin; k < end; ++k) {
-                    const uint32_t from = (place + members_ - k) % members_;
+                    const uint32_t from = (place + k) % members_;
                     receive(sent[k - begin][from], from, place);
                 }
                 schedule_.steps[place][first].together = end - begin;

@@ -91,8 +91,8 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         int64_t r_low = binds ? 0 : residual(call, tail_low.noise, time, cost.low);
         int64_t r_high = binds ? 0 : residual(call, tail_high.noise, time, cost.high);
         if (binds && moved) {
-            r_low = residual(call, tail_low.noise, time, cost.low);
-            r_high = std::min<int64_t>(0, call.leave - tail_high.noise - time - cost.high);
+            r_low = residual(call, tail_low.noise, time, cost.usual_low());
+            r_high = std::min<int64_t>(0, call.leave - tail_high.noise - time - cost.usual_high());
         }
         to[lanes.low] = std::min(to[lanes.low], from[lanes.low] + (low_swap ? r_high : r_low));
         to[lanes.high] = std::min(to[lanes.high], from[lanes.high] + (low_swap ? r_low : r_high));

@@ -12,13 +12,17 @@ namespace {
 
 constexpr auto nothing = [](const NoisePiece&, int64_t) {};
 
-// The mean where the noise is known, the median where it is not.
+// The mean; where the noise is not known, without the greatest, which may be noise. (Not the median: where most members wait for
+// nobody it says nothing of the others.)
 double typical(std::vector<int64_t>& distances, bool noise_known) {
+    constexpr size_t believed = 80;  // per cent
     if (distances.empty()) return 0;
-    if (noise_known) return std::accumulate(distances.begin(), distances.end(), 0.0) / static_cast<double>(distances.size());
-    const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
-    std::nth_element(distances.begin(), middle, distances.end());
-    return static_cast<double>(*middle);
+    auto end = distances.end();
+    if (!noise_known) {
+        end = distances.begin() + static_cast<std::ptrdiff_t>((distances.size() * believed + 99) / 100);
+        if (end != distances.end()) std::nth_element(distances.begin(), end, distances.end());
+    }
+    return std::accumulate(distances.begin(), end, 0.0) / static_cast<double>(end - distances.begin());
 }
 
 // Distance of prediction and measurement.

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the replay agree with the real machine? A bulk-synchronous program with a competitor on rank 1's CPU at several shares,
-interleaved with runs without: the approximated time of the disturbed runs against the median of the quiet ones. Prints JSON.
+"""Does the replay agree with the real machine? A bulk-synchronous program (Allreduce; messages that are sent at once; messages that wait
+for their receiver) with a competitor on rank 1's CPU at several shares, interleaved with runs without: the approximated time of the
+disturbed runs against the median of the quiet ones. Prints JSON.
 
-    bench_disturbance.py [--pairs 10] [--shares 5,20] [--mpi openmpi] [--check]     --check: exit code 1 beyond 2 %
+    bench_disturbance.py [--pairs 10] [--shares 5,20] [--mpi openmpi] [--patterns allreduce,eager] [--check]     --check: exit code 1 beyond 2 %
 """
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -15,6 +17,7 @@ import polter_run as p
 
 LIMIT = 0.02
 PHASES, WORK = 300, 4_000_000
+PATTERNS = {"allreduce": 0, "eager": 1_000, "rendezvous": 1_000_000}  # bytes of a message
 
 
 def program_ns(result, key):
@@ -22,9 +25,10 @@ def program_ns(result, key):
     return result[key] - result["init_ns"] - result["finalize_ns"]
 
 
-def one(flavour):
+def one(flavour, pattern):
     with p.folder() as folder:
-        run = p.Run([*p.launcher(flavour, 2), p.PROGRAMS / flavour / "bsp", PHASES, WORK], folder / "e", ["-q"])
+        program = [p.PROGRAMS / flavour / "bsp", PHASES, WORK, -1, 100, PATTERNS[pattern]]
+        run = p.Run([*p.launcher(flavour, 2), *program], folder / "e", ["-q"])
         if run.code or run.result is None:
             raise SystemExit(run.explain())
         return run.result
@@ -35,18 +39,18 @@ def quartiles(values):
     return {"median": middle, "quartiles": [low, high]}
 
 
-def bench(flavour, share, pairs):
+def bench(flavour, pattern, share, pairs):
     quiet, quiet_approximated, disturbed, approximated = [], [], [], []
     for _ in range(pairs):
-        result = one(flavour)
+        result = one(flavour, pattern)
         quiet.append(program_ns(result, "measured_ns"))
         quiet_approximated.append(program_ns(result, "approximated_ns"))
         with p.rival(1, share):
-            result = one(flavour)
+            result = one(flavour, pattern)
         disturbed.append(program_ns(result, "measured_ns"))
         approximated.append(program_ns(result, "approximated_ns"))
     middle = statistics.median(quiet)
-    return {"mpi": flavour, "share_percent": share, "pairs": pairs, "quiet_ns": quartiles(quiet), "disturbed_ns": quartiles(disturbed),
+    return {"mpi": flavour, "pattern": pattern, "share_percent": share, "pairs": pairs, "quiet_ns": quartiles(quiet), "disturbed_ns": quartiles(disturbed),
             "approximated_ns": quartiles(approximated), "slowdown": statistics.median(disturbed) / middle - 1,
             "error": statistics.median(approximated) / middle - 1, "quiet_spread": (max(quiet) - min(quiet)) / middle,
             # What the replay takes for noise in the runs without the competitor: where that is much, they are no measure.
@@ -58,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--shares", default="5,20")
+    parser.add_argument("--patterns", default=",".join(PATTERNS))
     parser.add_argument("--mpi", default=",".join(p.FLAVOURS))
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
@@ -69,7 +74,8 @@ def main():
         print("SKIP: no exporter works here: " + why.splitlines()[0])
         return 77
     p.go_first()
-    results = [bench(flavour, int(share), options.pairs) for flavour in options.mpi.split(",") for share in options.shares.split(",")]
+    combinations = itertools.product(options.mpi.split(","), options.patterns.split(","), options.shares.split(","))
+    results = [bench(flavour, pattern, int(share), options.pairs) for flavour, pattern, share in combinations]
     print(json.dumps({"schema": "polter.bench.disturbance/1", "limit": LIMIT, "results": results}, indent=2))
     if options.check and max(r["quiet_noise"] for r in results) > LIMIT:
         print("SKIP: the machine is not quiet: without the competitor other programs already took more than the error allowed")

@@ -203,7 +203,9 @@ class Reference {
             for (const size_t vertex : one->vertices)
                 edge(vertex, call.to, [&](size_t lane) {
                     const int64_t tail = waiting_ends(call, all, lane);
-                    int64_t earlier = call.leave - noise_after(call.noise, tail) - one->time - one->cost.*costs_[lane];
+                    int64_t cost = one->cost.*costs_[lane];
+                    if (one == bound) cost = costs_[lane] == &Cost::low ? one->cost.usual_low() : one->cost.usual_high();
+                    int64_t earlier = call.leave - noise_after(call.noise, tail) - one->time - cost;
                     const bool measured = one == bound && (!may_cost_other || costs_[lane] == &Cost::mid);
                     if (measured)
                         earlier = 0;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bulk-synchronous program: each phase is a fixed amount of work, then an Allreduce. Each rank is pinned to a CPU of its own.
+ * A bulk-synchronous program: each phase is a fixed amount of work, then an Allreduce or an exchange with the neighbours. Each rank is
+ * pinned to a CPU of its own.
  *
- *     bsp PHASES WORK [SLACK_RANK PART]     WORK: rounds of arithmetic a phase; SLACK_RANK does only PART percent of them
+ *     bsp PHASES WORK [SLACK_RANK PART [BYTES]]     WORK: rounds of arithmetic a phase; SLACK_RANK does only PART percent of them;
+ *                                                   BYTES: of each message to a neighbour; 0: an Allreduce
  *
  * Rank 0 prints one JSON object: the elapsed time of the phases, and what the kernel says of each rank since its start (run delay,
  * ns, from /proc/self/schedstat; process ids).
@@ -59,6 +61,19 @@ static void keep_first(void) {
     fclose(file);
 }
 
+/* To the right and from the left, in turn by Sendrecv and by requests. */
+static void exchange(char* in, char* out, int bytes, int rank, int size, long phase) {
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    if (phase % 2) {
+        MPI_Sendrecv(out, bytes, MPI_CHAR, right, 0, in, bytes, MPI_CHAR, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        return;
+    }
+    MPI_Request requests[2];
+    MPI_Irecv(in, bytes, MPI_CHAR, left, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, bytes, MPI_CHAR, right, 0, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
 int main(int argc, char** argv) {
     keep_first();
     long long delay_before = run_delay();
@@ -67,11 +82,13 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc < 3) {
-        if (rank == 0) fprintf(stderr, "bsp PHASES WORK [SLACK_RANK PART]\n");
+        if (rank == 0) fprintf(stderr, "bsp PHASES WORK [SLACK_RANK PART [BYTES]]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     long phases = atol(argv[1]), rounds = atol(argv[2]);
     if (argc > 4 && atoi(argv[3]) == rank) rounds = rounds * atol(argv[4]) / 100;
+    int bytes = argc > 5 ? atoi(argv[5]) : 0;
+    char *in = calloc(1, bytes + 1), *out = calloc(1, bytes + 1);
     pin(rank);
 
     MPI_Barrier(MPI_COMM_WORLD);
@@ -79,7 +96,10 @@ int main(int argc, char** argv) {
     double mine = rank, all = 0;
     for (long phase = 0; phase < phases; phase++) {
         work(rounds);
-        MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        if (bytes > 0)
+            exchange(in, out, bytes, rank, size, phase);
+        else
+            MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
     long long elapsed = now() - start;
 
@@ -95,6 +115,8 @@ int main(int argc, char** argv) {
         fflush(stdout);
     }
     free(each);
+    free(in);
+    free(out);
     MPI_Finalize();
     return 0;
 }
