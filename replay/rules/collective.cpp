@@ -99,14 +99,20 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
 
-const int64_t* held_up(Engine& engine, Collective& c, int64_t from, int64_t leave, int64_t** lent) {
+// In a scan those above do not matter, and may not have come yet.
+bool may_hold_up(const Collective& c, const Collective::Noise& noise, uint32_t member) {
+    return c.waits != Waits::for_lower || noise.member <= member;
+}
+
+const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, int64_t** lent) {
     static thread_local std::vector<NoisePiece> pieces;
+    const bool scan = c.waits == Waits::for_lower;
     const auto collect = [&] {
         pieces.clear();
         for (const Collective::Noise& noise : c.noise)
-            if (noise.piece.end > from) pieces.push_back(noise.piece);
+            if (noise.piece.end > from && may_hold_up(c, noise, member)) pieces.push_back(noise.piece);
     };
-    if (!c.held_known) {  // for those who left after all of it: mostly everybody
+    if (!c.held_known && !scan) {  // for those who left after all of it: mostly everybody
         collect();
         c.held_known = true;
         c.held_until = from;
@@ -114,7 +120,7 @@ const int64_t* held_up(Engine& engine, Collective& c, int64_t from, int64_t leav
         c.held = engine.lane_pool().take();
         union_of(engine, pieces, from, c.held_until, c.held);
     }
-    if (leave >= c.held_until) return c.held;
+    if (!scan && leave >= c.held_until) return c.held;
     collect();
     *lent = engine.lane_pool().take();
     union_of(engine, pieces, from, leave, *lent);
@@ -124,7 +130,8 @@ const int64_t* held_up(Engine& engine, Collective& c, int64_t from, int64_t leav
 void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last) {
     const Lanes& lanes = engine.lanes();
     const int64_t m = std::min(std::max(last.enter, thread.enter), thread.leave), tail = thread.leave - m;
-    const bool struck = std::any_of(c.noise.begin(), c.noise.end(), [&](const Collective::Noise& noise) { return noise.piece.end > m; });
+    const bool struck = std::any_of(c.noise.begin(), c.noise.end(),
+                                    [&](const Collective::Noise& noise) { return noise.piece.end > m && may_hold_up(c, noise, member); });
     if (engine.learning()) {
         int64_t noise = 0;
         if (struck) noise = noise_after(thread.pieces, m);
@@ -153,9 +160,8 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
                          lanes.count);
         }
         int64_t* lent = nullptr;
-        // In a scan, and where only some were waited for, whose noise mattered is not known: one's own alone.
-        const bool together = c.waits != Waits::for_lower && !last.lent;
-        const int64_t* held = together ? held_up(engine, c, last.enter, thread.leave, &lent) : own;
+        // Where only some were waited for, whose noise mattered is not known: one's own alone.
+        const int64_t* held = last.lent ? own : held_up(engine, c, member, last.enter, thread.leave, &lent);
         for (size_t i = 0; i < lanes.count; ++i) {
             const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;
             const int64_t without = low ? cost.low : high ? cost.high : cost.mid;

@@ -119,15 +119,16 @@ void Instance::go_on(uint32_t place) {
             continue;
         }
         if (clock.held || !arrived_in_order(&step, arrival, &order_)) return;
-        gained_.assign(lanes_->count, 0);
+        gained_.clear();
         if (order_.size() > 1) {
+            gained_.assign(lanes_->count, 0);
             // Where noise struck among them it is not known which of them it would have held up: for the lower bound alone.
             const bool struck = clock.clock.strikes_later();
             for (size_t i = struck && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
                 if (!struck || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i);
         }
         for (const uint32_t number : order_) receive(clock, messages_[number]);
-        for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] -= gained_[i];
+        for (size_t i = 0; i < gained_.size(); ++i) clock.time[i] -= gained_[i];
         clock.at += order_.size();
     }
     if (clock.held) return;

@@ -349,25 +349,29 @@ class Reference {
     // this one left, held this one up; at most as long as the tail is longer than it is without noise. One's own noise is one's own.
     void leave_after_all(const Call& call, const CollectiveCall& collective, const Record& record, const Dependency& last) {
         const Whom rule = whom(record.operation);
-        const bool together = rule != Whom::lower && last.vertices.size() == collective.members.size();
+        const bool together = rule == Whom::lower || last.vertices.size() == collective.members.size();
         const Cost tail = model_.cost(collective_class(CostKind::collective_tail, collective, record));
+        const std::vector<size_t> ranks = members_of(trace_, collective.comm);
+        const auto own_place = std::find(ranks.begin(), ranks.end(), call.rank) - ranks.begin();
+        const auto end = collective.members.begin() + (rule == Whom::lower ? own_place + 1 : collective.members.size());
+        const std::vector<const Call*> others(collective.members.begin(), end);  // in a scan those above do not matter
         const auto gain = [&](size_t lane) {
             const int64_t own = removed_after(call.noise, last.time, lane);
             if (!together || costs_[lane] == &Cost::high) return own;
             const int64_t excess = std::max<int64_t>(0, call.leave - last.time - tail.*costs_[lane]);
             const auto everything = [](const Noise&) { return true; };
             const auto what_stays = [&](const Noise& noise) { return !removes(lane, noise); };
-            const int64_t held =
-                struck(collective, last.time, call.leave, everything) - struck(collective, last.time, call.leave, what_stays);
+            const int64_t held = struck(others, last.time, call.leave, everything) - struck(others, last.time, call.leave, what_stays);
             return std::max(own, std::min(excess, held));
         };
         for (const size_t vertex : last.vertices) edge(vertex, call.to, [&](size_t lane) { return call.leave - last.time - gain(lane); });
     }
 
     // For how long between two times any of the members was struck by such noise; what ended later does not count.
-    int64_t struck(const CollectiveCall& collective, int64_t from, int64_t to, const std::function<bool(const Noise&)>& counts) const {
+    int64_t struck(const std::vector<const Call*>& members, int64_t from, int64_t to,
+                   const std::function<bool(const Noise&)>& counts) const {
         std::vector<std::pair<int64_t, int64_t>> stretches;
-        for (const Call* member : collective.members)
+        for (const Call* member : members)
             for (const Noise& noise : member->noise)
                 if (noise.end > from && noise.end <= to && counts(noise)) stretches.emplace_back(std::max(from, noise.begin), noise.end);
         std::sort(stretches.begin(), stretches.end());

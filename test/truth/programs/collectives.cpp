@@ -83,4 +83,38 @@ void subcommunicators(const Parameters& p) {
     MPI_Comm_free(&column);
 }
 
+// Each rank needs what those before it have together, as in numbering or in writing to one file.
+void scan_phases(const Parameters& p) {
+    const Here here;
+    const int count = static_cast<int>(p.bytes);
+    std::vector<char> in(p.bytes), out(p.bytes);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, 1, here.rank, i, 0);
+        if (i % 2)
+            MPI_Exscan(in.data(), out.data(), count, MPI_CHAR, MPI_MAX, MPI_COMM_WORLD);
+        else
+            MPI_Scan(in.data(), out.data(), count, MPI_CHAR, MPI_MAX, MPI_COMM_WORLD);
+        if (i % 8 == 7) MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// Collectives within collectives: a reduction in groups, one among their leaders, and the result down again.
+void nested_collectives(const Parameters& p) {
+    const Here here;
+    constexpr int group_size = 8;
+    const int group = here.rank / group_size, place = here.rank % group_size, count = static_cast<int>(p.bytes);
+    MPI_Comm inside, leaders;
+    MPI_Comm_split(MPI_COMM_WORLD, group, place, &inside);
+    MPI_Comm_split(MPI_COMM_WORLD, place == 0 ? 0 : MPI_UNDEFINED, group, &leaders);
+    std::vector<char> in(p.bytes), out(p.bytes);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, 1, here.rank, i, 0);
+        MPI_Reduce(in.data(), out.data(), count, MPI_CHAR, MPI_MAX, 0, inside);
+        if (place == 0) MPI_Allreduce(out.data(), in.data(), count, MPI_CHAR, MPI_MAX, leaders);
+        MPI_Bcast(in.data(), count, MPI_CHAR, 0, inside);
+    }
+    MPI_Comm_free(&inside);
+    if (leaders != MPI_COMM_NULL) MPI_Comm_free(&leaders);
+}
+
 }  // namespace polter::truth

@@ -16,6 +16,8 @@ int main(int argc, char** argv) {
                                                    {"transpose", transpose},
                                                    {"overlapped", overlapped_collectives},
                                                    {"subcommunicators", subcommunicators},
+                                                   {"scan", scan_phases},
+                                                   {"nested", nested_collectives},
                                                    {"stencil", stencil},
                                                    {"wavefront", wavefront},
                                                    {"irregular", irregular},

@@ -47,8 +47,9 @@ class Grid {
 };
 
 using Program = void(const Parameters&);
-Program barrier_phases, allreduce_phases, rooted_mix, transpose, overlapped_collectives, subcommunicators;  // collectives.cpp
-Program stencil, wavefront, irregular;                                                                      // neighbours.cpp
-Program butterfly, pipeline, one_way, rendezvous, master_worker;                                            // exchanges.cpp
+Program barrier_phases, allreduce_phases, rooted_mix, transpose, overlapped_collectives, subcommunicators, scan_phases,
+    nested_collectives;                                           // collectives.cpp
+Program stencil, wavefront, irregular;                            // neighbours.cpp
+Program butterfly, pipeline, one_way, rendezvous, master_worker;  // exchanges.cpp
 
 }  // namespace polter::truth

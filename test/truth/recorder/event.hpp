@@ -33,6 +33,8 @@ namespace polter::truth {
     R(MPI_Bcast, COLL_ONE2ALL)      \
     R(MPI_Reduce, COLL_ALL2ONE)     \
     R(MPI_Allreduce, COLL_ALL2ALL)  \
+    R(MPI_Scan, COLL_OTHER)         \
+    R(MPI_Exscan, COLL_OTHER)       \
     R(MPI_Allgather, COLL_ALL2ALL)  \
     R(MPI_Alltoall, COLL_ALL2ALL)   \
     R(MPI_Ibarrier, BARRIER)        \

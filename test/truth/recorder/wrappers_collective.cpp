@@ -83,6 +83,11 @@ Shape allreduce(int count, MPI_Datatype type, MPI_Comm comm) {
     return {OTF2_COLLECTIVE_OP_ALLREDUCE, comm, -1, bytes * size_of(comm), bytes * size_of(comm)};
 }
 
+Shape prefix(OTF2_CollectiveOp operation, int count, MPI_Datatype type, MPI_Comm comm) {
+    const uint64_t bytes = bytes_of(count, type);
+    return {operation, comm, -1, bytes, bytes};
+}
+
 }  // namespace
 
 extern "C" {
@@ -103,6 +108,16 @@ int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op o
 
 int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     return blocking(Region::MPI_Allreduce, allreduce(count, type, comm), [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
+}
+
+int MPI_Scan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    return blocking(Region::MPI_Scan, prefix(OTF2_COLLECTIVE_OP_SCAN, count, type, comm),
+                    [&] { return PMPI_Scan(in, out, count, type, op, comm); });
+}
+
+int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    return blocking(Region::MPI_Exscan, prefix(OTF2_COLLECTIVE_OP_EXSCAN, count, type, comm),
+                    [&] { return PMPI_Exscan(in, out, count, type, op, comm); });
 }
 
 int MPI_Allgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count, MPI_Datatype out_type, MPI_Comm comm) {
