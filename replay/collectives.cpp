@@ -145,14 +145,24 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
             size};
 }
 
+// Of scans members count what passes between each of them and all others, each something else: the data alone.
+static uint64_t class_size(const Collective& collective, uint32_t member, uint64_t size) {
+    const uint64_t above = collective.members.size() - member, most = std::max<uint64_t>(above, member + 1);
+    return collective.waits == Waits::for_lower ? size / most : size;
+}
+
+static bool is_rooted(Waits waits) {
+    return waits == Waits::for_root || waits == Waits::root_for_all;
+}
+
 void Engine::learn_structure(Collective& collective) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
     if (!has_structure(waits)) return;
-    const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
-    const bool rooted = waits != Waits::for_all;
-    const CostClass of = structure_class(collective, collective.members[(root + 1) % members].size, false),
-                    by_root = structure_class(collective, collective.members[root].size, rooted);
+    const bool rooted = is_rooted(waits);
+    const uint32_t root = !rooted || collective.root >= members ? 0 : collective.root, other = (root + 1) % members;
+    const CostClass of = structure_class(collective, class_size(collective, other, collective.members[other].size), false),
+                    by_root = structure_class(collective, class_size(collective, root, collective.members[root].size), rooted);
     const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
     if (!model_.wants_instance(of, members, ordinal)) return;
     InstanceSample sample;
@@ -175,9 +185,9 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
     if (!has_structure(waits)) return;
-    const uint32_t root = waits == Waits::for_all || collective.root >= members ? 0 : collective.root;
-    const bool by_root = waits != Waits::for_all && member == root;
-    if (const Structure* structure = model_.structure(structure_class(collective, size, by_root), members))
+    const uint32_t root = !is_rooted(waits) || collective.root >= members ? 0 : collective.root;
+    const bool by_root = is_rooted(waits) && member == root;
+    if (const Structure* structure = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members))
         collective.instance.begin(*structure, members, root, lanes_, lane_pool_);
 }
 

@@ -115,6 +115,8 @@ class Builder {
                 return everyone(members_);
             case Shape::everyone_by_number:
                 return everyone_by_number();
+            case Shape::everyone_above:
+                return everyone_above();
             case Shape::everyone_by_4:
                 return everyone(4);
             case Shape::everyone_by_32:
@@ -157,6 +159,17 @@ class Builder {
             for (uint32_t from = 0; from < members_; ++from)
                 if (from != place) receive(sent[from][place], from, place);
             if (members_ > 1) schedule_.steps[place][first].together = members_ - 1;
+        }
+    }
+
+    void everyone_above() {
+        std::vector<std::vector<uint32_t>> sent(members_, std::vector<uint32_t>(members_));
+        for (uint32_t from = 0; from < members_; ++from)
+            for (uint32_t to = from + 1; to < members_; ++to) sent[from][to] = send(from, to);
+        for (uint32_t place = 1; place < members_; ++place) {
+            const size_t first = schedule_.steps[place].size();
+            for (uint32_t from = 0; from < place; ++from) receive(sent[from][place], from, place);
+            schedule_.steps[place][first].together = place;
         }
     }
 
@@ -237,6 +250,10 @@ std::vector<Pattern> candidates(Waits waits, uint32_t members) {
             for (const bool relay : {false, true})
                 for (const Shape shape : up) patterns.push_back({shape, Shape::none, relay});
             break;
+        case Waits::for_lower:
+            patterns = {{Shape::none, Shape::chain}, {Shape::recursive_doubling, Shape::none}};
+            if (members <= most_of_many) patterns.push_back({Shape::everyone_above, Shape::none});
+            break;
         default:
             break;
     }
@@ -259,7 +276,8 @@ std::string to_string(const Pattern& pattern) {
                                      "everyone to everyone",
                                      "everyone to everyone, by 4",
                                      "everyone to everyone, by 32",
-                                     "everyone to everyone, by number"};
+                                     "everyone to everyone, by number",
+                                     "everyone to those above"};
     const std::string up = names[static_cast<size_t>(pattern.up)], down = names[static_cast<size_t>(pattern.down)];
     return up + (up.empty() || down.empty() ? "" : ", then ") + down + (pattern.relay ? " by way of rank 0" : "");
 }

@@ -109,10 +109,13 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool
     std::vector<int64_t> waiting, free;
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
+        int64_t lower = INT64_MIN;
         for (size_t i = 0; i < sample.enter.size(); ++i) {
+            lower = std::max(lower, sample.enter[i]);
             const bool waits_for_all = waits == Waits::for_all || (waits == Waits::root_for_all && i == sample.root);
             const bool root_only = waits == Waits::for_root && i != sample.root;
             int64_t from = waits_for_all ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
+            if (waits == Waits::for_lower) from = lower;
             if (!sample.resume.empty()) from = std::max(from, sample.resume[i]);
             int64_t noise = 0;
             for (const NoisePiece& piece : sample.noise[i])

@@ -36,6 +36,7 @@ enum class Shape : uint8_t {
     everyone_by_4,       // the same in portions of 4
     everyone_by_32,
     everyone_by_number,  // as everyone, but sent in the order 0, 1, 2, … and not from one's own number on
+    everyone_above,      // a message to each with a higher number, then those of the lower ones as they come
 };
 
 // First what goes up to place 0, then what comes down from it. Places are counted from the root; `relay`: by number, and what the root
@@ -67,7 +68,7 @@ inline uint32_t first_member(const Pattern& pattern, uint32_t root) {
 
 // Whether there are candidates at all.
 inline bool has_structure(Waits waits) {
-    return waits == Waits::for_all || waits == Waits::for_root || waits == Waits::root_for_all;
+    return waits == Waits::for_all || waits == Waits::for_root || waits == Waits::root_for_all || waits == Waits::for_lower;
 }
 
 // The candidates for what a collective waits for.

@@ -84,8 +84,10 @@ Shape allreduce(int count, MPI_Datatype type, MPI_Comm comm) {
 }
 
 Shape prefix(OTF2_CollectiveOp operation, int count, MPI_Datatype type, MPI_Comm comm) {
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
     const uint64_t bytes = bytes_of(count, type);
-    return {operation, comm, -1, bytes, bytes};
+    return {operation, comm, -1, (size_of(comm) - rank) * bytes, (rank + 1) * bytes};
 }
 
 }  // namespace
