@@ -49,6 +49,7 @@ struct Definitions {
     int64_t other_locations = 0;      // accelerators, metric sources: not read
     int32_t ranks = 0;
     std::vector<CallKind> region_kinds;  // by region reference
+    std::vector<uint32_t> region_names;  // string references, in the same order
     std::unordered_map<uint32_t, Communicator> communicators;
     uint32_t world = UINT32_MAX;    // the communicator of all ranks; UINT32_MAX where the trace defines none
     std::vector<Account> accounts;  // sources first, in the order of their first definition
@@ -59,6 +60,7 @@ struct Definitions {
     std::map<std::string, std::string> properties;  // POLTER::, without the prefix
     std::vector<std::string> warnings;
 
+    std::string region_name(uint32_t region) const;
     CallKind kind(uint32_t region) const { return region < region_kinds.size() ? region_kinds[region] : CallKind::not_mpi; }
 };
 

@@ -303,6 +303,8 @@ void place_regions(const Raw& raw, Definitions& result) {
         }
         if (result.region_kinds.size() <= id) result.region_kinds.resize(id + 1, CallKind::not_mpi);
         result.region_kinds[id] = call_kind(raw.text(region.name), region.mpi);
+        result.region_names.resize(result.region_kinds.size(), OTF2_UNDEFINED_STRING);
+        result.region_names[id] = region.name;
     }
     if (beyond > 0) result.warnings.push_back(fmt::format("{} regions have ids above {}: taken as outside MPI", beyond, most_regions));
 }
@@ -323,6 +325,11 @@ void read_properties(OTF2_Reader* reader, Definitions& result) {
 }
 
 }  // namespace
+
+std::string Definitions::region_name(uint32_t region) const {
+    const auto found = region < region_names.size() ? strings.find(region_names[region]) : strings.end();
+    return found == strings.end() ? fmt::format("region {}", region) : found->second;
+}
 
 Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
     const Raw raw = read_raw(reader, anchor);

@@ -84,6 +84,8 @@ class Engine {
     int64_t noise_records_at_leave = 0, noise_records_inside = 0;  // whether the trace places noise in time at all
     bool counter_only = false;                                     // given to the replay pass
     std::vector<std::string> warnings;
+    std::map<uint32_t, FlawCount> unseen_calls;  // by region: calls that may have waited in a way that no record tells
+    int64_t most_delay = 0;                      // given to the replay pass: nobody can be late by more than all noise that is removed
     size_t most_matches() const { return matches_.allocated(); }
 
     // For the rules.

@@ -124,6 +124,15 @@ bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
     return static_cast<double>(spread) > too_much * measured;
 }
 
+// Of all ranks, in the scenario of the bounds.
+int64_t noise_removed(const Engine& learner, const Lanes& lanes) {
+    int64_t sum = 0;
+    for (const auto& thread : learner.threads())
+        for (size_t i = 0; i < thread->local.size(); ++i)
+            if (lanes.bounded()) sum += thread->local[i] & lanes.masks[i][lanes.low];
+    return sum;
+}
+
 void fill_sources(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
                   const Ends& ends) {
     std::vector<double> errors;
@@ -234,6 +243,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     engine.place_late_noise(learner);
     if (!hooks.faults.forget_cancelled) engine.cancelled_postings = learner.cancelled_postings;
     engine.most_in_flight = learner.most_in_flight;
+    engine.most_delay = noise_removed(learner, scenarios.lanes());
     pass(again, engine);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
 
@@ -298,13 +308,15 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     }
     if (options.progress) options.progress(1);
     append(flaw_lines(engine.flaws(), model.clock_disorder_ns));
+    if (const std::string line = unseen_line(engine.unseen_calls, definitions); !line.empty()) result.warnings.push_back(line);
     const auto& flaws = engine.flaws();
     if (contended)
         result.warnings.push_back(
             "conditional: messages of one size took now more, now less time, without noise; in each other's way they may take others "
             "without it");
     result.conditional = contended || mpi_threads > 0 || flaws[static_cast<size_t>(Flaw::any_source)].count > 0 ||
-                         flaws[static_cast<size_t>(Flaw::polling)].count > 0 || flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
+                         flaws[static_cast<size_t>(Flaw::polling)].count > 0 || !engine.unseen_calls.empty() ||
+                         flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
     return result;
 }
 

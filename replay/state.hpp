@@ -197,6 +197,8 @@ struct Process {
     FlatMap<RequestKey, Request*> requests;
     std::vector<std::pair<ChannelKey, Match*>> set_aside;                         // by matched probes, until their matched receive
     std::unordered_map<uint32_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator
+    uint64_t unseen_requests = 0;  // begun without a record, and as far as is known not completed
+    bool unseen_persistent = false;
 };
 
 struct Thread {
@@ -236,6 +238,7 @@ struct Thread {
     std::vector<Dependency> dependencies;
     size_t next_dependency = 0;
     uint32_t completions = 0;
+    bool unseen = false;          // it may have waited for others, and no record says for whom
     uint64_t postings = 0;        // of non-blocking receives, so far
     std::vector<Match*> watched;  // learning: the standard sends that this call completes
 

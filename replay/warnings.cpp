@@ -62,6 +62,25 @@ std::vector<std::string> flaw_lines(const std::vector<FlawCount>& flaws, int64_t
     return lines;
 }
 
+std::string unseen_line(const std::map<uint32_t, FlawCount>& calls, const Definitions& definitions) {
+    constexpr size_t most_names = 4;
+    std::vector<std::pair<FlawCount, std::string>> by_time;
+    FlawCount all;
+    for (const auto& [region, calls_of] : calls) {
+        all.count += calls_of.count;
+        all.ns += calls_of.ns;
+        by_time.emplace_back(calls_of, definitions.region_name(region));
+    }
+    if (all.count == 0) return "";
+    std::sort(by_time.begin(), by_time.end(),
+              [](const auto& a, const auto& b) { return a.first.ns != b.first.ns ? a.first.ns > b.first.ns : a.second < b.second; });
+    std::string names;
+    for (size_t i = 0; i < std::min(by_time.size(), most_names); ++i) names += (i > 0 ? ", " : "") + by_time[i].second;
+    if (by_time.size() > most_names) names += ", …";
+    return fmt::format("conditional: {} calls ({:.3f} ms: {}) may wait for others in a way that the trace does not tell: taken as own work",
+                       all.count, static_cast<double>(all.ns) / 1e6, names);
+}
+
 namespace {
 
 std::vector<std::string> split(const std::string& text, char separator) {

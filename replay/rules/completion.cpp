@@ -58,6 +58,7 @@ void publish_operations(Engine& engine, Thread& thread) {
 
 void publish(Engine& engine, Thread& thread) {
     before_call(engine, thread);
+    thread.unseen = may_have_waited(engine, thread);
     if (thread.kind == CallKind::collective && thread.operations.empty()) engine.count(Flaw::collective_without_record);
     publish_operations(engine, thread);
     if (thread.kind == CallKind::init) {
@@ -114,7 +115,9 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
     engine.drop_request(thread, operation.request);
 }
 
-void conclude(Engine& engine, Thread& thread) {
+namespace {
+
+void conclude_call(Engine& engine, Thread& thread) {
     auto& dependencies = thread.dependencies;
     if (dependencies.size() == 1 && dependencies[0].kind == Dependency::Kind::collective && dependencies[0].collective &&
         (!dependencies[0].own_posting || follows_structure(*dependencies[0].collective, dependencies[0].member))) {
@@ -150,6 +153,15 @@ void conclude(Engine& engine, Thread& thread) {
         if (dependency.release && dependency.match) engine.release(dependency.match);
     for (Match* match : thread.watched) engine.release(match);
     thread.watched.clear();
+}
+
+}  // namespace
+
+void conclude(Engine& engine, Thread& thread) {
+    const bool widens = thread.unseen && engine.lanes().bounded();
+    const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
+    conclude_call(engine, thread);
+    if (widens) widen_bounds(engine, thread, low_at_enter);
 }
 
 namespace {

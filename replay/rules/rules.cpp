@@ -34,12 +34,57 @@ constexpr std::pair<std::string_view, CallKind> special[] = {
     {"ssend", CallKind::synchronous_send},
     {"issend", CallKind::synchronous_send},
     {"ssend_init", CallKind::local},
+    {"wait", CallKind::wait},
+    {"waitall", CallKind::wait},
+    {"waitany", CallKind::wait},
+    {"waitsome", CallKind::wait},
+    {"parrived", CallKind::may_wait},
+    {"psend_init", CallKind::begins_unseen_often},
+    {"precv_init", CallKind::begins_unseen_often},
+    {"grequest_start", CallKind::begins_unseen},
+    {"rput", CallKind::begins_unseen},
+    {"rget", CallKind::begins_unseen},
+    {"raccumulate", CallKind::begins_unseen},
+    {"rget_accumulate", CallKind::begins_unseen},
+    {"comm_idup", CallKind::begins_unseen},
+    {"comm_idup_with_info", CallKind::begins_unseen},
+};
+
+// Functions that synchronise with others, or may. Where they have records, those say with whom.
+constexpr std::string_view synchronising[] = {
+    "win_create", "win_create_dynamic", "win_allocate", "win_allocate_shared", "win_free", "win_fence", "win_start", "win_complete", "win_wait",
+    "win_lock", "win_lock_all", "win_unlock", "win_unlock_all", "win_flush", "win_flush_all",
+    "file_open", "file_close", "file_set_view", "file_set_size", "file_preallocate", "file_set_info", "file_set_atomicity", "file_sync",
+    "file_seek_shared",
+    "comm_spawn", "comm_spawn_multiple", "comm_accept", "comm_connect", "comm_join", "comm_disconnect",
+    "comm_dup", "comm_dup_with_info", "comm_create", "comm_create_group", "comm_create_from_group", "comm_split", "comm_split_type", "comm_free",
+    "intercomm_create", "intercomm_create_from_groups", "intercomm_merge", "cart_create", "cart_sub", "graph_create", "dist_graph_create",
+    "dist_graph_create_adjacent",
 };
 
 constexpr std::string_view collectives[] = {
     "barrier",   "bcast",     "gather",    "gatherv", "scatter", "scatterv",       "allgather", "allgatherv",           "alltoall",
     "alltoallv", "alltoallw", "allreduce", "reduce",  "scan",    "reduce_scatter", "exscan",    "reduce_scatter_block",
 };
+
+bool is_collective(std::string_view name) {
+    return std::find(std::begin(collectives), std::end(collectives), name) != std::end(collectives);
+}
+
+// Families of names: neighbourhood collectives, and all that ends in _all, _ordered or the halves of those among the file operations.
+CallKind kind_by_family(std::string_view name) {
+    const auto drop = [&](std::string_view end) {
+        if (name.ends_with(end)) name.remove_suffix(end.size());
+    };
+    if (name.starts_with("neighbor_") || is_collective(name.substr(0, name.find("_init"))))
+        return name.ends_with("_init") ? CallKind::begins_unseen_often : name.starts_with("neighbor_") ? CallKind::may_wait : CallKind::local;
+    if (name.starts_with("ineighbor_") || (name.starts_with('i') && is_collective(name.substr(1)))) return CallKind::begins_unseen;
+    if (name.starts_with("file_iread") || name.starts_with("file_iwrite")) return CallKind::begins_unseen;
+    if (!name.starts_with("file_read_") && !name.starts_with("file_write_")) return CallKind::local;
+    drop("_begin");
+    drop("_end");
+    return name.ends_with("_all") || name.ends_with("_ordered") ? CallKind::may_wait : CallKind::local;
+}
 
 }  // namespace
 
@@ -50,11 +95,13 @@ CallKind call_kind(std::string_view region, bool paradigm_mpi) {
     if (name.starts_with("pmpi_")) name.erase(0, 1);
     if (!name.starts_with("mpi_")) return paradigm_mpi ? CallKind::local : CallKind::not_mpi;
     name.erase(0, 4);
-    if (name.ends_with("_f08")) name.erase(name.size() - 4);
+    for (const std::string_view form : {"_f08", "_c"})  // Fortran's, large counts
+        if (name.ends_with(form)) name.erase(name.size() - form.size());
     for (const auto& [known, kind] : special)
         if (name == known) return kind;
-    if (std::find(std::begin(collectives), std::end(collectives), name) != std::end(collectives)) return CallKind::collective;
-    return CallKind::local;
+    if (is_collective(name)) return CallKind::collective;
+    if (std::find(std::begin(synchronising), std::end(synchronising), name) != std::end(synchronising)) return CallKind::may_wait;
+    return kind_by_family(name);
 }
 
 Waits collective_waits(uint8_t operation) {

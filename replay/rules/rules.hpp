@@ -16,6 +16,7 @@
 // | communicator creation                      | all members of the parent                    | collective.cpp|
 // | freeing, init, finalize                    | all, where the measured times bear it out    | collective.cpp|
 // | non-blocking collectives                   | at completion what the blocking form waits for | completion.cpp|
+// | what synchronises but has no records       | not known: told, and the bounds hold it      | unseen.cpp    |
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,11 @@ enum class CallKind : uint8_t {
     init,
     finalize,
     collective,  // a collective by its name; its records should say which
+    wait,        // Wait…: it completes what its records say, or requests that have none
+    // Where records are missing nobody knows whom these waited for (unseen.cpp).
+    may_wait,              // a call that synchronises with others, or may
+    begins_unseen,         // a request; its completion is in some Wait or Test
+    begins_unseen_often,   // a persistent one
 };
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi);

@@ -69,6 +69,10 @@ void before_call(Engine&, Thread&);
 bool conclude_polling(Engine&, Thread&, const Scratch&);
 void extend_polling(Engine&, Thread&);
 
+// Calls that may have waited for others though no record says so: unseen.cpp.
+bool may_have_waited(Engine&, Thread&);
+void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter);
+
 inline int64_t noise_after(const std::vector<NoisePiece>& pieces, int64_t time) {
     int64_t sum = 0;
     for (const NoisePiece& piece : pieces)

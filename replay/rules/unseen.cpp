@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that may wait for others in a way that the trace does not tell: functions that synchronise but have no records here (files,
+// neighbourhoods, windows of foreign tracers, spawned processes), and whatever may complete a request that has none.
+//
+// In words: such a call counts as own work, and the result says so. The bounds hold what else it may have been. All of it may have
+// been waiting for somebody whom noise held up: so the least time has nothing of it, but nobody is late by more than all noise of
+// all ranks. Or it may have waited for somebody whom no noise held up: so the greatest time has its end where it was measured.
+#include <algorithm>
+
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+bool may_have_waited(Engine& engine, Thread& thread) {
+    if (thread.rank < 0 || engine.processes().size() == 1) return false;  // nobody, or nobody else
+    Process& process = engine.process(thread);
+    const bool silent = thread.operations.empty();
+    bool unseen = false;
+    switch (thread.kind) {
+        case CallKind::begins_unseen:
+            process.unseen_requests += silent;
+            break;
+        case CallKind::begins_unseen_often:
+            process.unseen_persistent = process.unseen_persistent || silent;
+            break;
+        case CallKind::may_wait:
+            unseen = silent;
+            break;
+        case CallKind::wait:
+        case CallKind::poll:
+            unseen = process.unseen_persistent || process.unseen_requests > 0;
+            // What had no record has completed here, if this completed anything; one at least.
+            if (unseen && silent && thread.kind == CallKind::wait && process.unseen_requests > 0) --process.unseen_requests;
+            break;
+        default:
+            break;
+    }
+    if (!unseen) return false;
+    FlawCount& calls = engine.unseen_calls[thread.region];
+    ++calls.count;
+    calls.ns += thread.leave - thread.enter;
+    return true;
+}
+
+void widen_bounds(Engine& engine, const Thread& thread, int64_t delay_low_at_enter) {
+    const Lanes& lanes = engine.lanes();
+    int64_t &low = thread.delay[lanes.low], &high = thread.delay[lanes.high];
+    const int64_t elastic = delay_low_at_enter + (thread.leave - thread.enter);
+    low = std::max(low, std::min(elastic, std::max(delay_low_at_enter, engine.most_delay)));
+    high = std::min<int64_t>(high, 0);
+}
+
+}  // namespace polter::replay::rules
