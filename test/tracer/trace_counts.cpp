@@ -12,6 +12,7 @@
 #include <mpi_regions.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../../tracer/conventions.hpp"
@@ -28,6 +29,8 @@ struct Tally {
 struct Rank {
     uint64_t sends = 0, sent_bytes = 0, receives = 0, received_bytes = 0;
     std::map<int, Tally> collectives;
+    std::map<std::string, Tally> others;           // of windows and files
+    std::map<uint64_t, uint64_t> open_operations;  // one-sided: window of each matching id
     std::map<std::string, uint64_t> calls, attributes;
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> metrics;  // class: first and last value
     uint64_t metric_records = 0, tests = 0, cancelled = 0, locations = 0;
@@ -40,6 +43,7 @@ struct Reading {
     std::map<uint64_t, Rank> ranks;
     std::vector<std::string> problems;
     std::map<uint32_t, uint64_t> per_comm_sends, per_comm_receives;
+    std::map<std::tuple<uint32_t, uint32_t, uint32_t, bool>, int64_t> notices;  // window, from, to, of a post: out less in
     // of the location being read
     Rank* rank = nullptr;
     uint64_t location = 0, last = 0;
@@ -119,7 +123,10 @@ CALLBACK(on_enter, OTF2_RegionRef region) {
     return ok;
 }
 CALLBACK(on_leave, OTF2_RegionRef region) {
+    const bool of_file = attributes && OTF2_AttributeList_TestAttributeByID(attributes, polter::trace::attribute_comm) &&
+                         !OTF2_AttributeList_TestAttributeByID(attributes, polter::trace::attribute_source);
     Reading& r = record(data, time, attributes, false);
+    if (of_file) r.rank->others["FILE"].calls++;
     if (r.stack.empty() || r.stack.back() != region)
         r.problem(fmt::format("leaves {}, which it is not in", polter::trace::regions[region].name));
     else
@@ -189,15 +196,6 @@ CALLBACK(on_collective_complete, OTF2_CollectiveOp op, OTF2_CommRef, uint32_t, u
     complete(r, request, 'c');
     return ok;
 }
-CALLBACK(on_metric, OTF2_MetricRef metric, uint8_t, const OTF2_Type*, const OTF2_MetricValue* values) {
-    Reading& r = record(data, time, attributes, false);
-    r.rank->metric_records++;
-    const auto [at, fresh] = r.rank->metrics.try_emplace(metric, values->unsigned_int, values->unsigned_int);
-    if (!fresh && values->unsigned_int < at->second.second && r.rank->locations == 1) r.problem("an accumulated metric falls");
-    at->second.second = values->unsigned_int;
-    return ok;
-}
-
 const char* name_of(int op) {
     static const char* const names[] = {"BARRIER",
                                         "BCAST",
@@ -217,8 +215,95 @@ const char* name_of(int op) {
                                         "EXSCAN",
                                         "REDUCE_SCATTER_BLOCK",
                                         "CREATE_HANDLE",
-                                        "DESTROY_HANDLE"};
+                                        "DESTROY_HANDLE",
+                                        "ALLOCATE",
+                                        "DEALLOCATE",
+                                        "CREATE_HANDLE_AND_ALLOCATE",
+                                        "DESTROY_HANDLE_AND_DEALLOCATE"};
     return op < static_cast<int>(std::size(names)) ? names[op] : "?";
+}
+
+// One-sided communication. Notices are counted pair by pair: what goes out comes in at the other side.
+Tally& other(Reading& r, const std::string& name) {
+    Tally& tally = r.rank->others[name];
+    tally.calls++;
+    return tally;
+}
+std::string calling(const Reading& r) {
+    return r.stack.empty() ? "" : polter::trace::regions[r.stack.back()].name;
+}
+CALLBACK(on_window_end, OTF2_CollectiveOp op, OTF2_RmaSyncLevel level, OTF2_RmaWinRef, uint32_t, uint64_t, uint64_t) {
+    Reading& r = record(data, time, attributes, true);
+    if (!r.in_collective) r.problem("a window's collective ends that has not begun");
+    r.in_collective = false;
+    other(r, std::string("RMA_") + name_of(op) + (level & OTF2_RMA_SYNC_LEVEL_PROCESS ? "" : "_APART"));
+    return ok;
+}
+CALLBACK(on_window_create, OTF2_RmaWinRef) {
+    other(record(data, time, attributes, true), "WINDOW_CREATE");
+    return ok;
+}
+CALLBACK(on_window_destroy, OTF2_RmaWinRef) {
+    other(record(data, time, attributes, true), "WINDOW_DESTROY");
+    return ok;
+}
+CALLBACK(on_sync, OTF2_RmaWinRef window, uint32_t remote, OTF2_RmaSyncType type) {
+    Reading& r = record(data, time, attributes, true);
+    const bool out = type == OTF2_RMA_SYNC_TYPE_NOTIFY_OUT;
+    other(r, out ? "NOTIFY_OUT" : "NOTIFY_IN");
+    const std::string call = calling(r);
+    if (!out && call == "MPI_Win_start") return ok;  // it asks for what the complete takes
+    const bool post = call == "MPI_Win_post" || (call == "MPI_Win_complete" && !out);
+    const auto self = static_cast<uint32_t>(polter::trace::rank_of(r.location));
+    // The windows of this test's groups span the world: ranks in them are world ranks.
+    r.notices[{window, out ? self : remote, out ? remote : self, post}] += out ? 1 : -1;
+    return ok;
+}
+CALLBACK(on_lock_request, OTF2_RmaWinRef, uint32_t, uint64_t, OTF2_LockType) {
+    record(data, time, attributes, true);
+    return ok;
+}
+CALLBACK(on_lock, OTF2_RmaWinRef, uint32_t, uint64_t, OTF2_LockType type) {
+    other(record(data, time, attributes, true), type == OTF2_LOCK_EXCLUSIVE ? "LOCK_EXCLUSIVE" : "LOCK_SHARED");
+    return ok;
+}
+CALLBACK(on_unlock, OTF2_RmaWinRef, uint32_t, uint64_t) {
+    other(record(data, time, attributes, true), "UNLOCK");
+    return ok;
+}
+void operate(Reading& r, const char* name, OTF2_RmaWinRef window, uint64_t bytes, uint64_t id) {
+    other(r, name).sent += bytes;
+    const auto at = r.rank->open_operations.emplace(id, window).first;
+    if (at->second != window) r.problem(fmt::format("matching id {} is of two windows", id));
+}
+CALLBACK(on_put, OTF2_RmaWinRef window, uint32_t, uint64_t bytes, uint64_t id) {
+    operate(record(data, time, attributes, true), "PUT", window, bytes, id);
+    return ok;
+}
+CALLBACK(on_get, OTF2_RmaWinRef window, uint32_t, uint64_t bytes, uint64_t id) {
+    operate(record(data, time, attributes, true), "GET", window, bytes, id);
+    return ok;
+}
+CALLBACK(on_atomic, OTF2_RmaWinRef window, uint32_t, OTF2_RmaAtomicType, uint64_t bytes, uint64_t, uint64_t id) {
+    operate(record(data, time, attributes, true), "ACCUMULATE", window, bytes, id);
+    return ok;
+}
+CALLBACK(on_operation_end, OTF2_RmaWinRef window, uint64_t id) {
+    Reading& r = record(data, time, attributes, true);
+    const auto at = r.rank->open_operations.find(id);
+    if (at == r.rank->open_operations.end() || at->second != window)
+        r.problem(fmt::format("matching id {} completes and was not begun on that window", id));
+    else
+        r.rank->open_operations.erase(at);
+    return ok;
+}
+CALLBACK(on_metric, OTF2_MetricRef metric, uint8_t, const OTF2_Type*, const OTF2_MetricValue* values) {
+    Reading& r = record(data, time, attributes, false);
+    r.rank->metric_records++;
+    const auto [at, fresh] = r.rank->metrics.try_emplace(metric, values->unsigned_int, values->unsigned_int);
+    if (!fresh && values->unsigned_int < at->second.second && r.rank->locations == 1) r.problem("an accumulated metric falls");
+    at->second.second = values->unsigned_int;
+    return ok;
 }
 
 OTF2_CallbackCode on_location(void* data, OTF2_LocationRef id, OTF2_StringRef, OTF2_LocationType, uint64_t, OTF2_LocationGroupRef) {
@@ -257,6 +342,18 @@ bool read(const std::string& anchor, Reading& r) {
     OTF2_EvtReaderCallbacks_SetMpiCollectiveEndCallback(callbacks, on_collective_end);
     OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveRequestCallback(callbacks, on_collective_request);
     OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveCompleteCallback(callbacks, on_collective_complete);
+    OTF2_EvtReaderCallbacks_SetRmaCollectiveBeginCallback(callbacks, on_collective_begin);
+    OTF2_EvtReaderCallbacks_SetRmaCollectiveEndCallback(callbacks, on_window_end);
+    OTF2_EvtReaderCallbacks_SetRmaWinCreateCallback(callbacks, on_window_create);
+    OTF2_EvtReaderCallbacks_SetRmaWinDestroyCallback(callbacks, on_window_destroy);
+    OTF2_EvtReaderCallbacks_SetRmaSyncCallback(callbacks, on_sync);
+    OTF2_EvtReaderCallbacks_SetRmaRequestLockCallback(callbacks, on_lock_request);
+    OTF2_EvtReaderCallbacks_SetRmaAcquireLockCallback(callbacks, on_lock);
+    OTF2_EvtReaderCallbacks_SetRmaReleaseLockCallback(callbacks, on_unlock);
+    OTF2_EvtReaderCallbacks_SetRmaPutCallback(callbacks, on_put);
+    OTF2_EvtReaderCallbacks_SetRmaGetCallback(callbacks, on_get);
+    OTF2_EvtReaderCallbacks_SetRmaAtomicCallback(callbacks, on_atomic);
+    OTF2_EvtReaderCallbacks_SetRmaOpCompleteRemoteCallback(callbacks, on_operation_end);
     OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, on_metric);
     for (uint64_t location : locations) {
         if (has_definitions)
@@ -290,6 +387,10 @@ ordered_json result(Reading& r) {
         ordered_json collectives = ordered_json::object(), metrics = ordered_json::object();
         for (const auto& [op, tally] : rank.collectives)
             collectives[name_of(op)] = {{"calls", tally.calls}, {"sent", tally.sent}, {"received", tally.received}};
+        for (const auto& [name, tally] : rank.others)
+            collectives[name] = {{"calls", tally.calls}, {"sent", tally.sent}, {"received", tally.received}};
+        if (!rank.open_operations.empty())
+            r.problems.push_back(fmt::format("rank {}: {} one-sided operations never complete", number, rank.open_operations.size()));
         for (const auto& [id, values] : rank.metrics) metrics[std::to_string(id)] = values.second - values.first;
         ranks[std::to_string(number)] = {{"sends", rank.sends},
                                          {"sent_bytes", rank.sent_bytes},
@@ -308,6 +409,10 @@ ordered_json result(Reading& r) {
     for (const auto& [comm, bytes] : r.per_comm_sends)
         if (r.per_comm_receives[comm] != bytes)
             r.problems.push_back(fmt::format("communicator {}: {} bytes sent, {} received", comm, bytes, r.per_comm_receives[comm]));
+    for (const auto& [notice, left] : r.notices)
+        if (left != 0)
+            r.problems.push_back(fmt::format("window {}: {} notices too many from {} to {}", std::get<0>(notice), left, std::get<1>(notice),
+                                             std::get<2>(notice)));
     return {{"ranks", ranks}, {"problems", r.problems}};
 }
 

@@ -42,6 +42,11 @@ class Call {
         location_->leave_probe(returned_, region_, source, tag, comm);
         left();
     }
+    // The same with the communicator of a collective of files.
+    void leave_file(uint32_t comm) {
+        location_->leave_file(returned_, region_, comm);
+        left();
+    }
 
   private:
     void begin() {

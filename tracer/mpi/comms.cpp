@@ -42,7 +42,7 @@ Comm shape(MPI_Comm handle) {
     return comm;
 }
 
-constexpr uint64_t world_key = 1, self_key = 2, group_seed = 3;
+constexpr uint64_t world_key = 1, self_key = 2, group_seed = 3, window_seed = 4;
 
 }  // namespace
 
@@ -119,7 +119,7 @@ const Comm* Comms::add_child(MPI_Comm parent_handle, uint32_t ordinal, MPI_Comm 
     ordered_json line;
     if (same_members && !parent->inter) {  // the list of a large communicator is worth saving
         comm = *parent;
-        comm.created = 0;
+        comm.created = comm.windows = 0;
         comm.key = seed;
         line["group"] = {{"same_as", parent->id}};
     } else if (!describe(same_members ? parent_handle : handle, seed, comm, line)) {
@@ -135,6 +135,15 @@ const Comm* Comms::add_group(MPI_Comm parent, uint64_t tag, MPI_Comm handle) {
     if (!describe(handle, mix(group_seed, tag), comm, line)) return nullptr;
     comm.key = mix(comm.key, ++group_calls_[comm.key]);
     return add(handle, comm, line, parent == constants.comm_null ? nullptr : find(parent));
+}
+
+void Comms::next_window(MPI_Comm handle, Comm& comm, std::string& key) {
+    Comm* known = find(handle);
+    if (!known || known->inter) return;
+    uint64_t state = mix(mix(window_seed, known->key), ++known->windows);
+    if (known->key == self_key) state = mix(state, static_cast<uint64_t>(find(constants.comm_world)->rank) + 1);
+    comm = *find(handle);
+    key = text(state);
 }
 
 void Comms::forget(MPI_Comm handle) {

@@ -25,6 +25,7 @@ struct Comm {
     bool inter = false;
     uint64_t key = 0;
     uint32_t created = 0;  // collective creations with this one as parent so far
+    uint32_t windows = 0;  // the same of windows
 };
 
 class Comms {
@@ -41,6 +42,8 @@ class Comms {
     // A communicator whose members alone made it. `tag` is the call's.
     const Comm* add_group(MPI_Comm parent, uint64_t tag, MPI_Comm handle);
     void forget(MPI_Comm handle);
+    // A window is made on it: its key, equal on all members. `key` stays empty where the communicator is not followed.
+    void next_window(MPI_Comm handle, Comm& comm, std::string& key);
     void rename(const Comm& comm, const char* name);
 
   private:

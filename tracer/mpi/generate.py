@@ -51,12 +51,31 @@ HANDLERS = {
     "comm_idup": ("CommIdup", "comm newcomm request", {}),
     "comm_free": ("CommFree", "comm", {}),
     "comm_name": ("CommName", "comm comm_name", {}),
+    "win_create": ("WinCreate", "comm win {memory}", {}),
+    "win_free": ("WinFree", "win", {}),
+    "win_fence": ("WinFence", "assert win", {}),
+    "win_post": ("WinPost", "group win", {}),
+    "win_start": ("WinStart", "group win", {}),
+    "win_complete": ("WinComplete", "win", {}),
+    "win_wait": ("WinWait", "win", {}),
+    "win_test": ("WinTest", "win flag", {}),
+    "win_lock": ("WinLock", "lock_type rank win", {}),
+    "win_lock_all": ("WinLockAll", "win", {}),
+    "win_unlock": ("WinUnlock", "rank win", {}),
+    "win_unlock_all": ("WinUnlockAll", "win", {}),
+    "win_flush": ("WinFlush", "rank win", {}),
+    "win_flush_all": ("WinFlushAll", "win", {}),
+    "win_name": ("WinName", "win win_name", {}),
+    "rma": ("RmaOperation", "{memory} origin_count origin_datatype target_rank win", {}),
+    "file_open": ("FileOpen", "comm fh", {}),
+    "file_collective": ("FileCollective", "fh", {}),
+    "file_close": ("FileClose", "fh", {}),
     "finalize": ("Finalize", "", {}),
 }
 HANDLE = re.compile(r"(MPI_(?:Comm|Datatype|Errhandler|File|Group|Info|Message|Op|Request|Session|Win)) (\w+)")  # by value
 COLLECTIVES = {"collective": "BlockingCollective", "icollective": "NonBlockingCollective", "collective_init": "PersistentCollective"}
 CLASSES = {"plain", "none", "init", *HANDLERS, *COLLECTIVES}
-FACTS = {"mode", "op", "role", "reason", "same", "send", "recv"}  # not the name of one argument
+FACTS = {"mode", "op", "role", "reason", "same", "memory", "send", "recv"}  # not the name of one argument
 
 ONE_TO_ALL = {"bcast", "scatter", "scatterv"}
 ALL_TO_ONE = {"gather", "gatherv", "reduce"}

@@ -5,6 +5,8 @@
 #include "collectives.hpp"
 #include "communicators.hpp"
 #include "completion.hpp"
+#include "files.hpp"
 #include "init.hpp"
 #include "persistent.hpp"
 #include "probe.hpp"
+#include "windows.hpp"

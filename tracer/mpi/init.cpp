@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "windows.hpp"
+
 namespace polter::mpi {
 namespace {
 
@@ -138,6 +140,8 @@ void Init::end(int result) {
     process.comms = new Comms(*process.archive);
     process.requests = new Requests;
     process.messages = new Messages;
+    process.windows = new Windows;
+    process.files = new Files;
     thread.location = location;
     pthread_atfork(nullptr, nullptr, in_child);
 

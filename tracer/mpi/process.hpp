@@ -13,6 +13,10 @@
 
 namespace polter::mpi {
 
+struct Window;
+using Windows = std::unordered_map<uint64_t, Window>;  // by handle, see windows.hpp
+using Files = std::unordered_map<uint64_t, uint32_t>;  // by handle: the local id of the communicator
+
 struct Process {
     std::atomic<bool> on{false};  // calls are traced; false before MPI_Init, after MPI_Finalize, after a failure, in a forked child
     bool threaded = false;        // MPI_THREAD_MULTIPLE: the tables below need their lock
@@ -21,7 +25,10 @@ struct Process {
     Comms* comms = nullptr;
     Requests* requests = nullptr;
     Messages* messages = nullptr;
-    std::mutex mutex;  // of comms, requests and messages
+    Windows* windows = nullptr;
+    Files* files = nullptr;
+    uint32_t next_window = 0;  // id
+    std::mutex mutex;          // of all these tables
     std::atomic<uint64_t> request_id{1};
     std::atomic<uint32_t> threads{1};
 };

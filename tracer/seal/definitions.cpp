@@ -41,6 +41,7 @@ class Writer {
         attributes();
         groups();
         comms();
+        windows();
     }
 
   private:
@@ -149,6 +150,13 @@ class Writer {
                                               static_cast<uint32_t>(members.size()), members.data()));
     }
 
+    void windows() {
+        uint32_t id = 0;
+        for (const auto& window : definitions_.unified.windows)
+            check(
+                OTF2_GlobalDefWriter_WriteRmaWin(global_, id++, string(window.name), window.comm, OTF2_RMA_WIN_FLAG_CREATE_DESTROY_EVENTS));
+    }
+
     void comms() {
         uint32_t id = 0;
         for (const auto& comm : definitions_.unified.comms) {
@@ -186,6 +194,7 @@ void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
             if (process.maps) {
                 mapping(writer, OTF2_MAPPING_STRING, process.maps->strings);
                 mapping(writer, OTF2_MAPPING_COMM, process.maps->comms);
+                mapping(writer, OTF2_MAPPING_RMA_WIN, process.maps->windows);
             }
             check_otf2(OTF2_Archive_CloseDefWriter(archive, writer), "local definitions");
         }

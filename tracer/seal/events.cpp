@@ -117,6 +117,17 @@ bool collective_request(Pass& pass, OTF2_CollectiveOp, OTF2_CommRef comm, uint32
 bool metric(Pass& pass, OTF2_MetricRef metric, uint8_t members, const OTF2_Type*, const OTF2_MetricValue*) {
     return (metric < POLTER_ACCOUNTS && members == 1) || pass.refuse("an undefined metric");
 }
+// Of one-sided communication: the window comes first but in a collective's record.
+bool window(Pass& pass, OTF2_RmaWinRef id) {
+    return (id < pass.limits.windows.size() && pass.limits.windows[id]) || pass.refuse("an undefined window");
+}
+template <typename... Args>
+bool on_window(Pass& pass, OTF2_RmaWinRef id, Args...) {
+    return window(pass, id);
+}
+bool window_collective(Pass& pass, OTF2_CollectiveOp, OTF2_RmaSyncLevel, OTF2_RmaWinRef id, uint32_t, uint64_t, uint64_t) {
+    return window(pass, id);
+}
 // A kind of event that the tracer does not write.
 OTF2_CallbackCode unknown(OTF2_LocationRef, OTF2_TimeStamp, uint64_t, void* user, OTF2_AttributeList*) {
     static_cast<Pass*>(user)->refuse("an unknown kind of event");
@@ -142,6 +153,18 @@ void set_callbacks(OTF2_EvtReaderCallbacks* to) {
     COPY(MpiRequestCancelled);
     COPY(MpiCollectiveBegin);
     COPY(NonBlockingCollectiveRequest);
+    COPY(RmaCollectiveBegin);
+    COPY_IF(RmaCollectiveEnd, window_collective);
+    COPY_IF(RmaWinCreate, on_window<>);
+    COPY_IF(RmaWinDestroy, on_window<>);
+    COPY_IF(RmaSync, on_window);
+    COPY_IF(RmaRequestLock, on_window);
+    COPY_IF(RmaAcquireLock, on_window);
+    COPY_IF(RmaReleaseLock, on_window);
+    COPY_IF(RmaPut, on_window);
+    COPY_IF(RmaGet, on_window);
+    COPY_IF(RmaAtomic, on_window);
+    COPY_IF(RmaOpCompleteRemote, on_window);
     COPY(BufferFlush);
     COPY(MeasurementOnOff);
     COPY(ProgramEnd);

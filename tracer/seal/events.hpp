@@ -15,7 +15,7 @@ namespace polter::seal {
 // What the definitions of the rank allow; an event that names anything else ends the reading (it is torn).
 struct EventLimits {
     uint32_t regions = 0, strings = 0;
-    std::vector<bool> comms;  // by local id
+    std::vector<bool> comms, windows;  // by local id
 };
 
 struct EventSummary {

@@ -92,6 +92,10 @@ EventLimits limits_of(const Sidecar& rank) {
         if (limits.comms.size() <= id) limits.comms.resize(id + 1);
         limits.comms[id] = true;
     }
+    for (const auto& [id, window] : rank.windows) {
+        if (limits.windows.size() <= id) limits.windows.resize(id + 1);
+        limits.windows[id] = true;
+    }
     return limits;
 }
 

@@ -152,6 +152,19 @@ void read_comm(const json& line, Sidecar& rank) {
     rank.comms[id] = std::move(comm);
 }
 
+void read_window(const json& line, Sidecar& rank) {
+    const auto id = number<uint32_t>(line, "win", 0, max_ids);
+    if (!line.contains("comm")) {  // a new name
+        auto at = rank.windows.find(id);
+        if (at == rank.windows.end()) throw Bad{};
+        at->second.name = text_or(line, "name");
+        return;
+    }
+    SidecarWindow window{text_or(line, "name"), text_or(line, "key"), number<uint32_t>(line, "comm", 0, max_ids)};
+    if (!rank.comms.contains(window.comm)) throw Bad{};
+    rank.windows[id] = std::move(window);
+}
+
 uint64_t location_key(const std::string& key) {
     uint64_t id = 0;
     auto end = key.data() + key.size();
@@ -189,6 +202,7 @@ void read_final(const json& line, Sidecar& rank) {
 void read_line(const json& line, Sidecar& rank) {
     if (line.contains("location")) return read_location(line, rank);
     if (line.contains("string")) return read_string(line, rank);
+    if (line.contains("win")) return read_window(line, rank);
     if (line.contains("comm")) return read_comm(line, rank);
     if (line.contains("final")) return read_final(line, rank);
     if (line.contains("exporter")) {

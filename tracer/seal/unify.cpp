@@ -33,6 +33,19 @@ class Unifier {
         return map;
     }
 
+    std::vector<uint32_t> rank_windows(const Sidecar& rank, const std::vector<uint32_t>& comms) {
+        std::vector<uint32_t> map;
+        for (const auto& [local, window] : rank.windows) {
+            if (map.size() <= local) map.resize(local + 1, 0);
+            auto key = window.key.empty() ? fmt::format("rank {} window {}", rank.rank, local) : window.key;
+            auto [at, added] = windows_.try_emplace({key, comms.at(window.comm)}, static_cast<uint32_t>(out_.windows.size()));
+            if (added) out_.windows.push_back({window.name, comms.at(window.comm)});
+            if (out_.windows[at->second].name.empty()) out_.windows[at->second].name = window.name;
+            map[local] = at->second;
+        }
+        return map;
+    }
+
   private:
     uint32_t group_id(const Sidecar& rank, const SidecarGroup& group) {
         switch (group.kind) {
@@ -85,6 +98,7 @@ class Unifier {
     std::map<std::vector<uint32_t>, uint32_t> groups_;
     std::map<std::tuple<std::string, uint32_t, uint32_t>, uint32_t> keys_;
     std::map<std::string, uint32_t> seen_;
+    std::map<std::pair<std::string, uint32_t>, uint32_t> windows_;
 };
 
 }  // namespace
@@ -96,6 +110,7 @@ Unified unify(const std::vector<Sidecar>& ranks, Strings& strings) {
         auto& maps = out.maps.emplace_back();
         for (const auto& value : rank.strings) maps.strings.push_back(strings.id(value));
         maps.comms = unifier.rank_comms(rank);
+        maps.windows = unifier.rank_windows(rank, maps.comms);
     }
     return out;
 }

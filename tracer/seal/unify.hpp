@@ -31,12 +31,18 @@ struct Comm {
     uint32_t group = 0, remote = UINT32_MAX;  // archive ids; remote of an intercommunicator only
 };
 
+struct Window {
+    std::string name;
+    uint32_t comm = 0;  // archive id
+};
+
 // What the archive defines, and how each rank's ids map to it.
 struct Unified {
     std::vector<std::vector<uint32_t>> groups;  // members as world ranks; group id = first_group + index
     std::vector<Comm> comms;                    // by archive id; 0 world, 1 self
+    std::vector<Window> windows;                // by archive id
     struct Maps {
-        std::vector<uint32_t> strings, comms;  // archive id by local id
+        std::vector<uint32_t> strings, comms, windows;  // archive id by local id
     };
     std::vector<Maps> maps;  // one for each rank given
     std::vector<std::string> warnings;

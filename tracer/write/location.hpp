@@ -74,6 +74,44 @@ class Location {
         put(OTF2_EvtWriter_NonBlockingCollectiveComplete, nullptr, time, c.op, c.comm, c.root, c.sent, c.received, request);
     }
 
+    // One-sided communication; `window`: local window id, `remote`: rank in it.
+    void window_collective_begin(uint64_t time) { put(OTF2_EvtWriter_RmaCollectiveBegin, nullptr, time); }
+    void window_collective_end(uint64_t time, OTF2_CollectiveOp op, OTF2_RmaSyncLevel level, uint32_t window) {
+        put(OTF2_EvtWriter_RmaCollectiveEnd, nullptr, time, op, level, window, uint32_t{OTF2_COLLECTIVE_ROOT_NONE}, uint64_t{0},
+            uint64_t{0});
+    }
+    void window_create(uint64_t time, uint32_t window) { put(OTF2_EvtWriter_RmaWinCreate, nullptr, time, window); }
+    void window_destroy(uint64_t time, uint32_t window) { put(OTF2_EvtWriter_RmaWinDestroy, nullptr, time, window); }
+    void window_sync(uint64_t time, uint32_t window, uint32_t remote, OTF2_RmaSyncType type) {
+        put(OTF2_EvtWriter_RmaSync, nullptr, time, window, remote, type);
+    }
+    void lock_request(uint64_t time, uint32_t window, uint32_t remote, OTF2_LockType type) {
+        put(OTF2_EvtWriter_RmaRequestLock, nullptr, time, window, remote, uint64_t{0}, type);
+    }
+    void lock_acquired(uint64_t time, uint32_t window, uint32_t remote, OTF2_LockType type) {
+        put(OTF2_EvtWriter_RmaAcquireLock, nullptr, time, window, remote, uint64_t{0}, type);
+    }
+    void lock_released(uint64_t time, uint32_t window, uint32_t remote) {
+        put(OTF2_EvtWriter_RmaReleaseLock, nullptr, time, window, remote, uint64_t{0});
+    }
+    void rma_put(uint64_t time, uint32_t window, uint32_t remote, uint64_t bytes, uint64_t id) {
+        put(OTF2_EvtWriter_RmaPut, nullptr, time, window, remote, bytes, id);
+    }
+    void rma_get(uint64_t time, uint32_t window, uint32_t remote, uint64_t bytes, uint64_t id) {
+        put(OTF2_EvtWriter_RmaGet, nullptr, time, window, remote, bytes, id);
+    }
+    void rma_accumulate(uint64_t time, uint32_t window, uint32_t remote, uint64_t bytes, uint64_t id) {
+        put(OTF2_EvtWriter_RmaAtomic, nullptr, time, window, remote, OTF2_RmaAtomicType{OTF2_RMA_ATOMIC_TYPE_ACCUMULATE}, bytes,
+            uint64_t{0}, id);
+    }
+    void rma_complete(uint64_t time, uint32_t window, uint64_t id) { put(OTF2_EvtWriter_RmaOpCompleteRemote, nullptr, time, window, id); }
+
+    // The Leave of a collective of files.
+    void leave_file(uint64_t time, uint32_t region, uint32_t comm) {
+        OTF2_AttributeList_AddCommRef(attributes_, trace::attribute_comm, comm);
+        put(OTF2_EvtWriter_Leave, attributes_, time, region);
+    }
+
     uint64_t last() const { return last_; }  // time of the last record
 
     // The accumulated nanoseconds of one account; `culprit` may be NULL or empty.

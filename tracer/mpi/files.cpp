@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "files.hpp"
+
+namespace polter::mpi::handler {
+
+void FileOpen::end(int result) {
+    if (!call_) return;
+    call_.come_back();
+    uint32_t comm = 0;
+    if (!local_id(comm_, comm)) return call_.leave();
+    if (result == MPI_SUCCESS) {
+        const TableLock lock;
+        (*process.files)[bits(*made_)] = comm;
+    }
+    call_.leave_file(comm);
+}
+
+FileCollective::FileCollective(Call& call, MPI_File file) : call_(call), file_(file) {
+    if (!call) return;
+    const TableLock lock;
+    const auto at = process.files->find(bits(file));
+    known_ = at != process.files->end();
+    if (known_) comm_ = at->second;
+}
+
+void FileCollective::end(int) {
+    if (!call_) return;
+    call_.come_back();
+    leave();
+}
+
+void FileCollective::leave() {
+    known_ ? call_.leave_file(comm_) : call_.leave();
+}
+
+void FileClose::end(int result) {
+    if (!call_) return;
+    call_.come_back();
+    if (result == MPI_SUCCESS) {
+        const TableLock lock;
+        process.files->erase(bits(file_));
+    }
+    leave();
+}
+
+}  // namespace polter::mpi::handler

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives of files: opening and closing, the _all and _ordered forms, what sets something of a file for all. OTF2 has no record of
+// them: their Leave names the communicator of the file.
+#pragma once
+
+#include "communicators.hpp"
+
+namespace polter::mpi::handler {
+
+class FileOpen {
+  public:
+    FileOpen(Call& call, MPI_Comm comm, const MPI_File* made) : call_(call), comm_(comm), made_(made) {}
+    void end(int result);
+
+  private:
+    Call& call_;
+    const MPI_Comm comm_;
+    const MPI_File* const made_;
+};
+
+class FileCollective {
+  public:
+    FileCollective(Call& call, MPI_File file);
+    FileCollective(Call& call, const MPI_File* file) : FileCollective(call, *file) {}
+    void end(int);
+
+  protected:
+    void leave();
+    Call& call_;
+    const MPI_File file_;
+    bool known_ = false;
+    uint32_t comm_ = 0;
+};
+
+class FileClose : FileCollective {
+  public:
+    using FileCollective::FileCollective;
+    void end(int result);
+};
+
+}  // namespace polter::mpi::handler
