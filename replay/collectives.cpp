@@ -33,8 +33,12 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     auto& counters = arrival.nonblocking ? own.nonblocking_collectives : own.collectives;
     // Starting and ending are not on the communicator: they must not shift what is.
     const bool outside = arrival.operation == operation_init || arrival.operation == operation_finalize;
-    const uint64_t ordinal = outside ? 0 : ++counters[arrival.comm];
-    const uint64_t key = outside ? uint64_t{arrival.operation} << 32 : arrival.comm;
+    constexpr uint64_t windows = uint64_t{1} << 41, files = uint64_t{1} << 42;
+    uint64_t key = arrival.comm;
+    if (outside) key = uint64_t{arrival.operation} << 32;
+    if (arrival.window != UINT32_MAX) key = windows | arrival.window;
+    if (arrival.operation == operation_file) key |= files;
+    const uint64_t ordinal = outside ? 0 : ++counters[key];
     Collective*& slot = collectives_[{key, ordinal, arrival.nonblocking}];
     if (!slot) {
         slot = collective_pool_.take();
@@ -158,7 +162,9 @@ static bool is_rooted(Waits waits) {
 void Engine::learn_structure(Collective& collective) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
-    if (!has_structure(waits)) return;
+    // A fence is more than one synchronisation, with what was put between them: none of the known algorithms, but near enough to some to
+    // be taken for them.
+    if (!has_structure(waits) || collective.operation == operation_fence) return;
     const bool rooted = is_rooted(waits);
     const uint32_t root = !rooted || collective.root >= members ? 0 : collective.root, other = (root + 1) % members;
     const CostClass of = structure_class(collective, class_size(collective, other, collective.members[other].size), false),

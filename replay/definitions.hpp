@@ -51,8 +51,10 @@ struct Definitions {
     std::vector<CallKind> region_kinds;  // by region reference
     std::vector<uint32_t> region_names;  // string references, in the same order
     std::unordered_map<uint32_t, Communicator> communicators;
-    uint32_t world = UINT32_MAX;    // the communicator of all ranks; UINT32_MAX where the trace defines none
-    std::vector<Account> accounts;  // sources first, in the order of their first definition
+    std::unordered_map<uint32_t, uint32_t> windows;             // of one-sided communication → communicator
+    std::unordered_map<uint32_t, std::vector<int32_t>> groups;  // world ranks; only where there are windows
+    uint32_t world = UINT32_MAX;                                // the communicator of all ranks; UINT32_MAX where the trace defines none
+    std::vector<Account> accounts;                              // sources first, in the order of their first definition
     std::unordered_map<uint32_t, std::vector<MetricSlot>> metrics;  // by metric class or instance reference
     std::unordered_map<uint32_t, std::string> strings;
     // Attribute references; UINT32_MAX where the trace does not define them.

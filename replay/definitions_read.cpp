@@ -42,6 +42,7 @@ struct Raw {
         uint32_t name, group, remote;
     };
     std::map<uint32_t, Comm> comms;
+    std::map<uint32_t, uint32_t> windows;
     struct Region {
         uint32_t name;
         bool mpi;
@@ -102,6 +103,10 @@ OTF2_CallbackCode on_intercomm(void* user, OTF2_CommRef self, OTF2_StringRef nam
     raw(user).comms[self] = {name, a, b};
     return OTF2_CALLBACK_SUCCESS;
 }
+OTF2_CallbackCode on_window(void* user, OTF2_RmaWinRef self, OTF2_StringRef, OTF2_CommRef comm, OTF2_RmaWinFlag) {
+    raw(user).windows[self] = comm;
+    return OTF2_CALLBACK_SUCCESS;
+}
 OTF2_CallbackCode on_region(void* user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_StringRef, OTF2_RegionRole,
                             OTF2_Paradigm paradigm, OTF2_RegionFlag, OTF2_StringRef, uint32_t, uint32_t) {
     raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI};
@@ -137,6 +142,7 @@ Raw read_raw(OTF2_Reader* reader, const std::string& anchor) {
     OTF2_GlobalDefReaderCallbacks_SetLocationCallback(callbacks, on_location);
     OTF2_GlobalDefReaderCallbacks_SetCommCallback(callbacks, on_comm);
     OTF2_GlobalDefReaderCallbacks_SetInterCommCallback(callbacks, on_intercomm);
+    OTF2_GlobalDefReaderCallbacks_SetRmaWinCallback(callbacks, on_window);
     OTF2_GlobalDefReaderCallbacks_SetRegionCallback(callbacks, on_region);
     OTF2_GlobalDefReaderCallbacks_SetMetricMemberCallback(callbacks, on_member);
     OTF2_GlobalDefReaderCallbacks_SetMetricClassCallback(callbacks, on_class);
@@ -247,6 +253,13 @@ void place_communicators(const Raw& raw, Definitions& result) {
     }
 }
 
+void place_windows(const Raw& raw, Definitions& result) {
+    for (const auto& [id, comm] : raw.windows) result.windows[id] = comm;
+    if (result.windows.empty()) return;
+    for (const auto& [id, group] : raw.groups)
+        if (group.type == OTF2_GROUP_TYPE_COMM_GROUP) result.groups[id] = world_ranks(raw, id, result);
+}
+
 void place_accounts(const Raw& raw, Definitions& result) {
     std::map<std::string, int32_t> known;
     const auto add = [&](bool services) {
@@ -339,6 +352,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
     result.global_offset = raw.offset;
     place_ranks(raw, result, anchor);
     place_communicators(raw, result);
+    place_windows(raw, result);
     place_accounts(raw, result);
     place_regions(raw, result);
     for (const auto& [id, name] : raw.attributes) {

@@ -66,6 +66,19 @@ const Communicator* Engine::communicator(uint32_t comm) const {
     return found == all.end() ? nullptr : &found->second;
 }
 
+uint32_t Engine::window_communicator(uint32_t window) const {
+    const auto& windows = archive_.definitions().windows;
+    const auto found = windows.find(window);
+    return found == windows.end() || !communicator(found->second) ? UINT32_MAX : found->second;
+}
+
+const std::vector<int32_t>& Engine::group(uint32_t group) const {
+    static const std::vector<int32_t> nobody;
+    const auto& groups = archive_.definitions().groups;
+    const auto found = groups.find(group);
+    return found == groups.end() ? nobody : found->second;
+}
+
 void Engine::wake(Thread* thread) {
     if (thread->state != Thread::State::blocked) return;
     thread->state = Thread::State::ready;
@@ -195,16 +208,22 @@ void Engine::finish(Thread& thread) {
 }
 
 // Nobody can go on: what is waited for never comes. Those whose partner has no more records go first; if there are none, whoever
-// has come least far in measured time does.
+// has come least far in measured time does. A soft dependency goes before all that came later: what it waited for was none of that.
 void Engine::resolve_deadlock() {
-    Thread* least = nullptr;
+    Thread *least = nullptr, *soft = nullptr;
     std::vector<Thread*> hopeless;
     for (auto& thread : threads_) {
         if (thread->state != Thread::State::blocked) continue;
         const Dependency& dependency = thread->dependencies[thread->next_dependency];
+        if (dependency.soft) {
+            if (!soft || thread->leave < soft->leave) soft = thread.get();
+            continue;
+        }
         if (rules::partner_finished(*this, dependency)) hopeless.push_back(thread.get());
         if (!least || thread->leave < least->leave) least = thread.get();
     }
+    const auto earlier = [&](const Thread* thread) { return thread->leave < soft->leave; };
+    if (soft && std::none_of(hopeless.begin(), hopeless.end(), earlier)) hopeless = {soft};
     if (hopeless.empty()) hopeless.push_back(least);
     for (Thread* thread : hopeless) force(*thread);
 }

@@ -84,8 +84,9 @@ class Engine {
     int64_t noise_records_at_leave = 0, noise_records_inside = 0;  // whether the trace places noise in time at all
     bool counter_only = false;                                     // given to the replay pass
     std::vector<std::string> warnings;
-    std::map<uint32_t, FlawCount> unseen_calls;  // by region: calls that may have waited in a way that no record tells
-    int64_t most_delay = 0;                      // given to the replay pass: nobody can be late by more than all noise that is removed
+    // By region: calls that may have waited in a way that no record tells; for others' unlocks.
+    std::map<uint32_t, FlawCount> unseen_calls, lock_calls;
+    int64_t most_delay = 0;  // given to the replay pass: nobody can be late by more than all noise that is removed
     size_t most_matches() const { return matches_.allocated(); }
 
     // For the rules.
@@ -102,6 +103,10 @@ class Engine {
     // World rank of a communicator's rank, as this thread sees it; no_rank where unknown.
     int32_t world_rank(const Thread& thread, uint32_t comm, uint32_t rank);
     const Communicator* communicator(uint32_t comm) const;
+    uint32_t window_communicator(uint32_t window) const;      // UINT32_MAX: not defined
+    const std::vector<int32_t>& group(uint32_t group) const;  // world ranks
+    bool defines_windows() const { return !archive_.definitions().windows.empty(); }
+    std::set<uint32_t> exclusive_windows;  // learned: those that were locked so that others are shut out
     uint32_t world() const { return archive_.definitions().world; }
     void wake(Thread* thread);
     void copy(int64_t* to, const int64_t* from) const { copy_lanes(to, from, lanes_.count); }
@@ -130,6 +135,7 @@ class Engine {
         int64_t enter = 0, leave = 0;
         const int64_t* delay = nullptr;  // at enter
         const std::vector<NoisePiece>* pieces = nullptr;
+        uint32_t window = UINT32_MAX;  // where it is a window's: counted apart from the communicator's
     };
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
     Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);

@@ -67,8 +67,10 @@ struct EventCallbacks {
         if (t.in_call && t.depth == 0) {
             int32_t source = -1, tag = -1;
             uint32_t comm = 0;
-            if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
-                get_comm(list, definitions(t).comm, &comm) && source >= 0)
+            if (t.kind == CallKind::file && get_comm(list, definitions(t).comm, &comm))
+                t.operations.push_back({.kind = Operation::Kind::collective, .collective = operation_file, .comm = comm, .time = t.now});
+            else if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
+                     get_comm(list, definitions(t).comm, &comm) && source >= 0)
                 t.operations.push_back({.kind = Operation::Kind::probe,
                                         .comm = comm,
                                         .peer = static_cast<uint32_t>(source),
@@ -174,6 +176,46 @@ struct EventCallbacks {
                     .request = request});
     }
 
+    static OTF2_CallbackCode rma_collective_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                                OTF2_CollectiveOp operation, OTF2_RmaSyncLevel level, OTF2_RmaWinRef window, uint32_t,
+                                                uint64_t, uint64_t) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_collective,
+                    .collective = operation,
+                    .synchronises = (level & OTF2_RMA_SYNC_LEVEL_PROCESS) != 0,
+                    .comm = window});
+    }
+
+    static OTF2_CallbackCode rma_sync(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                      OTF2_RmaWinRef window, uint32_t remote, OTF2_RmaSyncType type) {
+        if (type != OTF2_RMA_SYNC_TYPE_NOTIFY_IN && type != OTF2_RMA_SYNC_TYPE_NOTIFY_OUT) return other(0, time, record, user, nullptr);
+        const auto kind = type == OTF2_RMA_SYNC_TYPE_NOTIFY_IN ? Operation::Kind::rma_in : Operation::Kind::rma_out;
+        return add(*static_cast<Thread*>(user), time, record, {.kind = kind, .comm = window, .peer = remote});
+    }
+
+    static OTF2_CallbackCode rma_group_sync(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                            OTF2_RmaSyncLevel, OTF2_RmaWinRef window, OTF2_GroupRef group) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::rma_group, .comm = window, .peer = group});
+    }
+
+    static OTF2_CallbackCode rma_lock(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                      OTF2_RmaWinRef window, uint32_t, uint64_t, OTF2_LockType type) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_lock, .synchronises = type == OTF2_LOCK_EXCLUSIVE, .comm = window});
+    }
+
+    static OTF2_CallbackCode rma_put(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                     OTF2_RmaWinRef window, uint32_t remote, uint64_t bytes, uint64_t) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_data, .comm = window, .peer = remote, .size = bytes});
+    }
+
+    static OTF2_CallbackCode rma_atomic(OTF2_LocationRef at, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                        OTF2_RmaWinRef window, uint32_t remote, OTF2_RmaAtomicType, uint64_t sent, uint64_t received,
+                                        uint64_t id) {
+        return rma_put(at, time, record, user, list, window, remote, sent + received, id);
+    }
+
     static OTF2_CallbackCode metric(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list,
                                     OTF2_MetricRef metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values) {
         Thread& t = *static_cast<Thread*>(user);
@@ -205,6 +247,14 @@ OTF2_EvtReaderCallbacks* event_callbacks() {
     OTF2_EvtReaderCallbacks_SetMpiCollectiveEndCallback(callbacks, Events::collective_end);
     OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveRequestCallback(callbacks, Events::collective_request);
     OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveCompleteCallback(callbacks, Events::collective_complete);
+    OTF2_EvtReaderCallbacks_SetRmaCollectiveEndCallback(callbacks, Events::rma_collective_end);
+    OTF2_EvtReaderCallbacks_SetRmaSyncCallback(callbacks, Events::rma_sync);
+    OTF2_EvtReaderCallbacks_SetRmaGroupSyncCallback(callbacks, Events::rma_group_sync);
+    OTF2_EvtReaderCallbacks_SetRmaRequestLockCallback(callbacks, Events::rma_lock);
+    OTF2_EvtReaderCallbacks_SetRmaAcquireLockCallback(callbacks, Events::rma_lock);
+    OTF2_EvtReaderCallbacks_SetRmaPutCallback(callbacks, Events::rma_put);
+    OTF2_EvtReaderCallbacks_SetRmaGetCallback(callbacks, Events::rma_put);
+    OTF2_EvtReaderCallbacks_SetRmaAtomicCallback(callbacks, Events::rma_atomic);
     OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, Events::metric);
     return callbacks;
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kind_names[] = {"receive, after its send", "receive, after its posting", "wait, all there",
                                       "send, after the posting", "send, receiver there",       "collective, after the last",
-                                      "collective, root there"};
+                                      "collective, root there",  "notice, after it left",      "notices, all there"};
 
 std::string operation_name(uint8_t operation) {
     static constexpr std::pair<uint8_t, const char*> names[] = {{OTF2_COLLECTIVE_OP_BARRIER, "barrier"},
@@ -34,8 +34,13 @@ std::string operation_name(uint8_t operation) {
                                                                 {OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK, "reduce_scatter_block"},
                                                                 {OTF2_COLLECTIVE_OP_SCAN, "scan"},
                                                                 {OTF2_COLLECTIVE_OP_EXSCAN, "exscan"},
-                                                                {OTF2_COLLECTIVE_OP_CREATE_HANDLE, "communicator creation"},
-                                                                {OTF2_COLLECTIVE_OP_DESTROY_HANDLE, "communicator freeing"},
+                                                                {OTF2_COLLECTIVE_OP_CREATE_HANDLE, "creation"},
+                                                                {OTF2_COLLECTIVE_OP_CREATE_HANDLE_AND_ALLOCATE, "allocation"},
+                                                                {OTF2_COLLECTIVE_OP_DESTROY_HANDLE, "freeing"},
+                                                                {OTF2_COLLECTIVE_OP_DESTROY_HANDLE_AND_DEALLOCATE, "deallocation"},
+                                                                {operation_file, "file"},
+                                                                {operation_fence_apart, "fence, nothing to end"},
+                                                                {operation_fence, "fence"},
                                                                 {operation_init, "init"},
                                                                 {operation_finalize, "finalize"}};
     for (const auto& [known, name] : names)
@@ -54,6 +59,7 @@ std::string where(const CostClass& of) {
 }
 
 std::string size_text(const CostClass& of) {
+    if (of.kind == CostKind::notice_own) return fmt::format("{} notices", of.size);
     return of.kind == CostKind::wait_own ? fmt::format("{} requests", of.size) : fmt::format("{} B", of.size);
 }
 
@@ -95,7 +101,10 @@ nlohmann::json model_to_json(const Learned& model) {
     for (const LearnedCost& cost : model.costs)
         costs.push_back({{"what", kind_names[static_cast<size_t>(cost.of.kind)]},
                          {"where", where(cost.of)},
-                         {cost.of.kind == CostKind::wait_own ? "requests" : "bytes", cost.of.size},
+                         {cost.of.kind == CostKind::wait_own     ? "requests"
+                          : cost.of.kind == CostKind::notice_own ? "notices"
+                                                                 : "bytes",
+                          cost.of.size},
                          {"samples", cost.samples},
                          {"ns", {cost.cost.low, cost.cost.mid, cost.cost.high}}});
     for (const LearnedProtocol& protocol : model.protocols)

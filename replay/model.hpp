@@ -35,6 +35,8 @@ enum class CostKind : uint8_t {
     send_own,            // of a synchronous send whose receiver was there
     collective_tail,     // from the last that mattered to the end of a collective
     collective_own,      // of a rooted collective for which the root had come long ago
+    notice_after,        // one-sided: from a notice to the end of the call that waited for it; class: which call
+    notice_own,          // of such a call for which all notices were there; class: which call, how many
 };
 
 struct CostClass {

@@ -24,7 +24,7 @@ Result replay_with(const Options&, const Hooks&);
 // What the learning pass found, in the order of the enumeration: one line for each kind of flaw that occurred.
 std::vector<std::string> flaw_lines(const std::vector<FlawCount>&, int64_t clock_disorder_ns);
 // Calls whose waiting the trace does not tell; empty where there were none.
-std::string unseen_line(const std::map<uint32_t, FlawCount>& calls, const Definitions& definitions);
+std::string unseen_line(const std::map<uint32_t, FlawCount>& calls, const Definitions& definitions, const char* why);
 // Lines from the archive's properties: what the exporter could not see, ranks that never finished, dropped events.
 std::vector<std::string> provenance_lines(const std::map<std::string, std::string>& properties, const std::vector<Account>& accounts);
 

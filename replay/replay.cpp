@@ -243,6 +243,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     engine.place_late_noise(learner);
     if (!hooks.faults.forget_cancelled) engine.cancelled_postings = learner.cancelled_postings;
     engine.most_in_flight = learner.most_in_flight;
+    engine.exclusive_windows = learner.exclusive_windows;
     engine.most_delay = noise_removed(learner, scenarios.lanes());
     pass(again, engine);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
@@ -308,7 +309,10 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     }
     if (options.progress) options.progress(1);
     append(flaw_lines(engine.flaws(), model.clock_disorder_ns));
-    if (const std::string line = unseen_line(engine.unseen_calls, definitions); !line.empty()) result.warnings.push_back(line);
+    for (const std::string& line :
+         {unseen_line(engine.unseen_calls, definitions, "may wait for others in a way that the trace does not tell"),
+          unseen_line(engine.lock_calls, definitions, "may have waited for another's unlock")})
+        if (!line.empty()) result.warnings.push_back(line);
     const auto& flaws = engine.flaws();
     if (contended)
         result.warnings.push_back(
@@ -316,7 +320,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
             "without it");
     result.conditional = contended || mpi_threads > 0 || flaws[static_cast<size_t>(Flaw::any_source)].count > 0 ||
                          flaws[static_cast<size_t>(Flaw::polling)].count > 0 || !engine.unseen_calls.empty() ||
-                         flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
+                         !engine.lock_calls.empty() || flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
     return result;
 }
 

@@ -36,11 +36,18 @@ struct Operation {
         collective,
         collective_request,
         collective_complete,
+        rma_collective,  // of one-sided communication `comm` is the window
+        rma_out,
+        rma_in,
+        rma_group,  // peer: the group
+        rma_data,
+        rma_lock,
     };
     Kind kind;
     SendMode mode = SendMode::standard;
     uint8_t collective = 0;  // OTF2_CollectiveOp
     bool posted_known = false, wildcard = false;
+    bool synchronises = false;  // a window's collective, for certain; a lock that shuts others out
     uint32_t comm = 0;
     uint32_t peer = 0;  // rank in comm; the root of a collective
     uint32_t tag = 0;
@@ -157,10 +164,21 @@ struct Dependency {
     Kind kind;
     bool own_posting = false;  // message: the receive was posted in an earlier call
     bool release = false;      // the match is given back when the call is done
+    bool notice = false;       // message: one of one-sided communication
+    bool soft = false;         // it may not have been waited for: where nobody can go on, it was not
     Match* match = nullptr;
     Collective* collective = nullptr;
     uint32_t member = 0;
     Channel* channel = nullptr;
+};
+
+// Of one-sided communication: what a post tells the origins, a complete the targets.
+enum class Notice : uint8_t { post, completion };
+struct PendingNotice {
+    uint32_t window;
+    int32_t to;  // world rank
+    Notice what;
+    uint64_t bytes;  // that went the same way before it
 };
 
 struct PendingNoise {
@@ -196,7 +214,9 @@ struct Process {
     Thread* thread = nullptr;  // the one that carries the rank; none: missing from the trace
     FlatMap<RequestKey, Request*> requests;
     std::vector<std::pair<ChannelKey, Match*>> set_aside;                         // by matched probes, until their matched receive
-    std::unordered_map<uint32_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator
+    std::unordered_map<uint64_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator or window
+    std::vector<std::pair<ChannelKey, Match*>> opened;                            // posts that a start asked for, until the complete
+    std::unordered_map<uint64_t, uint64_t> exchanged;                             // bytes since the last notice, by window and target
     uint64_t unseen_requests = 0;  // begun without a record, and as far as is known not completed
     bool unseen_persistent = false;
 };
@@ -238,9 +258,10 @@ struct Thread {
     std::vector<Dependency> dependencies;
     size_t next_dependency = 0;
     uint32_t completions = 0;
-    bool unseen = false;          // it may have waited for others, and no record says for whom
-    uint64_t postings = 0;        // of non-blocking receives, so far
-    std::vector<Match*> watched;  // learning: the standard sends that this call completes
+    std::vector<PendingNotice> notices;  // that leave as the call's waiting ends
+    bool unseen = false;                 // it may have waited for others, and no record says for whom
+    uint64_t postings = 0;               // of non-blocking receives, so far
+    std::vector<Match*> watched;         // learning: the standard sends that this call completes
 
     int64_t* delay = nullptr;
     Polling polling;

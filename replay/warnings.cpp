@@ -62,7 +62,7 @@ std::vector<std::string> flaw_lines(const std::vector<FlawCount>& flaws, int64_t
     return lines;
 }
 
-std::string unseen_line(const std::map<uint32_t, FlawCount>& calls, const Definitions& definitions) {
+std::string unseen_line(const std::map<uint32_t, FlawCount>& calls, const Definitions& definitions, const char* why) {
     constexpr size_t most_names = 4;
     std::vector<std::pair<FlawCount, std::string>> by_time;
     FlawCount all;
@@ -77,8 +77,8 @@ std::string unseen_line(const std::map<uint32_t, FlawCount>& calls, const Defini
     std::string names;
     for (size_t i = 0; i < std::min(by_time.size(), most_names); ++i) names += (i > 0 ? ", " : "") + by_time[i].second;
     if (by_time.size() > most_names) names += ", …";
-    return fmt::format("conditional: {} calls ({:.3f} ms: {}) may wait for others in a way that the trace does not tell: taken as own work",
-                       all.count, static_cast<double>(all.ns) / 1e6, names);
+    return fmt::format("conditional: {} calls ({:.3f} ms: {}) {}: taken as own work", all.count, static_cast<double>(all.ns) / 1e6, names,
+                       why);
 }
 
 namespace {

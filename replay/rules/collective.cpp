@@ -85,10 +85,12 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     const auto measure = [&](size_t lane) {
         int64_t sum = 0, reached = from;
         for (const NoisePiece& piece : pieces) {
-            if (piece.end > upto || piece.end <= reached) continue;
+            // Of a counter's noise nobody knows when within the call it struck: it may have been before this member left.
+            const int64_t end = engine.counter_only ? std::min(piece.end, upto) : piece.end;
+            if (end > upto || end <= reached) continue;
             if (lane < lanes.count && lanes.masks[piece.account][lane]) continue;
-            sum += piece.end - std::max(piece.begin, reached);
-            reached = piece.end;
+            sum += end - std::max(piece.begin, reached);
+            reached = end;
         }
         return sum;
     };

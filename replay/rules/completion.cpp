@@ -50,6 +50,14 @@ void publish_operations(Engine& engine, Thread& thread) {
                 break;
             case Operation::Kind::poll_failed:
                 break;
+            case Operation::Kind::rma_collective:
+            case Operation::Kind::rma_out:
+            case Operation::Kind::rma_in:
+            case Operation::Kind::rma_group:
+            case Operation::Kind::rma_data:
+            case Operation::Kind::rma_lock:
+                publish_rma(engine, thread, operation);
+                break;
         }
     }
 }
@@ -72,6 +80,7 @@ void publish(Engine& engine, Thread& thread) {
 
 void publish_unfinished(Engine& engine, Thread& thread) {
     publish_operations(engine, thread);
+    send_notices(engine, thread, {});
     thread.dependencies.clear();  // the end of the trace waits for nobody
     thread.watched.clear();
     for (const NoisePiece& piece : thread.pieces)
@@ -128,10 +137,11 @@ void conclude_call(Engine& engine, Thread& thread) {
     scratch.constraints.clear();
     scratch.own = {};
     if (engine.learning()) learn_completion(engine, thread);
+    if (engine.learning()) learn_notices(engine, thread);
     for (const Dependency& dependency : dependencies) {
         switch (dependency.kind) {
             case Dependency::Kind::message:
-                if (dependency.match) constrain_message(engine, thread, dependency, scratch);
+                if (dependency.match) (dependency.notice ? constrain_notice : constrain_message)(engine, thread, dependency, scratch);
                 break;
             case Dependency::Kind::posting:
                 if (dependency.match && dependency.match->posted) constrain_posting(engine, thread, dependency, scratch);
@@ -144,6 +154,7 @@ void conclude_call(Engine& engine, Thread& thread) {
                 break;
         }
     }
+    send_notices(engine, thread, scratch.constraints);
     if (!conclude_polling(engine, thread, scratch))
         thread.doubt.add(
             solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay));
@@ -199,8 +210,12 @@ bool partner_finished(Engine& engine, const Dependency& dependency) {
 void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
     switch (dependency.kind) {
         case Dependency::Kind::message:
-            engine.count(Flaw::unmatched_receive);
             dependency.match->receiver_waits = nullptr;
+            if (dependency.soft) {  // it is asked for again
+                dependency.match = nullptr;
+                break;
+            }
+            engine.count(Flaw::unmatched_receive);
             std::erase_if(engine.process(thread).set_aside, [&](const auto& aside) { return aside.second == dependency.match; });
             engine.release(dependency.match);
             dependency.match = nullptr;

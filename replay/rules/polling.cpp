@@ -31,7 +31,8 @@ void before_call(Engine& engine, Thread& thread) {
     Polling& polling = thread.polling;
     const bool failed = found_nothing(thread);
     if (polling.active) {
-        const bool silent = (thread.kind == CallKind::local || thread.kind == CallKind::wait) && thread.operations.empty();  // MPI_Wtime and its like
+        const bool silent =
+            (thread.kind == CallKind::local || thread.kind == CallKind::wait) && thread.operations.empty();  // MPI_Wtime and its like
         const int64_t gap = thread.enter - polling.last_leave - polling.noise_since;
         const bool worked = gap > std::max(shortest_work_ns, 4 * polling.last_length);
         if ((!polls(thread) && !silent) || worked) polling.active = false;

@@ -109,8 +109,6 @@ void publish_probe(Engine& engine, Thread& thread, const Operation& operation) {
     thread.dependencies.push_back({.kind = Dependency::Kind::probe, .channel = ends.channel});
 }
 
-namespace {
-
 // When the message left: at the send's beginning, or after the noise in the sending call if the receiver's end shows that it waited
 // that long. Halfway between the two is the border.
 void add_message(Engine& engine, Thread& thread, const Match& match, const Cost& cost, Scratch& scratch) {
@@ -126,8 +124,6 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
     }
     scratch.constraints.push_back({time, delay, cost});
 }
-
-}  // namespace
 
 void constrain_message(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;

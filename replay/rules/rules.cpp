@@ -38,6 +38,11 @@ constexpr std::pair<std::string_view, CallKind> special[] = {
     {"waitall", CallKind::wait},
     {"waitany", CallKind::wait},
     {"waitsome", CallKind::wait},
+    {"win_post", CallKind::win_post},
+    {"win_start", CallKind::win_start},
+    {"win_complete", CallKind::win_complete},
+    {"win_wait", CallKind::win_wait},
+    {"win_test", CallKind::poll},
     {"parrived", CallKind::may_wait},
     {"psend_init", CallKind::begins_unseen_often},
     {"precv_init", CallKind::begins_unseen_often},
@@ -52,19 +57,42 @@ constexpr std::pair<std::string_view, CallKind> special[] = {
 
 // Functions that synchronise with others, or may. Where they have records, those say with whom.
 constexpr std::string_view synchronising[] = {
-    "win_create", "win_create_dynamic", "win_allocate", "win_allocate_shared", "win_free", "win_fence", "win_start", "win_complete", "win_wait",
-    "win_lock", "win_lock_all", "win_unlock", "win_unlock_all", "win_flush", "win_flush_all",
-    "file_open", "file_close", "file_set_view", "file_set_size", "file_preallocate", "file_set_info", "file_set_atomicity", "file_sync",
-    "file_seek_shared",
-    "comm_spawn", "comm_spawn_multiple", "comm_accept", "comm_connect", "comm_join", "comm_disconnect",
-    "comm_dup", "comm_dup_with_info", "comm_create", "comm_create_group", "comm_create_from_group", "comm_split", "comm_split_type", "comm_free",
-    "intercomm_create", "intercomm_create_from_groups", "intercomm_merge", "cart_create", "cart_sub", "graph_create", "dist_graph_create",
+    "comm_spawn",
+    "comm_spawn_multiple",
+    "comm_accept",
+    "comm_connect",
+    "comm_join",
+    "comm_disconnect",
+    "comm_dup",
+    "comm_dup_with_info",
+    "comm_create",
+    "comm_create_group",
+    "comm_create_from_group",
+    "comm_split",
+    "comm_split_type",
+    "comm_free",
+    "intercomm_create",
+    "intercomm_create_from_groups",
+    "intercomm_merge",
+    "cart_create",
+    "cart_sub",
+    "graph_create",
+    "dist_graph_create",
     "dist_graph_create_adjacent",
 };
 
 constexpr std::string_view collectives[] = {
     "barrier",   "bcast",     "gather",    "gatherv", "scatter", "scatterv",       "allgather", "allgatherv",           "alltoall",
     "alltoallv", "alltoallw", "allreduce", "reduce",  "scan",    "reduce_scatter", "exscan",    "reduce_scatter_block",
+};
+
+constexpr std::string_view windows[] = {
+    "win_create", "win_create_dynamic", "win_allocate", "win_allocate_shared", "win_free",  "win_fence",
+    "win_lock",   "win_lock_all",       "win_unlock",   "win_unlock_all",      "win_flush", "win_flush_all",
+};
+constexpr std::string_view files[] = {
+    "file_open",     "file_close",         "file_set_view", "file_set_size",    "file_preallocate",
+    "file_set_info", "file_set_atomicity", "file_sync",     "file_seek_shared",
 };
 
 bool is_collective(std::string_view name) {
@@ -77,13 +105,15 @@ CallKind kind_by_family(std::string_view name) {
         if (name.ends_with(end)) name.remove_suffix(end.size());
     };
     if (name.starts_with("neighbor_") || is_collective(name.substr(0, name.find("_init"))))
-        return name.ends_with("_init") ? CallKind::begins_unseen_often : name.starts_with("neighbor_") ? CallKind::may_wait : CallKind::local;
+        return name.ends_with("_init")         ? CallKind::begins_unseen_often
+               : name.starts_with("neighbor_") ? CallKind::may_wait
+                                               : CallKind::local;
     if (name.starts_with("ineighbor_") || (name.starts_with('i') && is_collective(name.substr(1)))) return CallKind::begins_unseen;
     if (name.starts_with("file_iread") || name.starts_with("file_iwrite")) return CallKind::begins_unseen;
     if (!name.starts_with("file_read_") && !name.starts_with("file_write_")) return CallKind::local;
     drop("_begin");
     drop("_end");
-    return name.ends_with("_all") || name.ends_with("_ordered") ? CallKind::may_wait : CallKind::local;
+    return name.ends_with("_all") || name.ends_with("_ordered") ? CallKind::file : CallKind::local;
 }
 
 }  // namespace
@@ -100,6 +130,8 @@ CallKind call_kind(std::string_view region, bool paradigm_mpi) {
     for (const auto& [known, kind] : special)
         if (name == known) return kind;
     if (is_collective(name)) return CallKind::collective;
+    if (std::find(std::begin(windows), std::end(windows), name) != std::end(windows)) return CallKind::window;
+    if (std::find(std::begin(files), std::end(files), name) != std::end(files)) return CallKind::file;
     if (std::find(std::begin(synchronising), std::end(synchronising), name) != std::end(synchronising)) return CallKind::may_wait;
     return kind_by_family(name);
 }
@@ -124,6 +156,7 @@ Waits collective_waits(uint8_t operation) {
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE_AND_ALLOCATE:
+        case operation_fence:
             return Waits::for_all;
         case OTF2_COLLECTIVE_OP_ALLGATHERV:
         case OTF2_COLLECTIVE_OP_ALLTOALLV:
@@ -133,6 +166,8 @@ Waits collective_waits(uint8_t operation) {
         case OTF2_COLLECTIVE_OP_DESTROY_HANDLE_AND_DEALLOCATE:
         case OTF2_COLLECTIVE_OP_ALLOCATE:
         case OTF2_COLLECTIVE_OP_DEALLOCATE:
+        case operation_fence_apart:
+        case operation_file:
         case operation_init:
         case operation_finalize:
             return Waits::for_all_likely;

@@ -16,6 +16,9 @@
 // | communicator creation                      | all members of the parent                    | collective.cpp|
 // | freeing, init, finalize                    | all, where the measured times bear it out    | collective.cpp|
 // | non-blocking collectives                   | at completion what the blocking form waits for | completion.cpp|
+// | windows: fence, making, freeing            | all                                          | rma.cpp       |
+// | post, start, complete, wait                | the posts, the completes                     | rma.cpp       |
+// | collectives of files                       | those that came before, as v-forms           | collective.cpp|
 // | what synchronises but has no records       | not known: told, and the bounds hold it      | unseen.cpp    |
 #pragma once
 
@@ -38,10 +41,16 @@ enum class CallKind : uint8_t {
     finalize,
     collective,  // a collective by its name; its records should say which
     wait,        // Wait…: it completes what its records say, or requests that have none
+    win_post,    // these mean what their notices are
+    win_start,
+    win_complete,
+    win_wait,
+    window,  // the other synchronisation of windows
+    file,    // a collective of files
     // Where records are missing nobody knows whom these waited for (unseen.cpp).
-    may_wait,              // a call that synchronises with others, or may
-    begins_unseen,         // a request; its completion is in some Wait or Test
-    begins_unseen_often,   // a persistent one
+    may_wait,             // a call that synchronises with others, or may
+    begins_unseen,        // a request; its completion is in some Wait or Test
+    begins_unseen_often,  // a persistent one
 };
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi);
@@ -59,6 +68,8 @@ enum class Waits : uint8_t {
 // `operation` is an OTF2_CollectiveOp.
 Waits collective_waits(uint8_t operation);
 
-inline constexpr uint8_t operation_init = 253, operation_finalize = 254;  // beside OTF2's own
+// Beside OTF2's own. A fence is apart where it may come without the others.
+inline constexpr uint8_t operation_file = 250, operation_fence_apart = 251, operation_fence = 252, operation_init = 253,
+                         operation_finalize = 254;
 
 }  // namespace polter::replay

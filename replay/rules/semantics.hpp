@@ -48,6 +48,7 @@ void publish_probe(Engine&, Thread&, const Operation&);
 void publish_collective(Engine&, Thread&, const Operation&);
 void publish_collective_request(Engine&, Thread&, const Operation&);
 void publish_collective_complete(Engine&, Thread&, const Operation&);
+void publish_rma(Engine&, Thread&, const Operation&);
 void publish_start_or_end(Engine&, Thread&, uint8_t operation);
 
 // The dependency's constraints, appended; vectors that must be given back after solving are appended to `lent`.
@@ -60,6 +61,10 @@ void constrain_message(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_posting(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_probe(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_notice(Engine&, Thread&, const Dependency&, Scratch&);
+void learn_notices(Engine&, const Thread&);
+void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
+void add_message(Engine&, Thread&, const Match&, const Cost&, Scratch&);     // receive.cpp: when the message left, and what follows
 void conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
 void learn_completion(Engine&, Thread&);                     // learning.cpp

@@ -11,6 +11,24 @@
 
 namespace polter::replay::rules {
 
+namespace {
+
+bool counted(std::map<uint32_t, FlawCount>& all, const Thread& thread) {
+    FlawCount& calls = all[thread.region];
+    ++calls.count;
+    calls.ns += thread.leave - thread.enter;
+    return true;
+}
+
+// Locks that nobody was ever shut out of wait for nobody.
+bool waits_for_unlock(const Engine& engine, const Thread& thread) {
+    return std::any_of(thread.operations.begin(), thread.operations.end(), [&](const Operation& operation) {
+        return operation.kind == Operation::Kind::rma_lock && engine.exclusive_windows.contains(operation.comm);
+    });
+}
+
+}  // namespace
+
 bool may_have_waited(Engine& engine, Thread& thread) {
     if (thread.rank < 0 || engine.processes().size() == 1) return false;  // nobody, or nobody else
     Process& process = engine.process(thread);
@@ -24,7 +42,16 @@ bool may_have_waited(Engine& engine, Thread& thread) {
             process.unseen_persistent = process.unseen_persistent || silent;
             break;
         case CallKind::may_wait:
+        case CallKind::file:
             unseen = silent;
+            break;
+        case CallKind::window:
+        case CallKind::win_start:
+        case CallKind::win_complete:
+        case CallKind::win_wait:
+            if (waits_for_unlock(engine, thread)) return counted(engine.lock_calls, thread);
+            // A tracer that follows windows has left it out because there was nobody to wait for.
+            unseen = silent && !engine.defines_windows();
             break;
         case CallKind::wait:
         case CallKind::poll:
@@ -35,11 +62,7 @@ bool may_have_waited(Engine& engine, Thread& thread) {
         default:
             break;
     }
-    if (!unseen) return false;
-    FlawCount& calls = engine.unseen_calls[thread.region];
-    ++calls.count;
-    calls.ns += thread.leave - thread.enter;
-    return true;
+    return unseen && counted(engine.unseen_calls, thread);
 }
 
 void widen_bounds(Engine& engine, const Thread& thread, int64_t delay_low_at_enter) {

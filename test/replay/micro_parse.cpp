@@ -93,6 +93,21 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
     } else if (kind == "complete") {
         collective(Kind::collective_complete);
         r.request = unsigned_number();
+    } else if (kind == "window") {
+        r.kind = Kind::window_collective;
+        r.operation = operations.at(line.word());
+        r.comm = static_cast<uint32_t>(line.number());
+    } else if (kind == "notify-out" || kind == "notify-in" || kind == "group-sync" || kind == "unlock" || kind == "lock" || kind == "put") {
+        r.kind = kind == "notify-out"   ? Kind::notify_out
+                 : kind == "notify-in"  ? Kind::notify_in
+                 : kind == "group-sync" ? Kind::group_sync
+                 : kind == "put"        ? Kind::put
+                 : kind == "lock"       ? Kind::lock
+                                        : Kind::unlock;
+        r.peer = line.number();
+        r.comm = static_cast<uint32_t>(line.number());
+        if (kind == "put") r.bytes = unsigned_number();
+        if (kind == "lock") r.mode = line.word() == "exclusive" ? OTF2_LOCK_EXCLUSIVE : OTF2_LOCK_SHARED;
     } else {
         throw std::runtime_error("no such record: " + kind);
     }
@@ -101,11 +116,14 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
         if (word == "comm") {
             r.comm = static_cast<uint32_t>(line.number());
             if (r.kind == Kind::collective_request) r.posted = true;
+            if (r.kind == Kind::leave) r.file_comm = true;
         } else if (word == "found") {
             r.peer = line.number();
             r.tag = line.number();
             r.comm = static_cast<uint32_t>(line.number());
             r.posted = true;
+        } else if (word == "apart") {
+            r.apart = true;
         } else if (word == "any") {
             r.wildcard = true;
         } else {
@@ -134,6 +152,8 @@ void parse_line(Micro& micro, Line& line) {
         const auto id = static_cast<size_t>(line.number());
         micro.trace.comms.resize(std::max(micro.trace.comms.size(), id + 1));
         while (line.more()) micro.trace.comms[id].push_back(static_cast<uint64_t>(line.number()));
+    } else if (first == "window") {
+        micro.trace.windows.push_back(static_cast<uint32_t>(line.number()));
     } else if (first == "at") {
         MicroExpectation expectation;
         expectation.scenario = line.word();

@@ -13,6 +13,11 @@
 //     RANK TIME test REQUEST                                         RANK TIME cancelled REQUEST
 //     RANK TIME begin                                                RANK TIME collective OPERATION ROOT BYTES [comm C]
 //     RANK TIME request REQUEST [comm C]                             RANK TIME complete OPERATION ROOT BYTES REQUEST [comm C]
+//     window COMM                            (the next one)           RANK TIME leave REGION comm C   (a collective of files)
+//     RANK TIME window OPERATION WINDOW [apart]                      RANK TIME put PEER WINDOW BYTES
+//     RANK TIME notify-out PEER WINDOW                               RANK TIME notify-in PEER WINDOW
+//     RANK TIME lock PEER WINDOW exclusive|shared                    RANK TIME unlock PEER WINDOW
+//     RANK TIME group-sync C WINDOW                                  (with the members of that communicator)
 //     at SCENARIO RANK TIME APPROXIMATED     the event of that rank at that measured time; SCENARIO: all, none, or an account
 //     total SCENARIO NS                      accumulated noise
 //     bounds LOW HIGH                        of the approximated end

@@ -60,8 +60,9 @@ struct Writer {
     }
 
     OTF2_AttributeList* attributes(const Record& r) {
-        if (!r.posted && !r.wildcard && r.mode == 0) return nullptr;
+        if (r.kind == Record::Kind::lock || (!r.posted && !r.wildcard && r.mode == 0 && !r.file_comm)) return nullptr;
         OTF2_AttributeList* list = OTF2_AttributeList_New();
+        if (r.file_comm) OTF2_AttributeList_AddCommRef(list, comm, r.comm);
         if (r.mode != 0) OTF2_AttributeList_AddUint8(list, mode, static_cast<uint8_t>(r.mode));
         if (r.posted && r.kind != Record::Kind::collective_request) {
             OTF2_AttributeList_AddInt32(list, source, static_cast<int32_t>(r.peer));
@@ -132,6 +133,29 @@ struct Writer {
             case Record::Kind::collective_complete:
                 check(
                     OTF2_EvtWriter_NonBlockingCollectiveComplete(events, list, time, operation, r.comm, peer, r.bytes, r.bytes, r.request));
+                break;
+            case Record::Kind::window_collective:
+                check(OTF2_EvtWriter_RmaCollectiveEnd(events, list, time, operation,
+                                                      OTF2_RMA_SYNC_LEVEL_MEMORY | (r.apart ? 0 : OTF2_RMA_SYNC_LEVEL_PROCESS), r.comm,
+                                                      OTF2_COLLECTIVE_ROOT_NONE, 0, 0));
+                break;
+            case Record::Kind::notify_out:
+                check(OTF2_EvtWriter_RmaSync(events, list, time, r.comm, peer, OTF2_RMA_SYNC_TYPE_NOTIFY_OUT));
+                break;
+            case Record::Kind::notify_in:
+                check(OTF2_EvtWriter_RmaSync(events, list, time, r.comm, peer, OTF2_RMA_SYNC_TYPE_NOTIFY_IN));
+                break;
+            case Record::Kind::group_sync:
+                check(OTF2_EvtWriter_RmaGroupSync(events, list, time, OTF2_RMA_SYNC_LEVEL_PROCESS, r.comm, peer + 1));
+                break;
+            case Record::Kind::lock:
+                check(OTF2_EvtWriter_RmaRequestLock(events, list, time, r.comm, peer, 0, static_cast<OTF2_LockType>(r.mode)));
+                break;
+            case Record::Kind::unlock:
+                check(OTF2_EvtWriter_RmaReleaseLock(events, list, time, r.comm, peer, 0));
+                break;
+            case Record::Kind::put:
+                check(OTF2_EvtWriter_RmaPut(events, list, time, r.comm, peer, r.bytes, r.request));
                 break;
             case Record::Kind::noise:
                 break;
@@ -206,6 +230,8 @@ struct Writer {
             check(OTF2_GlobalDefWriter_WriteComm(definitions, i, i == 0 ? text("MPI_COMM_WORLD") : empty, i + 1, OTF2_UNDEFINED_COMM,
                                                  OTF2_COMM_FLAG_NONE));
         }
+        for (uint32_t i = 0; i < spec.windows.size(); ++i)
+            check(OTF2_GlobalDefWriter_WriteRmaWin(definitions, i, empty, spec.windows[i], OTF2_RMA_WIN_FLAG_NONE));
         std::vector<OTF2_MetricMemberRef> members;
         for (uint32_t i = 0; i < spec.accounts.size(); ++i) {
             check(OTF2_GlobalDefWriter_WriteMetricMember(definitions, i, text(spec.accounts[i]), empty, OTF2_METRIC_TYPE_OTHER,

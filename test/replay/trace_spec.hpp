@@ -26,6 +26,13 @@ struct Record {
         collective_end,
         collective_request,
         collective_complete,
+        window_collective,  // of one-sided communication `comm` is the window
+        notify_out,
+        notify_in,
+        group_sync,  // peer: the communicator whose group it is
+        lock,
+        unlock,
+        put,
     };
     Kind kind = Kind::enter;
     int64_t time = 0;
@@ -38,14 +45,17 @@ struct Record {
     bool wildcard = false;      // of a receive: it was posted with −1, −1, though it got peer, tag
     uint32_t comm = 0;
     uint64_t bytes = 0, request = 0;
-    int mode = 0;       // polter:mode
-    int operation = 0;  // OTF2_CollectiveOp
+    int mode = 0;            // polter:mode; of a lock: an OTF2_LockType
+    bool apart = false;      // of a window's collective: without the level PROCESS
+    bool file_comm = false;  // of a Leave: polter:comm alone, as collectives of files have it
+    int operation = 0;       // OTF2_CollectiveOp
 };
 
 struct TraceSpec {
     std::vector<std::string> hosts;                 // by rank; its size is the number of ranks
     std::vector<std::string> accounts;              // "os:timer"
     std::vector<std::vector<uint64_t>> comms;       // by reference; 0 is the world and may be left out
+    std::vector<uint32_t> windows;                  // by reference: their communicators
     std::vector<std::vector<Record>> records;       // by rank, in order
     std::map<std::string, std::string> properties;  // without POLTER::
     uint64_t ticks_per_second = 1'000'000'000;      // record times are in ticks

@@ -33,6 +33,14 @@ def fields(text):
     return found | ({"Communicator": comm.group(1)} if comm else {})
 
 
+def window(text):
+    return re.search(r'Window: "[^"]*" <(\d+)>', text).group(1)
+
+
+def matching(text):
+    return "matching " + re.search(r"Matching: (\d+)", text).group(1)
+
+
 def read(archive):
     """Events as (kind, location, time, text), attributes appended to the text."""
     done = subprocess.run(["otf2-print", str(archive)], capture_output=True, text=True, timeout=300)
@@ -176,6 +184,39 @@ class Checker:
         self.request(event, where, time, text, opens=False)
         f = fields(text)
         self.collectives[f["Communicator"]][where].append((f["Operation"], f["Root"]))
+
+    def on_rma_collective_begin(self, event, where, time, text):
+        self.in_call(event, where, time, True)
+
+    def on_rma_collective_end(self, event, where, time, text):
+        self.in_call(event, where, time, False)
+        self.collectives["window " + window(text)][where].append(fields(text)["Operation"])
+
+    def on_rma_win_create(self, event, where, time, text):
+        self.in_call(event, where, time, False)
+
+    on_rma_win_destroy = on_rma_win_create
+
+    def on_rma_sync(self, event, where, time, text):
+        sending = "NOTIFY_OUT" in text
+        self.in_call(event, where, time, sending)
+        call = self.inside[where][0]
+        remote = int(fields(text)["Remote"])
+        # A start asks for the post that the complete takes: the same notice.
+        if "MPI_Win_start" not in call:
+            pair = (where, remote) if sending else (remote, where)
+            of_post = "MPI_Win_post" in call or ("MPI_Win_complete" in call and not sending)
+            (self.sent if sending else self.received)[(*pair, "window " + window(text), of_post)] += 1
+
+    def on_rma_put(self, event, where, time, text):
+        self.in_call(event, where, time, True)
+        self.requests[where].add(matching(text))
+
+    def on_rma_op_complete_remote(self, event, where, time, text):
+        self.in_call(event, where, time, False)
+        if matching(text) not in self.requests[where]:
+            self.fail(event, "completes what was not begun")
+        self.requests[where].discard(matching(text))
 
     def stolen(self):
         return [sum(self.noise[where].values()) for where in sorted(self.noise)]

@@ -21,6 +21,8 @@ int main(int argc, char** argv) {
                                                    {"stencil", stencil},
                                                    {"wavefront", wavefront},
                                                    {"irregular", irregular},
+                                                   {"rma_fence", rma_fence},
+                                                   {"rma_pscw", rma_pscw},
                                                    {"butterfly", butterfly},
                                                    {"pipeline", pipeline},
                                                    {"one_way", one_way},

@@ -109,6 +109,8 @@ class Definitions {
             const OTF2_CommRef parent = id < 2 ? OTF2_UNDEFINED_COMM : made.parent;
             check(OTF2_GlobalDefWriter_WriteComm(writer_, id, string(made.name), members, parent, OTF2_COMM_FLAG_NONE), "communicator");
         }
+        for (uint32_t id = 0; id < recording.windows.size(); ++id)
+            check(OTF2_GlobalDefWriter_WriteRmaWin(writer_, id, string(""), recording.windows[id], OTF2_RMA_WIN_FLAG_NONE), "window");
     }
 
   private:
@@ -208,6 +210,32 @@ class LocationWriter {
             case Kind::nonblocking_collective_complete:
                 code = OTF2_EvtWriter_NonBlockingCollectiveComplete(writer_, nullptr, e.time, e.operation, e.comm, root, e.bytes,
                                                                     e.bytes_received, e.request);
+                break;
+            case Kind::rma_collective_begin:
+                code = OTF2_EvtWriter_RmaCollectiveBegin(writer_, nullptr, e.time);
+                break;
+            case Kind::rma_collective_end:
+                code = OTF2_EvtWriter_RmaCollectiveEnd(writer_, nullptr, e.time, e.operation,
+                                                       OTF2_RMA_SYNC_LEVEL_MEMORY | OTF2_RMA_SYNC_LEVEL_PROCESS, e.comm,
+                                                       OTF2_COLLECTIVE_ROOT_NONE, 0, 0);
+                break;
+            case Kind::rma_win_create:
+                code = OTF2_EvtWriter_RmaWinCreate(writer_, nullptr, e.time, e.comm);
+                break;
+            case Kind::rma_win_destroy:
+                code = OTF2_EvtWriter_RmaWinDestroy(writer_, nullptr, e.time, e.comm);
+                break;
+            case Kind::rma_notify_in:
+                code = OTF2_EvtWriter_RmaSync(writer_, nullptr, e.time, e.comm, e.peer, OTF2_RMA_SYNC_TYPE_NOTIFY_IN);
+                break;
+            case Kind::rma_notify_out:
+                code = OTF2_EvtWriter_RmaSync(writer_, nullptr, e.time, e.comm, e.peer, OTF2_RMA_SYNC_TYPE_NOTIFY_OUT);
+                break;
+            case Kind::rma_put:
+                code = OTF2_EvtWriter_RmaPut(writer_, nullptr, e.time, e.comm, e.peer, e.bytes, e.request);
+                break;
+            case Kind::rma_op_complete:
+                code = OTF2_EvtWriter_RmaOpCompleteRemote(writer_, nullptr, e.time, e.comm, e.request);
                 break;
         }
         check(code, "an event");

@@ -42,7 +42,15 @@ namespace polter::truth {
     R(MPI_Iallreduce, COLL_ALL2ALL) \
     R(MPI_Comm_split, COLL_OTHER)   \
     R(MPI_Comm_dup, COLL_OTHER)     \
-    R(MPI_Comm_free, COLL_OTHER)
+    R(MPI_Comm_free, COLL_OTHER)    \
+    R(MPI_Win_create, RMA)          \
+    R(MPI_Win_free, RMA)            \
+    R(MPI_Win_fence, RMA)           \
+    R(MPI_Win_post, RMA)            \
+    R(MPI_Win_start, RMA)           \
+    R(MPI_Win_complete, RMA)        \
+    R(MPI_Win_wait, RMA)            \
+    R(MPI_Put, RMA)
 
 enum class Region : uint32_t {
 #define POLTER_TRUTH_REGION(name, role) name,
@@ -64,7 +72,15 @@ enum class Kind : uint8_t {
     collective_begin,
     collective_end,
     nonblocking_collective_request,
-    nonblocking_collective_complete
+    nonblocking_collective_complete,
+    rma_collective_begin,
+    rma_collective_end,
+    rma_win_create,
+    rma_win_destroy,
+    rma_notify_in,
+    rma_notify_out,
+    rma_put,
+    rma_op_complete
 };
 
 struct Event {
@@ -77,7 +93,7 @@ struct Event {
     int32_t tag = 0;                                           // -1 any
     bool wildcard = false;                                     // a blocking receive that was posted with posted_peer, posted_tag
     int32_t posted_peer = 0, posted_tag = 0;
-    uint32_t comm = 0;
+    uint32_t comm = 0;                       // of one-sided communication the window
     uint64_t bytes = 0, bytes_received = 0;  // a collective has both
     uint64_t request = 0;
 };
@@ -99,6 +115,7 @@ struct Recording {
     };
     std::vector<Rank> ranks;
     std::vector<Communicator> communicators;  // the index is the id: 0 world, 1 self
+    std::vector<uint32_t> windows;            // their communicators
 };
 
 // Whether a trace has each noise event where it happened, or only counters that are read at MPI events.

@@ -21,6 +21,7 @@ struct State {
     Recording recording;
     std::unordered_map<aid_t, std::unique_ptr<Rank>> ranks;  // by actor
     std::map<std::tuple<uint32_t, uint32_t, std::vector<uint64_t>>, uint32_t> communicators;
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> windows;  // communicator, ordinal → id
     size_t ended = 0;
 };
 
@@ -171,6 +172,14 @@ void comm_created(Rank& rank, MPI_Comm parent, MPI_Comm made) {
     rank.communicators[made] = place->second;
     PMPI_Group_free(&group);
     PMPI_Group_free(&world);
+}
+
+uint32_t window_created(Rank& rank, MPI_Comm comm) {
+    State& s = state();
+    const uint32_t id = comm_id(rank, comm);
+    const auto [place, is_new] = s.windows.try_emplace({id, rank.window_creations[id]++}, s.recording.windows.size());
+    if (is_new) s.recording.windows.push_back(id);
+    return place->second;
 }
 
 Call::Call(Region region) : rank_(rank_here()), region_(region), enter_(now()) {

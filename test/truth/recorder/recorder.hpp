@@ -44,6 +44,12 @@ struct Pending {  // a request that has not completed
     MPI_Comm comm = MPI_COMM_NULL;
 };
 
+struct Window {
+    uint32_t id = 0;
+    std::vector<int> started, posted;   // ranks, while the epoch lasts
+    std::vector<uint64_t> outstanding;  // puts that no synchronisation has completed
+};
+
 struct Rank {
     int world = 0;
     Processor processor;
@@ -52,11 +58,15 @@ struct Rank {
     uint64_t next_request = 0;
     std::unordered_map<MPI_Comm, uint32_t> communicators;
     std::unordered_map<uint32_t, uint32_t> creations;  // collective creations so far, by parent
+    std::unordered_map<MPI_Win, Window> windows;
+    std::unordered_map<uint32_t, uint32_t> window_creations;  // by communicator
 };
 
 Rank& rank_here();
 uint32_t comm_id(Rank&, MPI_Comm);
 void comm_created(Rank&, MPI_Comm parent, MPI_Comm made);
+
+uint32_t window_created(Rank&, MPI_Comm);  // gives its id
 
 // One MPI call: Enter when made, Leave when destroyed. ended() fixes the time of Leave: not before the rank has its processor back.
 class Call {

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One-sided communication: whom its synchronisation waits for.
+//
+// In words: a fence, and the making and freeing of a window, is a collective on the window's communicator. A fence that may come
+// without the others (it ends no epoch, says its assertion: its record lacks the level PROCESS) waits only for those that came before
+// its measured leave. In general active-target synchronisation, a post is a notice to each origin, and a complete one to each target.
+// A wait, or the test that succeeded, waits for the notices of all completes. Which of start and complete waits for the posts is the
+// library's choice: each waits for those that came before its own measured leave. A complete's notices leave when its own waiting
+// is over. A lock waits for others' unlocks, which no record tells: unseen.cpp. Puts, gets and accumulates are own work; their
+// bytes tell a notice's class of costs.
+//
+// A program may send a message between start and the post that the start did not wait for: so the engine must not insist on it.
+// A start's dependency is soft: where nobody can go on, the earliest of those goes on without its notice, which then came later.
+#include <algorithm>
+
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+constexpr uint32_t window_channels = uint32_t{1} << 31;  // beside those of communicators
+
+uint64_t exchanged_key(uint32_t window, int32_t target) {
+    return static_cast<uint64_t>(window) << 32 | static_cast<uint32_t>(target);
+}
+
+uint64_t exchanged(Process& process, uint32_t window, int32_t target, bool forget) {
+    const auto found = process.exchanged.find(exchanged_key(window, target));
+    if (found == process.exchanged.end()) return 0;
+    const uint64_t bytes = found->second;
+    if (forget) process.exchanged.erase(found);
+    return bytes;
+}
+
+Channel* channel_of(Engine& engine, uint32_t window, Notice what, int32_t from, int32_t to) {
+    return engine.channel(window_channels | window, from, to, static_cast<uint32_t>(what));
+}
+
+void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, int64_t time, const int64_t* delay) {
+    Thread* receiver = notice.to == no_rank ? nullptr : engine.processes()[static_cast<size_t>(notice.to)].thread;
+    Channel* channel = receiver ? channel_of(engine, notice.window, notice.what, thread.rank, notice.to) : nullptr;
+    if (!receiver || (receiver->state == Thread::State::finished && !(channel->head && !channel->holds_messages))) {
+        engine.count(Flaw::unmatched_message);
+        return;
+    }
+    Match* match = engine.add_send(channel, thread, {.kind = Operation::Kind::send, .size = notice.bytes});
+    match->same_host = receiver->host == thread.host;
+    match->send_time = time;
+    engine.copy(match->send_delay, delay);
+    const Lanes& lanes = engine.lanes();
+    match->send_noise_removed = engine.lane_pool().take();
+    std::fill_n(match->send_noise_removed, lanes.count, 0);
+    for (const NoisePiece& piece : thread.pieces) {  // it may have struck before the notice left
+        const int64_t n = piece.end - std::max(piece.begin, time);
+        if (n <= 0) continue;
+        match->send_noise += n;
+        remove_noise(match->send_noise_removed, lanes.masks[piece.account].data(), n, lanes.count);
+    }
+    if (Thread* waiting = match->receiver_waits) {
+        match->receiver_waits = nullptr;
+        engine.wake(waiting);
+    }
+}
+
+void notify(Engine& engine, Thread& thread, uint32_t window, int32_t to) {
+    if (thread.kind == CallKind::win_post)
+        send_notice(engine, thread, {window, to, Notice::post, 0}, thread.enter, thread.delay);
+    else
+        thread.notices.push_back({window, to, Notice::completion, exchanged(engine.process(thread), window, to, true)});
+}
+
+void await(Engine& engine, Thread& thread, uint32_t window, int32_t from) {
+    const bool exposed = thread.kind == CallKind::win_wait || thread.kind == CallKind::poll;
+    const Notice what = exposed ? Notice::completion : Notice::post;
+    const bool start = thread.kind == CallKind::win_start;
+    auto& opened = engine.process(thread).opened;
+    const ChannelKey key{window_channels | window, static_cast<uint32_t>(from), static_cast<uint32_t>(thread.rank),
+                         static_cast<uint32_t>(what)};
+    Match* match = nullptr;
+    const auto known = std::find_if(opened.begin(), opened.end(), [&](const auto& open) { return open.first == key; });
+    if (what == Notice::post && !start && known != opened.end()) {  // the one that the start has asked for
+        match = known->second;
+        opened.erase(known);
+    } else {
+        match = engine.add_receive(channel_of(engine, window, what, from, thread.rank), thread, thread.enter, thread.delay);
+    }
+    if (start) opened.emplace_back(key, match);
+    thread.dependencies.push_back({.kind = Dependency::Kind::message, .release = !start, .notice = true, .soft = start, .match = match});
+}
+
+void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
+    uint32_t member = 0;
+    const bool all = operation.synchronises;
+    uint8_t what = operation.collective;
+    if (what == OTF2_COLLECTIVE_OP_BARRIER) what = all ? operation_fence : operation_fence_apart;
+    std::erase_if(engine.process(thread).exchanged, [&](const auto& data) { return data.first >> 32 == operation.comm; });
+    Collective* collective = engine.arrive(thread,
+                                           {.comm = engine.window_communicator(operation.comm),
+                                            .operation = what,
+                                            .enter = thread.enter,
+                                            .leave = thread.leave,
+                                            .delay = thread.delay,
+                                            .pieces = &thread.pieces,
+                                            .window = operation.comm},
+                                           &member);
+    if (collective) thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member});
+}
+
+// A post that came after the call had ended is not what it waited for; a wait has waited for all of its notices.
+bool waited_for(const Thread& thread, const Match& match) {
+    if (!match.sent) return false;
+    return match.send_time <= thread.leave || thread.kind == CallKind::win_wait || thread.kind == CallKind::poll;
+}
+
+CostClass after_notice(const Thread& thread, const Match& match) {
+    return {CostKind::notice_after, match.same_host, false, static_cast<uint16_t>(thread.kind), match.size};
+}
+
+CostClass own_of(const Thread& thread) {
+    return {CostKind::notice_own, true, false, static_cast<uint16_t>(thread.kind), thread.dependencies.size()};
+}
+
+}  // namespace
+
+void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
+    const uint32_t window = operation.comm;
+    if (engine.window_communicator(window) == UINT32_MAX || window >= window_channels) {
+        engine.count(Flaw::unknown_communicator);
+        return;
+    }
+    const auto each = [&](auto&& act) {
+        if (operation.kind != Operation::Kind::rma_group)
+            return act(engine.world_rank(thread, engine.window_communicator(window), operation.peer));
+        for (const int32_t rank : engine.group(operation.peer)) act(rank);
+    };
+    const bool starts = thread.kind == CallKind::win_post, completes = thread.kind == CallKind::win_complete;
+    switch (operation.kind) {
+        case Operation::Kind::rma_collective:
+            synchronise(engine, thread, operation);
+            break;
+        case Operation::Kind::rma_out:
+            each([&](int32_t rank) { notify(engine, thread, window, rank); });
+            break;
+        case Operation::Kind::rma_in:
+            each([&](int32_t rank) {
+                if (rank != no_rank) await(engine, thread, window, rank);
+            });
+            break;
+        case Operation::Kind::rma_group:  // what it means is told by the call that it stands in
+            if (!starts)
+                each([&](int32_t rank) {
+                    if (rank != no_rank) await(engine, thread, window, rank);
+                });
+            if (starts || completes) each([&](int32_t rank) { notify(engine, thread, window, rank); });
+            break;
+        case Operation::Kind::rma_data:
+            each([&](int32_t rank) { engine.process(thread).exchanged[exchanged_key(window, rank)] += operation.size; });
+            break;
+        case Operation::Kind::rma_lock:
+            if (engine.learning() && operation.synchronises) engine.exclusive_windows.insert(window);
+            break;
+        default:
+            break;
+    }
+}
+
+void learn_notices(Engine& engine, const Thread& thread) {
+    const Match* last = nullptr;
+    for (const Dependency& dependency : thread.dependencies)
+        if (dependency.notice && dependency.match && waited_for(thread, *dependency.match) &&
+            (!last || dependency.match->send_time > last->send_time))
+            last = dependency.match;
+    if (!last || last->send_noise > 0) return;
+    const int64_t begin = std::max(thread.enter, last->send_time), took = thread.leave - begin - noise_after(thread.pieces, begin);
+    engine.model().clock_disorder_ns = std::max(engine.model().clock_disorder_ns, last->send_time - thread.leave);
+    if (took < 0) return;
+    if (last->send_time >= thread.enter)
+        engine.model().learn(after_notice(thread, *last), took, Model::clean);
+    else
+        engine.model().learn(own_of(thread), took, thread.enter - last->send_time);
+}
+
+void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    const Match& match = *dependency.match;
+    if (engine.learning() || !waited_for(thread, match)) return;
+    Cost after = engine.model().cost(after_notice(thread, match)), own = engine.model().cost(own_of(thread));
+    if (!after.known) after = {0, own.mid, own.high, false};
+    if (!own.known) own = {0, after.mid, after.high, false};
+    add_message(engine, thread, match, after, scratch);
+    scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
+}
+
+void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>& waited) {
+    if (thread.notices.empty()) return;
+    const size_t lanes = engine.lanes().count;
+    int64_t time = thread.enter;
+    int64_t* approximated = engine.lane_pool().take();
+    for (size_t i = 0; i < lanes; ++i) approximated[i] = thread.enter - thread.delay[i];
+    for (const Constraint& constraint : waited) {
+        time = std::max(time, constraint.time);
+        for (size_t i = 0; i < lanes; ++i) approximated[i] = std::max(approximated[i], constraint.time - constraint.delay[i]);
+    }
+    for (size_t i = 0; i < lanes; ++i) approximated[i] = time - approximated[i];  // from here on the delay
+    for (const PendingNotice& notice : thread.notices) send_notice(engine, thread, notice, time, approximated);
+    engine.lane_pool().give(approximated);
+    thread.notices.clear();
+}
+
+}  // namespace polter::replay::rules
