@@ -14,6 +14,9 @@ struct Faults {
     bool first_sample = false;         // determinism: the model believes whoever came first
     bool wrong_end = false;            // approximated archive: each Enter and Leave has the delay of the one before
     bool forget_cancelled = false;     // determinism: a cancelled receive holds its place until its cancellation is read
+    bool no_notices = false;           // causality: who waits for a notice of one-sided communication does not
+    bool hard_start = false;           // a start insists on its post
+    bool trust_unseen = false;         // bounds: what the trace does not tell did not happen
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

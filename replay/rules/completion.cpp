@@ -169,7 +169,7 @@ void conclude_call(Engine& engine, Thread& thread) {
 }  // namespace
 
 void conclude(Engine& engine, Thread& thread) {
-    const bool widens = thread.unseen && engine.lanes().bounded();
+    const bool widens = thread.unseen && engine.lanes().bounded() && !engine.faults().trust_unseen;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
     conclude_call(engine, thread);
     if (widens) widen_bounds(engine, thread, low_at_enter);

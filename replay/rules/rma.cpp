@@ -86,7 +86,11 @@ void await(Engine& engine, Thread& thread, uint32_t window, int32_t from) {
         match = engine.add_receive(channel_of(engine, window, what, from, thread.rank), thread, thread.enter, thread.delay);
     }
     if (start) opened.emplace_back(key, match);
-    thread.dependencies.push_back({.kind = Dependency::Kind::message, .release = !start, .notice = true, .soft = start, .match = match});
+    thread.dependencies.push_back({.kind = Dependency::Kind::message,
+                                   .release = !start,
+                                   .notice = true,
+                                   .soft = start && !engine.faults().hard_start,
+                                   .match = match});
 }
 
 void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
@@ -183,7 +187,7 @@ void learn_notices(Engine& engine, const Thread& thread) {
 
 void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
-    if (engine.learning() || !waited_for(thread, match)) return;
+    if (engine.learning() || !waited_for(thread, match) || engine.faults().no_notices) return;
     Cost after = engine.model().cost(after_notice(thread, match)), own = engine.model().cost(own_of(thread));
     if (!after.known) after = {0, own.mid, own.high, false};
     if (!own.known) own = {0, after.mid, after.high, false};

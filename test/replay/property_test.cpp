@@ -23,6 +23,7 @@ test::ProgramOptions options_of(uint64_t seed) {
     options.noise_every_ns = seed % 5 == 0 ? 5'000 : 40'000;
     options.noise_ns = seed % 3 == 0 ? 10'000 : 1'500;
     options.structured = seed % 4 == 1;
+    options.windows = seed % 4 == 3;
     if (options.structured) options.steps *= 4;  // often enough for the structure to be found
     return options;
 }
@@ -51,6 +52,7 @@ TEST_CASE("identity: with nothing removed nothing moves") {
 TEST_CASE("causality: time runs forward and nothing overtakes what it depends on") {
     CHECK(ask({}, [](const test::Violations& v) { return v.causality; }) == 0);
     CHECK(ask({.drop_dependency = true}, [](const test::Violations& v) { return v.causality; }) > 0);
+    CHECK(ask({.no_notices = true}, [](const test::Violations& v) { return v.causality; }) > 0);
 }
 
 TEST_CASE("monotonicity: removing more never makes an event later") {
@@ -132,6 +134,44 @@ TEST_CASE("more than eight sources: shares are sampled, still add up, and the er
     bool stated = false;
     for (const auto& warning : observed.result.warnings) stated = stated || warning.find("standard error") != std::string::npos;
     CHECK(stated);
+}
+
+TEST_CASE("a start that did not wait for its post holds nobody up") {
+    const auto flaws = [](const replay::Faults& faults) {
+        int64_t count = 0;
+        for (uint64_t seed = 3; seed <= programs; seed += 4) {
+            const test::Program program = test::random_program(options_of(seed));
+            const test::TemporaryDirectory directory;
+            test::write_trace(program.trace, directory.path("t"));
+            for (const bool reverse : {false, true})
+                for (const std::string& warning : test::observe(directory.path("t"), {}, faults, {}, reverse).result.warnings)
+                    count += warning.find("have no send") != std::string::npos || warning.find("never received") != std::string::npos;
+        }
+        return count;
+    };
+    CHECK(flaws({}) == 0);
+    CHECK(flaws({.hard_start = true}) > 0);
+}
+
+TEST_CASE("bounds: what the trace does not tell lies between them") {
+    const auto missed = [](const replay::Faults& faults) {
+        int64_t count = 0;
+        for (uint64_t seed = 3; seed <= programs; seed += 4) {
+            test::ProgramOptions wanted = options_of(seed);
+            wanted.unseen = true;
+            wanted.wildcards = false;
+            const test::Program noisy = test::random_program(wanted);
+            wanted.noise_every_ns = 0;
+            const int64_t truth = test::random_program(wanted).end;
+            const test::TemporaryDirectory directory;
+            test::write_trace(noisy.trace, directory.path("t"));
+            const replay::Result result = test::observe(directory.path("t"), {}, faults).result;
+            count += truth < result.bounds_low_ns || truth > result.bounds_high_ns || !result.conditional;
+        }
+        return count;
+    };
+    CHECK(missed({}) == 0);
+    CHECK(missed({.trust_unseen = true}) > 0);
 }
 
 // Not an invariant, but what it is all for: the same program without its noise. Mean error, as a share of the true accumulated noise.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 namespace polter::test {
 
@@ -21,6 +22,7 @@ class Simulator {
         program_.trace = TraceSpec(options.ranks);
         for (size_t i = 0; i < options.accounts; ++i) program_.trace.accounts.push_back("os:source" + std::to_string(i));
         program_.trace.comms.resize(2);
+        if (options.windows && !options.unseen) program_.trace.windows.push_back(0);
         for (size_t r = 0; r < options.ranks; r += 2) program_.trace.comms[1].push_back(r);
         for (size_t r = 0; r < options.ranks; ++r) {
             program_.trace.hosts[r] = r < options.ranks / 2 ? "a" : "b";
@@ -34,7 +36,7 @@ class Simulator {
     Program run() {
         for (size_t step = 0; step < options_.steps; ++step) {
             for (size_t r = 0; r < options_.ranks; ++r) work(r, draw(2'000, 40'000));
-            switch (options_.structured ? draw(4, 11) : draw(0, 7)) {
+            switch (options_.structured ? draw(4, 11) : options_.windows ? draw(7, 15) : draw(0, 7)) {
                 case 0:
                     send_and_receive();
                     break;
@@ -61,13 +63,23 @@ class Simulator {
                     break;
                 case 8:
                 case 9:
-                    barrier_by_dissemination();
+                    options_.windows ? fence() : barrier_by_dissemination();
                     break;
                 case 10:
-                    allreduce_by_root();
+                    options_.windows ? exchange() : allreduce_by_root();
                     break;
                 case 11:
-                    reduce_by_tree();
+                    options_.windows ? send_and_receive() : reduce_by_tree();
+                    break;
+                case 12:
+                case 13:
+                    post_start_complete_wait(true);
+                    break;
+                case 14:
+                    post_start_complete_wait(false);
+                    break;
+                case 15:
+                    post_after_message();
                     break;
             }
         }
@@ -290,6 +302,106 @@ class Simulator {
             finish_collective(r, 0, OTF2_COLLECTIVE_OP_BCAST, static_cast<int64_t>(root), "MPI_Bcast");
             order(root, came, r);
         }
+    }
+
+    // One-sided communication on window 0, of all ranks.
+    void in_window(size_t r, Kind kind, size_t peer = 0) {
+        if (options_.unseen) return;
+        Record& record = add(r, kind);
+        record.peer = static_cast<int64_t>(peer);
+        record.operation = OTF2_COLLECTIVE_OP_BARRIER;
+        record.bytes = 64;
+    }
+    void put(size_t r, size_t to) {
+        enter(r, "MPI_Put");
+        in_window(r, Kind::put, to);
+        work(r, call_ns);
+        leave(r, "MPI_Put");
+    }
+    void fence() {
+        std::vector<int64_t> entered;
+        for (size_t r = 0; r < options_.ranks; ++r) {
+            put(r, (r + 1) % options_.ranks);
+            entered.push_back(enter(r, "MPI_Win_fence"));
+        }
+        const int64_t last = *std::max_element(entered.begin(), entered.end());
+        for (size_t r = 0; r < options_.ranks; ++r) {
+            wait(r, last);
+            work(r, collective_ns);
+            in_window(r, Kind::window_collective);
+            leave(r, "MPI_Win_fence");
+            for (size_t i = 0; i < options_.ranks; ++i) order(i, entered[i], r);
+        }
+    }
+    int64_t post(size_t r, const std::vector<size_t>& origins) {
+        const int64_t posted = enter(r, "MPI_Win_post");
+        for (const size_t origin : origins) in_window(r, Kind::notify_out, origin);
+        work(r, call_ns);
+        leave(r, "MPI_Win_post");
+        return posted;
+    }
+    void start(size_t r, const std::vector<size_t>& targets, int64_t posted) {  // posted: 0 where it does not wait
+        enter(r, "MPI_Win_start");
+        if (posted > 0) wait(r, posted + latency_ns);
+        work(r, posted > 0 ? overhead_ns : call_ns);
+        for (const size_t target : targets) in_window(r, Kind::notify_in, target);
+        leave(r, "MPI_Win_start");
+    }
+    // Gives the time of its Enter, and that at which its notices leave.
+    std::pair<int64_t, int64_t> complete(size_t r, const std::vector<size_t>& targets, int64_t posted) {
+        const int64_t entered = enter(r, "MPI_Win_complete");
+        for (const size_t target : targets) in_window(r, Kind::notify_out, target);
+        wait(r, posted + latency_ns);
+        const int64_t notified = ranks_[r].now;
+        work(r, overhead_ns);
+        for (const size_t target : targets) in_window(r, Kind::notify_in, target);
+        leave(r, "MPI_Win_complete");
+        return {entered, notified};
+    }
+    void wait_window(size_t r, const std::vector<size_t>& origins, int64_t notified) {
+        enter(r, "MPI_Win_wait");
+        wait(r, notified + latency_ns);
+        work(r, overhead_ns);
+        for (const size_t origin : origins) in_window(r, Kind::notify_in, origin);
+        leave(r, "MPI_Win_wait");
+    }
+    void post_start_complete_wait(bool start_waits) {
+        const size_t n = options_.ranks;
+        const auto partners = [&](size_t r) {
+            std::vector<size_t> list{(r + n - 1) % n};
+            if (n > 2) list.push_back((r + 1) % n);
+            return list;
+        };
+        const auto latest = [&](size_t r, const std::vector<int64_t>& times) {
+            int64_t last = 0;
+            for (const size_t partner : partners(r)) last = std::max(last, times[partner]);
+            return last;
+        };
+        std::vector<int64_t> posted(n), entered(n), notified(n);
+        for (size_t r = 0; r < n; ++r) posted[r] = post(r, partners(r));
+        for (size_t r = 0; r < n; ++r) {
+            work(r, draw(0, 10'000));
+            start(r, partners(r), start_waits ? latest(r, posted) : 0);
+            put(r, partners(r).front());
+            work(r, draw(0, 10'000));
+            std::tie(entered[r], notified[r]) = complete(r, partners(r), latest(r, posted));
+            for (const size_t partner : partners(r)) order(partner, posted[partner], r);
+        }
+        for (size_t r = 0; r < n; ++r) {
+            wait_window(r, partners(r), latest(r, notified));
+            for (const size_t partner : partners(r)) order(partner, entered[partner], r);
+        }
+    }
+    void post_after_message() {  // the target posts only when it has had a message that the origin sent after its start
+        const size_t origin = draw_rank(), target = (origin + 1) % options_.ranks;
+        start(origin, {target}, 0);
+        const int64_t sent = send(origin, target, 7, 8);
+        receive(origin, target, 7, 8, sent, false);
+        const int64_t posted = post(target, {origin});
+        const auto [entered, notified] = complete(origin, {target}, posted);
+        order(target, posted, origin);
+        wait_window(target, {origin}, notified);
+        order(origin, entered, target);
     }
 
     std::vector<int64_t> enter_all(const std::string& name) {

@@ -17,6 +17,8 @@ struct ProgramOptions {
     int64_t noise_ns = 2'000;         // mean length
     bool wildcards = true, synchronous = true;
     bool structured = false;  // mostly collectives, made of messages
+    bool windows = false;     // mostly one-sided communication
+    bool unseen = false;      // … by a tracer that has no records of it
 };
 
 struct Program {
