@@ -19,7 +19,9 @@ namespace {
 struct Arguments {
     Common common;
     std::string trace, remove, write_approximated;
-    bool model = false;
+    bool model = false, attribution = false;
+    size_t costliest = 10;
+    uint32_t windows = 10;
     CLI::Option* remove_option = nullptr;
 };
 
@@ -47,6 +49,9 @@ void run(const Arguments& arguments) {
     replay::Options options;
     options.trace = arguments.trace;
     if (arguments.remove_option->count() > 0) options.remove = split(arguments.remove);
+    options.windows = arguments.windows;
+    options.attribution = arguments.attribution;
+    options.costliest = arguments.costliest;
     options.write_approximated = arguments.write_approximated;
     if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
     launch::seal_left_behind(arguments.trace);
@@ -73,12 +78,23 @@ void add_replay(CLI::App& parent) {
         verb->add_option("--remove", arguments->remove, "Sources to remove, comma-separated (os-service:NAME for a service; \"\": none)")
             ->expected(1)
             ->allow_extra_args(false);
+    verb->add_flag("--attribution", arguments->attribution,
+                   "Also by culprit and rank of origin, with the costliest noise events and the critical path (a temporary file in TMPDIR, "
+                   "some 50 bytes "
+                   "an MPI call)");
+    verb->add_option("--costliest", arguments->costliest, "Noise events listed by --attribution")
+        ->check(CLI::Range(1, 100000))
+        ->capture_default_str();
+    verb->add_option("--windows", arguments->windows, "Equal parts of the run in the table of where the noise was paid")
+        ->check(CLI::Range(1, 10000))
+        ->capture_default_str();
     verb->add_option("--write-approximated", arguments->write_approximated,
                      "Write the timeline without what was removed as an OTF2 archive; DIR must not exist (made in DIR.partial-… beside it)")
         ->option_text("DIR");
     verb->add_flag("--model", arguments->model, "Show what was learned of this machine's communication");
     verb->footer(
         "Example: polter replay --remove timer,preempt polter-lmp-20260102-030405\n"
+        "         polter replay --attribution polter-lmp-20260102-030405                # who made it, and which events to go after\n"
         "         polter replay --write-approximated quiet polter-lmp-20260102-030405   # quiet/traces.otf2, for any OTF2 tool");
     verb->callback([arguments] { run(*arguments); });
 }

@@ -46,7 +46,9 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         auto noise = std::move(slot->noise);
         auto waiting = std::move(slot->waiting);
         auto instance = std::move(slot->instance);
+        auto watched = std::move(slot->watched);
         *slot = Collective{};
+        slot->watched = std::move(watched);
         slot->members = std::move(members);
         slot->noise = std::move(noise);
         slot->waiting = std::move(waiting);
@@ -75,6 +77,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     mine.enter = mine.latest = arrival.enter;
     mine.leave = arrival.leave;
     mine.size = arrival.size;
+    if (recorder_) watch_arrival(*collective, *member, arrival);
     ++collective->arrived;
     const bool root = *member == collective->root;
     if (root) collective->root_came = true;
@@ -96,6 +99,15 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     else if (!arrival.nonblocking && collective->arrived == collective->members.size())
         learn_structure(*collective);
     return collective;
+}
+
+void Engine::watch_arrival(Collective& collective, uint32_t member, const Arrival& arrival) {
+    Collective::Member& mine = collective.members[member];
+    mine.node = mine.fold_node = arrival.node;
+    mine.place = mine.thread->place();
+    const size_t count = recorder_->watched();
+    collective.watched.resize(collective.members.size() * count);
+    for (size_t w = 0; w < count; ++w) collective.watched[member * count + w] = arrival.enter - arrival.delay[recorder_->lane(w)];
 }
 
 void Engine::resume(Collective& collective, uint32_t member, const Thread& thread, uint8_t operation, uint32_t root, uint64_t size) {
@@ -126,13 +138,15 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
             noise.clear();
             for (const Collective::Noise& one : collective.noise)
                 if (one.member == other && !counter_only) noise.push_back(one.piece);
-            wake_members(collective, collective.instance.arrive(other, its.enter, its.arrival, noise, true));
+            wake_members(collective,
+                         collective.instance.arrive({other, its.thread->index, its.place, its.node}, its.enter, its.arrival, noise, true));
         }
     }
     if (!collective.instance.active()) return;
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = thread.enter - thread.delay[i];
-    wake_members(collective, collective.instance.resume(member, thread.enter, time, counter_only ? no_noise : thread.pieces));
+    wake_members(collective, collective.instance.resume({member, thread.index, thread.place(), thread.enter_node}, thread.enter, time,
+                                                        counter_only ? no_noise : thread.pieces));
     lane_pool_.give(time);
     for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member});
 }
@@ -194,7 +208,7 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const uint32_t root = !is_rooted(waits) || collective.root >= members ? 0 : collective.root;
     const bool by_root = is_rooted(waits) && member == root;
     if (const Structure* structure = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members))
-        collective.instance.begin(*structure, members, root, lanes_, lane_pool_);
+        collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
 }
 
 void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {
@@ -207,9 +221,10 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
         begin_structure(collective, member, arrival.size);
     }
     if (!collective.instance.active()) return;
+    const Collective::Member& mine = collective.members[member];
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
-    wake_members(collective, collective.instance.arrive(member, arrival.enter, time,
+    wake_members(collective, collective.instance.arrive({member, mine.thread->index, mine.place, mine.node}, arrival.enter, time,
                                                         arrival.pieces && !counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
     lane_pool_.give(time);
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "regions.hpp"
 #include "rules/rules.hpp"
 
 namespace polter::replay {
@@ -36,6 +37,9 @@ struct Account {
     bool service = false;
 };
 
+// As people write it: without "os:"; a service keeps its whole name.
+std::string display_name(const Account& account);
+
 struct MetricSlot {
     int32_t account = -1;                    // -1: not one of ours
     bool increment = false;                  // the record holds an increment, not a total
@@ -62,7 +66,11 @@ struct Definitions {
     std::map<std::string, std::string> properties;  // POLTER::, without the prefix
     std::vector<std::string> warnings;
 
+    // Of regions.hpp's stand-ins too, in words.
     std::string region_name(uint32_t region) const;
+    // The operation and from where it was called; of what lies outside MPI the region and nothing.
+    std::pair<std::string, std::string> place_names(const Place& place) const;
+    std::string culprit_name(uint32_t string) const;
     CallKind kind(uint32_t region) const { return region < region_kinds.size() ? region_kinds[region] : CallKind::not_mpi; }
 };
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "names.hpp"
+#include "regions.hpp"
 #include "replay.hpp"
 
 namespace polter::replay {
@@ -339,9 +340,25 @@ void read_properties(OTF2_Reader* reader, Definitions& result) {
 
 }  // namespace
 
+std::string display_name(const Account& account) {
+    return account.service ? account.name : account.name.substr(names::source_prefix.size());
+}
+
 std::string Definitions::region_name(uint32_t region) const {
+    if (region == no_region) return "outside of regions";
+    if (region == unnamed_region) return "MPI record outside of calls";
     const auto found = region < region_names.size() ? strings.find(region_names[region]) : strings.end();
     return found == strings.end() ? fmt::format("region {}", region) : found->second;
+}
+
+std::pair<std::string, std::string> Definitions::place_names(const Place& place) const {
+    if (place.operation == no_region) return {region_name(place.caller), ""};
+    return {region_name(place.operation), place.caller == no_region ? "" : region_name(place.caller)};
+}
+
+std::string Definitions::culprit_name(uint32_t string) const {
+    const auto found = strings.find(string);
+    return found == strings.end() ? "unknown" : found->second;
 }
 
 Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {

@@ -8,37 +8,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "file_bytes.hpp"
 #include "replay.hpp"
 
 namespace polter::replay {
-
-namespace {
-
-bool write_all(int fd, const char* data, size_t bytes, int64_t at) {
-    while (bytes > 0) {
-        const ssize_t written = pwrite(fd, data, bytes, at);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        data += written;
-        at += written;
-        bytes -= static_cast<size_t>(written);
-    }
-    return true;
-}
-
-bool read_all(int fd, char* data, size_t bytes, int64_t at) {
-    while (bytes > 0) {
-        const ssize_t got = pread(fd, data, bytes, at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        data += got;
-        at += got;
-        bytes -= static_cast<size_t>(got);
-    }
-    return true;
-}
-
-}  // namespace
 
 DelayFile::DelayFile(const std::string& path, size_t locations) : path_(path), chains_(locations) {
     fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -200,9 +200,14 @@ void Engine::finish(Thread& thread) {
     if (thread.in_call) {  // what it sent has still been sent
         count(Flaw::call_not_left);
         thread.leave = thread.now;
+        if (recorder_) recorder_->begin_call(thread);
         rules::publish_unfinished(*this, thread);
+        for (const NoisePiece& piece : thread.pieces)
+            if (recorder_) recorder_->struck(thread, piece, thread.regions.innermost());
+        if (thread.payment) thread.payment->come_to(thread.now, thread.delay, {thread.region, thread.regions.innermost()});
         thread.in_call = false;
     }
+    if (recorder_) recorder_->end(thread);
     events_ += static_cast<int64_t>(thread.events);
     thread.state = Thread::State::finished;
 }
@@ -279,6 +284,7 @@ void Engine::come_to(Thread& thread) {
     }
     if (thread.next_late < thread.late.size()) join_late_noise(thread);
     if (!thread.pending.empty()) take_noise(thread, thread.now);
+    if (recorder_ && !thread.in_call) recorder_->computed(thread, thread.regions.innermost(), thread.now);
 }
 
 void Engine::on_enter(Thread& thread, uint32_t region) {
@@ -289,7 +295,8 @@ void Engine::on_enter(Thread& thread, uint32_t region) {
     } else if (const CallKind kind = archive_.definitions().kind(region); kind != CallKind::not_mpi) {
         open_call(thread, kind, region);
     }
-    note(thread, thread.now);
+    note(thread, thread.now, no_region);
+    if (thread.follows_regions && !thread.in_call) thread.regions.enter(region);
 }
 
 void Engine::on_leave(Thread& thread, uint32_t region) {
@@ -304,7 +311,18 @@ void Engine::on_leave(Thread& thread, uint32_t region) {
             return;
         }
     }
-    note(thread, thread.now);
+    note(thread, thread.now, no_region);
+    if (thread.follows_regions && !thread.in_call) thread.regions.leave();
+}
+
+void Engine::record(Recorder& recorder) {
+    recorder_ = &recorder;
+    for (auto& thread : threads_) thread->follows_regions = true;
+}
+
+void Engine::pay(size_t thread, Payment& payment) {
+    threads_[thread]->payment = &payment;
+    threads_[thread]->follows_regions = true;
 }
 
 void Engine::open_call(Thread& thread, CallKind kind, uint32_t region) {
@@ -334,6 +352,7 @@ void Engine::close_call(Thread& thread) {
     thread.leave = thread.now;
     thread.in_call = false;
     thread.claimed.start(thread.now);
+    if (recorder_) recorder_->begin_call(thread);
     rules::publish(*this, thread);
     try_finish_call(thread);
 }
@@ -349,13 +368,14 @@ bool Engine::try_finish_call(Thread& thread) {
         ++thread.next_dependency;
     }
     rules::conclude(*this, thread);
+    if (recorder_) recorder_->end_call(thread);
     thread.operations.clear();
     thread.pieces.clear();
     thread.dependencies.clear();
     thread.next_dependency = 0;
     thread.completions = 0;
     check_identity(thread);
-    note(thread, thread.leave);
+    note(thread, thread.leave, thread.region);
     return true;
 }
 
@@ -467,14 +487,17 @@ void Engine::take_noise(Thread& thread, int64_t upto) {
     for (const PendingNoise& record : thread.pending) {
         count_noise(thread, record);
         if (thread.in_call) ++(record.time == upto ? noise_records_at_leave : noise_records_inside);
+        ++thread.noise_records;
         const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
+            const NoisePiece piece{begin, end, record.account, record.culprit, thread.noise_records};
             if (thread.in_call) {
-                thread.pieces.push_back({begin, end, record.account});
+                thread.pieces.push_back(piece);
                 return;
             }
+            if (recorder_) recorder_->struck(thread, piece, thread.regions.innermost());
             remove_noise(thread.delay, lanes_.masks[record.account].data(), end - begin, lanes_.count);
             if (thread.polling.active) {
-                thread.polling.pieces.push_back({begin, end, record.account});
+                thread.polling.pieces.push_back(piece);
                 thread.polling.noise_since += end - begin;
             }
         });

@@ -18,6 +18,8 @@
 
 #include "archive.hpp"
 #include "lanes.hpp"
+#include "payment.hpp"
+#include "recorder.hpp"
 #include "state.hpp"
 
 namespace polter::replay {
@@ -62,6 +64,9 @@ class Engine {
     using Posting = std::pair<uint32_t, uint64_t>;
     std::set<Posting> cancelled_postings;
 
+    void record(Recorder& recorder);            // the event graph
+    void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
+
     bool reverse_order = false;  // of the first turn
     // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
     // not exist, and what piles up behind the wait is no message in flight but unbounded.
@@ -90,6 +95,7 @@ class Engine {
     size_t most_matches() const { return matches_.allocated(); }
 
     // For the rules.
+    Recorder* recorder() { return recorder_; }
     const Lanes& lanes() const { return lanes_; }
     Model& model() { return model_; }
     const Faults& faults() const { return faults_; }
@@ -136,10 +142,12 @@ class Engine {
         const int64_t* delay = nullptr;  // at enter
         const std::vector<NoisePiece>* pieces = nullptr;
         uint32_t window = UINT32_MAX;  // where it is a window's: counted apart from the communicator's
+        uint64_t node = 0;  // of the event graph, at enter
     };
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
     Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
     void wake_waiting(Collective* collective);
+    void watch_arrival(Collective&, uint32_t member, const Arrival&);
     // A call that completes a non-blocking one, which its beginning did not tell what it is.
     void resume(Collective&, uint32_t member, const Thread&, uint8_t operation, uint32_t root, uint64_t size);
     void learn_structure(Collective&);
@@ -177,7 +185,8 @@ class Engine {
     bool satisfied(const Dependency& dependency) const;
     void wait_for(Thread& thread, const Dependency& dependency);
     void add_operation(Thread& thread, const Operation& operation);
-    void note(const Thread& thread, int64_t time) {
+    void note(const Thread& thread, int64_t time, uint32_t operation) {
+        if (thread.payment) thread.payment->come_to(time, thread.delay, {operation, thread.regions.innermost()});
         if (observer) observer(thread, time, thread.delay);
     }
     void check_identity(const Thread& thread) const;
@@ -188,6 +197,7 @@ class Engine {
     Model& model_;
     const bool learning_;
     const Faults faults_;
+    Recorder* recorder_ = nullptr;
     LanePool lane_pool_;
     Pool<Match> matches_;
     Pool<Channel> channel_pool_;

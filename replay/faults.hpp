@@ -17,6 +17,10 @@ struct Faults {
     bool no_notices = false;           // causality: who waits for a notice of one-sided communication does not
     bool hard_start = false;           // a start insists on its post
     bool trust_unseen = false;         // bounds: what the trace does not tell did not happen
+    bool cells_alone = false;          // attribution: each cell of the table is rounded on its own
+    bool measured_slack = false;       // costs: slack is how much later an event could be in the measured run
+    bool dropped_edge = false;         // costs: what else waits for an event does not count
+    bool keep_losses = false;          // origins: what was overtaken on the critical path still counts
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "attribution_output.hpp"
+#include "costs_output.hpp"
 #include "replay.hpp"
 
 namespace polter::replay {
@@ -18,9 +20,7 @@ Json optional_json(const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
 }
 
-}  // namespace
-
-nlohmann::json to_json(const Result& result) {
+nlohmann::json plain_json(const Result& result) {
     nlohmann::json sources = nlohmann::json::object(), services = nlohmann::json::object(), ranks = nlohmann::json::array(),
                    culprits = nlohmann::json::array();
     for (const SourceResult& source : result.sources)
@@ -62,12 +62,21 @@ nlohmann::json to_json(const Result& result) {
             {"sources", sources},
             {"services", services},
             {"per_rank", ranks},
+            {"attribution", attribution_json(result.attribution)},
             {"culprits", culprits},
             {"init_ns", result.init_ns},
             {"finalize_ns", result.finalize_ns},
             {"conditional", result.conditional},
             {"warnings", result.warnings},
             {"provenance", result.provenance}};
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Result& result) {
+    nlohmann::json json = plain_json(result);
+    if (result.costs) add_costs_json(json, *result.costs);
+    return json;
 }
 
 }  // namespace polter::replay

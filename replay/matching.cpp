@@ -86,6 +86,7 @@ Match* Engine::add_send(Channel* channel, Thread& sender, const Operation& opera
     match->size = operation.size;
     match->send_time = sender.enter;
     match->send_delay = take_copy(sender.delay);
+    match->send_node = sender.enter_node;
     return match;
 }
 
@@ -102,6 +103,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     match->receiver = &receiver;
     match->post_time = post_time;
     match->post_delay = take_copy(post_delay);
+    match->post_node = receiver.enter_node;
     settle(*match);
     if (match->sender_waits) {
         Thread* waiting = match->sender_waits;

@@ -12,6 +12,8 @@ namespace polter::replay {
 struct NoisePiece {
     int64_t begin = 0, end = 0;  // measured time
     uint16_t account = 0;
+    // Which noise event it is a piece of: several pieces in a row may be.
+    uint32_t culprit = UINT32_MAX, number = 0;
 };
 
 class ClaimedTime {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "approximated.hpp"
+#include "cost_analysis.hpp"
 #include "events.hpp"
 #include "names.hpp"
 #include "passes.hpp"
@@ -75,8 +76,17 @@ std::optional<double> amplification(int64_t accumulated, const LocalNoise& local
     return static_cast<double>(accumulated) / local.mean;
 }
 
+// The rank that ends last in the measured run, of several the lowest; null where no rank has events.
+const Thread* last_rank(const Engine& engine, int32_t ranks) {
+    const Thread* last = nullptr;
+    for (const Thread* rank : rank_threads(engine, ranks))
+        if (rank && (!last || rank->last > last->last)) last = rank;
+    return last;
+}
+
+// Within the services' own list.
 std::string short_name(const Account& account) {
-    return account.name.substr(account.service ? names::service_prefix.size() : names::source_prefix.size());
+    return account.service ? account.name.substr(names::service_prefix.size()) : display_name(account);
 }
 
 // What the ranks' ends say of the program's: its end is the latest of theirs.
@@ -153,8 +163,8 @@ void fill_sources(Result& result, const Definitions& definitions, const Scenario
         if (service) result.services.push_back({short_name(definitions.accounts[account]), local, alone});
         if (service && !scenarios.removed(account)) continue;
         // A service that is removed because it was asked for shares in the sum as a source does, under its full name.
-        result.sources.push_back({service ? definitions.accounts[account].name : short_name(definitions.accounts[account]), local, alone,
-                                  scenarios.without(ends.accumulated, account), share_of[account], amplification(alone, local)});
+        result.sources.push_back({display_name(definitions.accounts[account]), local, alone, scenarios.without(ends.accumulated, account),
+                                  share_of[account], amplification(alone, local)});
     }
 }
 
@@ -179,7 +189,7 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
                 RankSource source{local, scenarios.alone(delay, account), 0};
                 for (size_t i = 0; i < shares.size(); ++i)
                     if (scenarios.players()[i] == account) source.share_ns = shares[i];
-                rank.sources[of.service ? of.name : short_name(of)] = source;
+                rank.sources[display_name(of)] = source;
             }
             result.init_ns = std::max(result.init_ns, thread->init_ns);
             result.finalize_ns = std::max(result.finalize_ns, thread->finalize_ns);
@@ -195,8 +205,8 @@ void fill_culprits(Result& result, const Definitions& definitions, const Engine&
     for (const auto& [key, sums] : learned.culprits()) {
         const auto name = definitions.strings.find(key.culprit);
         const Account& account = definitions.accounts[key.account];
-        result.culprits.push_back({account.service ? account.name : short_name(account),
-                                   name == definitions.strings.end() ? "unknown" : name->second, key.rank, sums.first, sums.second});
+        result.culprits.push_back(
+            {display_name(account), name == definitions.strings.end() ? "unknown" : name->second, key.rank, sums.first, sums.second});
     }
     std::stable_sort(result.culprits.begin(), result.culprits.end(),
                      [](const CulpritResult& a, const CulpritResult& b) { return a.local_ns > b.local_ns; });
@@ -245,6 +255,14 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     engine.most_in_flight = learner.most_in_flight;
     engine.exclusive_windows = learner.exclusive_windows;
     engine.most_delay = noise_removed(learner, scenarios.lanes());
+    std::optional<Payment> payment;
+    const Thread* payer = last_rank(learner, definitions.ranks);
+    if (payer) {
+        const Ends measured = program_ends(rank_threads(learner, definitions.ranks), 0);
+        engine.pay(payer->index, payment.emplace(measured.first, measured.last, options.windows, scenarios.lanes().count));
+    }
+    std::optional<CostAnalysis> analysis;
+    if (options.attribution) engine.record(analysis.emplace(scenarios, engine.threads().size(), hooks.faults).recorder());
     pass(again, engine);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
 
@@ -269,6 +287,15 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     fill_ranks(result, definitions, scenarios, ranks, ends);
     fill_culprits(result, definitions, learner);
     result.amplification = amplification(result.accumulated_noise_ns, result.local);
+    if (payer) {
+        const int64_t* end = engine.threads()[payer->index]->delay;
+        result.attribution =
+            attribute(definitions, scenarios, *payment, ends.accumulated, {end, end + scenarios.lanes().count}, hooks.faults.cells_alone);
+        result.attribution.paid_on = payer->rank;
+        if (analysis)
+            result.costs = analysis->finish({definitions, engine, *payment, learner.culprits(), ends.first, result.accumulated_noise_ns},
+                                            options.costliest, result.attribution);
+    }
 
     const auto append = [&](const std::vector<std::string>& lines) {
         result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());

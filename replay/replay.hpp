@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "attribution.hpp"
+#include "costs.hpp"
 #include "model.hpp"
 
 namespace polter::replay {
@@ -26,6 +28,11 @@ struct Options {
     std::optional<std::vector<std::string>> remove;  // sources (or os-service:…) of the scenario "all"; unset: every noise source
     // Not empty: the approximated timeline of the scenario "all" is written there, an OTF2 archive; the directory must not exist.
     std::string write_approximated;
+    // Attribution by culprit and rank of origin, costliest events, critical path: written to a temporary file in TMPDIR, some 50 bytes an
+    // MPI call, and read backward.
+    bool attribution = false;
+    size_t costliest = 10;                 // noise events listed then
+    uint32_t windows = 10;                 // of time, in the attribution; at least 1
     std::function<void(double)> progress;  // 0…1, may be empty
 };
 
@@ -75,6 +82,8 @@ struct Result {
     std::vector<SourceResult> sources;
     std::vector<ServiceResult> services;
     std::vector<RankResult> per_rank;
+    Attribution attribution;
+    std::optional<CostReport> costs;      // Options::attribution
     std::vector<CulpritResult> culprits;  // most local noise first
     int64_t init_ns = 0, finalize_ns = 0;
     bool conditional = false;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -58,7 +59,7 @@ Scenarios::Scenarios(const std::vector<Account>& accounts, const std::optional<s
         if ((all_ & effective) >> i & 1) players_.push_back(i);
 
     add(0);  // lane 0: the measured timeline itself
-    const Set grand = all_ & effective;
+    const Set grand = effective_ = all_ & effective;
     if (players_.size() <= most_exact) {
         for (Set subset = grand;; subset = (subset - 1) & grand) {
             add(subset);
@@ -136,17 +137,18 @@ std::vector<int64_t> Scenarios::shares(const std::vector<int64_t>& value, std::v
         std::vector<int64_t> factorial(n + 1, 1);
         for (size_t i = 1; i <= n; ++i) factorial[i] = factorial[i - 1] * static_cast<int64_t>(i);
         denominator = factorial[n];
-        for (size_t bits = 0; bits < (size_t{1} << n); ++bits) {
+        std::vector<int64_t> worth(size_t{1} << n);
+        for (size_t bits = 0; bits < worth.size(); ++bits) {
             Set set = 0;
-            size_t size = 0;
             for (size_t i = 0; i < n; ++i)
-                if (bits >> i & 1) {
-                    set |= Set{1} << players_[i];
-                    ++size;
-                }
+                if (bits >> i & 1) set |= Set{1} << players_[i];
+            worth[bits] = at(value, set);
+        }
+        for (size_t bits = 0; bits < worth.size(); ++bits) {
+            const auto size = static_cast<size_t>(std::popcount(bits));
             for (size_t i = 0; i < n; ++i) {
                 if (bits >> i & 1) continue;
-                const int64_t adds = at(value, set | Set{1} << players_[i]) - at(value, set);
+                const int64_t adds = worth[bits | size_t{1} << i] - worth[bits];
                 numerator[i] += static_cast<__int128>(factorial[size]) * factorial[n - size - 1] * adds;
             }
         }

@@ -25,6 +25,7 @@ class Scenarios {
     size_t all() const { return lane_of_.at(all_); }
     std::vector<uint64_t> lane_sets() const;  // by lane: the accounts it removes, as bits
     size_t alone_lane(size_t account) const { return lane_of_.at(Set{1} << account); }
+    size_t all_but_lane(size_t player) const { return lane_of_.at(effective_ & ~(Set{1} << player)); }
     bool removed(size_t account) const { return all_ >> account & 1; }
     const std::vector<size_t>& players() const { return players_; }  // accounts that share what "all" accumulated
     bool sampled() const { return sampled_; }
@@ -46,7 +47,7 @@ class Scenarios {
     std::map<Set, size_t> lane_of_;
     std::vector<size_t> players_;
     std::vector<std::vector<size_t>> orders_;  // of players, where sampled
-    Set all_ = 0;
+    Set all_ = 0, effective_ = 0;              // effective: of those the ones that have noise
     bool sampled_ = false;
     Faults faults_;
 };

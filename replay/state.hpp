@@ -12,12 +12,14 @@
 #include "model.hpp"
 #include "noise.hpp"
 #include "pool.hpp"
+#include "regions.hpp"
 #include "rules/instance.hpp"
 #include "rules/rules.hpp"
 
 namespace polter::replay {
 
 struct Thread;
+class Payment;
 
 enum class SendMode : uint8_t { standard = 0, synchronous = 1, ready = 2, buffered = 3 };
 
@@ -84,7 +86,8 @@ struct Match {
     struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
     int32_t source = -1, destination = -1;      // world ranks
     uint32_t comm = 0, tag = 0;
-    uint8_t users = 0;  // sender, receiver, channel: who still holds it
+    uint64_t send_node = 0, departure_node = 0, post_node = 0;  // of the event graph, where one is recorded; departure: after send_noise
+    uint8_t users = 0;                                          // sender, receiver, channel: who still holds it
     struct Channel* channel = nullptr;
 };
 
@@ -120,6 +123,7 @@ struct Request {
     Match* match = nullptr;  // none for a receive whose channel is known only once it completes
     int64_t post_time = 0;
     int64_t* post_delay = nullptr;
+    uint64_t post_node = 0;
     Collective* collective = nullptr;
     uint32_t member = 0;
     uint32_t posting_thread = 0;  // of a receive: who posted it, and how manieth of its postings it was
@@ -134,7 +138,9 @@ struct Collective {
         int64_t enter = 0, leave = 0, latest = 0;  // latest: entering of all lower ranks, once folded
         int64_t resume = 0;                        // of a non-blocking one: when its completing call began; `leave` is that call's end
         bool resumed = false, alone = false;       // alone: that call completed nothing else
-        int64_t* arrival = nullptr;                // approximated time of entering, in lanes; only where each member's own is needed
+        uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
+        Place place;
+        int64_t* arrival = nullptr;  // approximated time of entering, in lanes; only where each member's own is needed
     };
     struct Noise {
         NoisePiece piece;
@@ -150,6 +156,8 @@ struct Collective {
     int64_t last_enter = 0;           // of all that came
     int64_t* last_arrival = nullptr;  // in lanes: the latest approximated entering (of the root alone where all wait for the root)
     std::vector<Noise> noise;         // inside the members' calls
+    std::vector<int64_t> watched;     // where an event graph is recorded: approximated entering, by member, in the watched scenarios
+    uint64_t last_node = 0;           // of it: the last of all, once written
     int64_t* held = nullptr;          // in lanes: how much less noise held the members up, once computed
     int64_t held_until = 0;
     bool held_known = false;
@@ -204,6 +212,7 @@ struct Polling {
     bool active = false;
     int64_t begin = 0, last_leave = 0, last_length = 0, noise_since = 0;
     int64_t* delay = nullptr;  // at begin
+    uint64_t node = 0;         // of the event graph, at begin
     std::vector<NoisePiece> pieces;
 };
 
@@ -264,10 +273,17 @@ struct Thread {
     std::vector<Match*> watched;         // learning: the standard sends that this call completes
 
     int64_t* delay = nullptr;
+    RegionStack regions;         // followed only where somebody asks
+    Payment* payment = nullptr;  // of the rank that ends last: the account of what its delay changed where
+    bool follows_regions = false;
+    uint64_t node = 0, enter_node = 0;  // of the event graph: the thread's last; where its open call began
+    uint32_t noise_records = 0;
     Polling polling;
     Doubt doubt;
     bool has_mpi = false;
     int64_t init_ns = 0, finalize_ns = 0;
+
+    Place place() const { return {region, regions.innermost()}; }  // of the open call
 };
 
 }  // namespace polter::replay

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "attribution_output.hpp"
+#include "costs_output.hpp"
 #include "replay.hpp"
 #include "table.hpp"
 
@@ -135,8 +137,8 @@ std::string warnings_text(const Result& result) {
 }  // namespace
 
 std::string to_text(const Result& result) {
-    return headline(result) + sources_text(result) + services_text(result) + ranks_text(result) + culprits_text(result) +
-           warnings_text(result);
+    return headline(result) + sources_text(result) + services_text(result) + attribution_text(result.attribution) +
+           (result.costs ? costs_text(*result.costs) : "") + ranks_text(result) + culprits_text(result) + warnings_text(result);
 }
 
 std::string to_short_text(const Result& result) {

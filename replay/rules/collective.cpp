@@ -12,6 +12,8 @@
 // removed noise at least.
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <tuple>
 
 #include "semantics.hpp"
 
@@ -34,33 +36,59 @@ struct Last {
     int64_t enter = 0;
     const int64_t* arrival = nullptr;
     int64_t* lent = nullptr;
+    uint64_t node = 0;  // of the event graph: their coming
 };
+
+// The last coming of those members that count, as one event: `enter`, and `arrival` in lanes.
+template <class Counts>
+uint64_t last_coming(Recorder* recorder, const Collective& c, const Thread& thread, int64_t enter, const int64_t* arrival, Counts counts) {
+    if (!recorder) return EventGraph::none;
+    recorder->start();
+    for (uint32_t member = 0; member < c.members.size(); ++member) {
+        if (!c.members[member].thread || !counts(c.members[member])) continue;
+        const int64_t* came = &c.watched[member * recorder->watched()];
+        recorder->candidate_at(c.members[member].node, [&](size_t watched) { return enter - came[watched]; });
+    }
+    return recorder->write(GraphNode::no_thread, thread.place(), enter, enter - arrival[recorder->lane(1)]);
+}
+
+void fold_node(Recorder& recorder, const Collective& c, const Collective::Member& before, Collective::Member& next, uint32_t member) {
+    const int64_t enter = std::max(next.latest, before.latest);
+    const int64_t* came = &c.watched[member * recorder.watched()];
+    recorder.start();
+    recorder.candidate_by(before.fold_node, [&](size_t lane) { return enter - before.arrival[lane]; });
+    recorder.candidate_at(next.node, [&](size_t watched) { return enter - came[watched]; });
+    const size_t all = recorder.lane(1);
+    next.fold_node = recorder.write(GraphNode::no_thread, next.place, enter, enter - std::max(next.arrival[all], before.arrival[all]));
+}
 
 void fold_lower(Engine& engine, Collective& c, uint32_t member) {
     for (; c.folded < member; ++c.folded) {
         const Collective::Member& before = c.members[c.folded];
         Collective::Member& next = c.members[c.folded + 1];
         if (!before.arrival || !next.arrival) continue;
+        if (Recorder* recorder = engine.recorder()) fold_node(*recorder, c, before, next, c.folded + 1);
         next.latest = std::max(next.latest, before.latest);
         raise_to(next.arrival, before.arrival, engine.lanes().count);
     }
 }
 
-Last last_of(Engine& engine, Collective& c, uint32_t member, int64_t leave) {
+Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& thread) {
+    const int64_t leave = thread.leave;
     const bool root = member == c.root;
     switch (c.waits) {
         case Waits::for_nobody:
             return {};
         case Waits::for_root:
             if (root || !c.root_came) return {};
-            if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, nullptr};
-            break;
+            if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, nullptr, c.members[c.root].node};
+            return {true, c.last_enter, c.last_arrival, nullptr, c.members[c.root].node};
         case Waits::root_for_all:
             if (!root) return {};
             break;
         case Waits::for_lower:
             fold_lower(engine, c, member);
-            return {true, c.members[member].latest, c.members[member].arrival, nullptr};
+            return {true, c.members[member].latest, c.members[member].arrival, nullptr, c.members[member].fold_node};
         case Waits::for_all_likely: {
             if (c.last_enter <= leave) break;
             Last last{true, c.members[member].enter, nullptr, engine.take_copy(c.members[member].arrival)};
@@ -70,12 +98,18 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, int64_t leave) {
                 raise_to(last.lent, other.arrival, engine.lanes().count);
             }
             last.arrival = last.lent;
+            last.node = last_coming(engine.recorder(), c, thread, last.enter, last.arrival,
+                                    [&](const Collective::Member& other) { return other.enter <= leave; });
             return last;
         }
         case Waits::for_all:
             break;
     }
-    return {true, c.last_enter, c.last_arrival, nullptr};
+    const bool whole = c.arrived == c.members.size();
+    const auto everybody = [](const Collective::Member&) { return true; };
+    if (!whole || c.last_node == EventGraph::none)
+        c.last_node = last_coming(engine.recorder(), c, thread, c.last_enter, c.last_arrival, everybody);
+    return {true, c.last_enter, c.last_arrival, nullptr, c.last_node};
 }
 
 // The measure of the union of the noise after `from`, for each lane of what it does not remove, subtracted from that of all.
@@ -87,7 +121,7 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
         for (const NoisePiece& piece : pieces) {
             // Of a counter's noise nobody knows when within the call it struck: it may have been before this member left.
             const int64_t end = engine.counter_only ? std::min(piece.end, upto) : piece.end;
-            if (end > upto || end <= reached) continue;
+            if (end > upto || end <= std::max(reached, piece.begin)) continue;
             if (lane < lanes.count && lanes.masks[piece.account][lane]) continue;
             sum += end - std::max(piece.begin, reached);
             reached = end;
@@ -129,7 +163,76 @@ const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t f
     return *lent;
 }
 
-void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last) {
+// How long between two times noise that counts struck anybody; what ended later does not. `pieces` by their beginning.
+template <class Counts>
+int64_t struck_for(const std::vector<Collective::Noise>& pieces, int64_t from, int64_t upto, Counts counts) {
+    int64_t sum = 0, reached = from;
+    for (const Collective::Noise& noise : pieces) {
+        if (noise.piece.end > upto || noise.piece.end <= reached || !counts(noise)) continue;
+        sum += noise.piece.end - std::max(noise.piece.begin, reached);
+        reached = noise.piece.end;
+    }
+    return sum;
+}
+
+// What the tail of a call was shortened by, in the scenario "all": `own` removed noise of its own, of which at most `own_counts` counts; if
+// `together`, at least that of all members since the last came, up to `excess`, which the tail is longer than it is without noise.
+struct Gain {
+    int64_t m = 0, from = 0;  // where the tail begins; when the last came
+    int64_t own = 0, own_counts = 0, excess = 0;
+    bool together = false;
+};
+
+// The noise behind that, for the event graph. In the order in which it struck each event counts by what it adds.
+void record_gain(Recorder& recorder, const Thread& thread, const Collective& c, uint32_t member, const Gain& gain) {
+    std::vector<Collective::Noise> pieces;
+    for (Collective::Noise noise : c.noise) {
+        if (thread.engine->counter_only) noise.piece.end = std::min(noise.piece.end, thread.leave);  // as in union_of
+        const bool struck = noise.piece.end > std::max(gain.from, noise.piece.begin) && noise.piece.end <= thread.leave;
+        if (struck && may_hold_up(c, noise, member)) pieces.push_back(noise);
+    }
+    std::sort(pieces.begin(), pieces.end(), [](const Collective::Noise& a, const Collective::Noise& b) {
+        return std::tie(a.piece.begin, a.member, a.piece.end, a.piece.account) <
+               std::tie(b.piece.begin, b.member, b.piece.end, b.piece.account);
+    });
+    const auto mine = [&](const Collective::Noise& noise) { return c.members[noise.member].thread == &thread; };
+    const auto own_length = [&](const Collective::Noise& noise) {
+        const bool counts = mine(noise) && recorder.removes(noise.piece.account);
+        return counts ? std::max<int64_t>(0, noise.piece.end - std::max(noise.piece.begin, gain.m)) : 0;
+    };
+    const int64_t all = struck_for(pieces, gain.from, thread.leave, [](const Collective::Noise&) { return true; });
+    const auto total = [&](int64_t own, const auto& put_back) {  // the gain where some of it is not removed
+        const int64_t held = all - struck_for(pieces, gain.from, thread.leave, [&](const Collective::Noise& noise) {
+                                 return put_back(noise) || !recorder.removes(noise.piece.account);
+                             });
+        return std::max(std::min(own, gain.own_counts), gain.together ? std::min(gain.excess, held) : 0);
+    };
+    const int64_t whole = total(gain.own, [](const Collective::Noise&) { return false; });
+    const bool by_own = whole <= std::min(gain.own, gain.own_counts);
+    int64_t left = whole, reached = gain.from;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+        const Collective::Noise& noise = pieces[i];
+        if (!recorder.removes(noise.piece.account)) continue;
+        const int64_t length = by_own ? own_length(noise) : noise.piece.end - std::max(noise.piece.begin, reached);
+        const int64_t counted = std::clamp<int64_t>(length, 0, left);
+        reached = std::max(reached, noise.piece.end);
+        left -= counted;
+        const auto same = [&](const Collective::Noise& other) {
+            return other.member == noise.member && other.piece.number == noise.piece.number;
+        };
+        const auto first = std::find_if(pieces.begin(), pieces.end(), same);
+        int64_t effect = 0;  // of the event, at its first piece
+        if (first == pieces.begin() + static_cast<std::ptrdiff_t>(i)) {
+            int64_t own = gain.own;
+            for (const Collective::Noise& other : pieces)
+                if (same(other)) own -= own_length(other);
+            effect = whole - total(own, same);
+        }
+        recorder.noise(c.members[noise.member].thread->index, noise.piece, thread.place(), counted, effect);
+    }
+}
+
+void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
     const Lanes& lanes = engine.lanes();
     const int64_t m = std::min(std::max(last.enter, thread.enter), thread.leave), tail = thread.leave - m;
     const bool struck = std::any_of(c.noise.begin(), c.noise.end(),
@@ -148,6 +251,15 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
         out[i] = std::min(out[i], thread.delay[i] + (thread.leave - thread.enter));
         if (engine.faults().residual_of_binding) ++out[i];
         if (engine.faults().drop_dependency) out[i] = thread.delay[i];
+    }
+    Recorder* recorder = recorded ? engine.recorder() : nullptr;
+    if (recorder) {
+        recorder->start();
+        recorder->candidate_by(last.node, [&](size_t lane) { return last.enter + slip - last.arrival[lane]; });
+        recorder->candidate_by(thread.enter_node, [&](size_t lane) {
+            const int64_t since = std::min(last.enter + slip, thread.leave) - thread.enter;
+            return thread.delay[lane] + since;
+        });
     }
     if (struck) {
         const Cost cost = engine.model().cost(cost_class(c, CostKind::collective_tail, member));
@@ -170,16 +282,21 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
             const int64_t excess = std::max<int64_t>(0, tail - without);
             int64_t mine = own[i];
             if (engine.counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the waiting part
-            out[i] += high ? mine : std::max(mine, std::min(excess, held[i]));
+            const int64_t gain = high ? mine : std::max(mine, std::min(excess, held[i]));
+            out[i] += gain;
+            if (recorder && i == recorder->lane(1))
+                record_gain(*recorder, thread, c, member,
+                            {m, last.enter, own[i], engine.counter_only ? excess : INT64_MAX, excess, last.lent == nullptr});
         }
         engine.lane_pool().give(own);
         engine.lane_pool().give(lent);
     }
+    if (recorder) thread.node = recorder->write(thread.index, thread.place(), thread.leave, out[recorder->lane(1)]);
     engine.copy(thread.delay, out);
     engine.lane_pool().give(out);
 }
 
-void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last) {
+void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
     const CostClass after{cost_class(c, CostKind::collective_tail, member)}, own{cost_class(c, CostKind::collective_own, member)};
     if (engine.learning()) {
         const int64_t begin = std::max(thread.enter, last.enter);
@@ -196,7 +313,8 @@ void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t me
     if (!alone.known) alone = {0, latency.mid, latency.high, false};
     int64_t* root_delay = engine.lane_pool().take();
     for (size_t i = 0; i < engine.lanes().count; ++i) root_delay[i] = last.enter - last.arrival[i];
-    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone}, {{last.enter, root_delay, latency}}, thread.delay);
+    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone, recorded ? &thread : nullptr, thread.enter_node},
+          {{last.enter, root_delay, latency, last.node}}, thread.delay);
     engine.lane_pool().give(root_delay);
 }
 
@@ -216,10 +334,54 @@ void most_of_one_member(const Lanes& lanes, const Collective& c, int64_t from, i
     }
 }
 
+// The end of a call that follows its structure, for the event graph. What removed noise took from what the structure does not explain is
+// an event of its own behind the member's last step; `most`: that, in lanes, none where there is none. `before`: the delay at enter.
+void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last, const int64_t* most,
+                         const int64_t* before, int64_t delay) {
+    const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
+    const int64_t* end = c.instance.approximated_end(member);
+    const size_t all = recorder.lane(1);
+    uint64_t own_end = c.instance.end_node(member);
+    const auto gain = [&](size_t lane) { return most ? std::min(wrong, most[lane]) : 0; };
+    if (most) {
+        std::map<uint32_t, int64_t> by_member;  // what removed noise of each took
+        const auto overlap = [&](const Collective::Noise& noise) {
+            const int64_t n = std::min(noise.piece.end, thread.leave) - std::max(noise.piece.begin, predicted);
+            return recorder.removes(noise.piece.account) ? std::max<int64_t>(0, n) : 0;
+        };
+        for (const Collective::Noise& noise : c.noise) by_member[noise.member] += overlap(noise);
+        uint32_t first = c.noise.front().member;
+        for (const auto& [other, ns] : by_member)
+            if (ns > by_member[first] || (ns == by_member[first] && other < first)) first = other;
+        int64_t second = 0;
+        for (const auto& [other, ns] : by_member)
+            if (other != first) second = std::max(second, ns);
+        recorder.start();
+        recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane]; });
+        int64_t left = gain(all);
+        for (const Collective::Noise& noise : c.noise) {
+            if (noise.member != first) continue;
+            const int64_t n = overlap(noise), counted = std::min(n, left);
+            left -= counted;
+            const int64_t without = std::min(wrong, std::max(second, by_member[first] - n));
+            recorder.noise(c.members[first].thread->index, noise.piece, thread.place(), counted, gain(all) - without);
+        }
+        own_end = recorder.write(thread.index, thread.place(), thread.leave, predicted - end[all] + gain(all));
+    }
+    recorder.start();
+    recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane] + gain(lane); });
+    recorder.candidate_by(thread.enter_node, [&](size_t lane) { return before[lane] + thread.leave - thread.enter; });
+    // The way through the messages is longer than from the last that came, where the structure is not far off.
+    if (last.any && (most || wrong + c.instance.structure().hop + c.instance.structure().own < 0))
+        recorder.candidate_by(
+            last.node, [&](size_t lane) { return thread.leave - last.arrival[lane] - std::min<int64_t>(0, thread.leave - last.enter); });
+    thread.node = recorder.write(thread.index, thread.place(), thread.leave, delay);
+}
+
 // Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than
 // the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
 // the least that can have been lost there (between calls one after the other, more). Never before what the operation itself demands.
-int64_t* leave_by_structure(Engine& engine, const Thread& thread, const Collective& c, uint32_t member, const Last& last) {
+int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c, uint32_t member, const Last& last) {
     const Lanes& lanes = engine.lanes();
     int64_t* delay = engine.lane_pool().take();
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
@@ -242,6 +404,8 @@ int64_t* leave_by_structure(Engine& engine, const Thread& thread, const Collecti
         delay[i] = thread.leave - leave;
         if (engine.faults().residual_of_binding) ++delay[i];
     }
+    if (Recorder* recorder = engine.recorder())
+        record_by_structure(*recorder, thread, c, member, last, most, thread.delay, delay[recorder->lane(1)]);
     engine.lane_pool().give(most);
     engine.lane_pool().give(lent);
     return delay;
@@ -252,8 +416,15 @@ int64_t* leave_by_structure(Engine& engine, const Thread& thread, const Collecti
 void publish_collective(Engine& engine, Thread& thread, const Operation& operation) {
     uint32_t member = 0;
     Collective* collective = engine.arrive(thread,
-                                           {operation.comm, operation.peer, operation.collective, false, operation.size, thread.enter,
-                                            thread.leave, thread.delay, &thread.pieces},
+                                           {.comm = operation.comm,
+                                            .root = operation.peer,
+                                            .operation = operation.collective,
+                                            .size = operation.size,
+                                            .enter = thread.enter,
+                                            .leave = thread.leave,
+                                            .delay = thread.delay,
+                                            .pieces = &thread.pieces,
+                                            .node = thread.enter_node},
                                            &member);
     if (collective) thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member});
 }
@@ -290,15 +461,16 @@ bool follows_structure(const Collective& c, uint32_t member) {
 
 void conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
     Collective& c = *dependency.collective;
-    Last last = last_of(engine, c, dependency.member, thread.leave);
+    Last last = last_of(engine, c, dependency.member, thread);
     int64_t* by_structure =
         follows_structure(c, dependency.member) ? leave_by_structure(engine, thread, c, dependency.member, last) : nullptr;
     if (!last.any)
-        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, {}}, {}, thread.delay);
+        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, {}, by_structure ? nullptr : &thread, thread.enter_node},
+              {}, thread.delay);
     else if (c.waits == Waits::for_root)
-        leave_after_root(engine, thread, c, dependency.member, last);
+        leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
     else
-        leave_after_all(engine, thread, c, dependency.member, last);
+        leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
     if (by_structure) {
         const Lanes& lanes = engine.lanes();
         if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
@@ -315,7 +487,7 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
 // As one of several things that a call waits for: a non-blocking collective at its completion.
 void constrain_collective(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     Collective& c = *dependency.collective;
-    Last last = last_of(engine, c, dependency.member, thread.leave);
+    Last last = last_of(engine, c, dependency.member, thread);
     if (thread.dependencies.size() > 1 || thread.completions > 1) c.members[dependency.member].alone = false;
     const CostClass after = cost_class(c, CostKind::collective_tail, dependency.member),
                     own{CostKind::wait_own, true, false, 0, thread.completions};
@@ -326,7 +498,7 @@ void constrain_collective(Engine& engine, Thread& thread, const Dependency& depe
         int64_t* delay = engine.lane_pool().take();
         for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] = last.enter - last.arrival[i];
         scratch.lent.push_back(delay);
-        scratch.constraints.push_back({last.enter, delay, engine.model().cost(after)});
+        scratch.constraints.push_back({last.enter, delay, engine.model().cost(after), last.node});
         const Cost& wait = engine.model().cost(own);
         scratch.own = {std::max(scratch.own.low, wait.low), std::max(scratch.own.mid, wait.mid), std::max(scratch.own.high, wait.high)};
     }

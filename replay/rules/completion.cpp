@@ -90,6 +90,7 @@ void publish_unfinished(Engine& engine, Thread& thread) {
 void publish_collective_request(Engine& engine, Thread& thread, const Operation& operation) {
     Request* request = engine.new_request(thread, operation.request, Request::Kind::collective);
     request->post_time = thread.enter;
+    request->post_node = thread.enter_node;
     if (operation.posted_known)
         request->collective = engine.arrive(thread,
                                             {.comm = operation.comm,
@@ -97,7 +98,8 @@ void publish_collective_request(Engine& engine, Thread& thread, const Operation&
                                              .enter = thread.enter,
                                              .leave = thread.leave,
                                              .delay = thread.delay,
-                                             .pieces = &thread.pieces},
+                                             .pieces = &thread.pieces,
+                                             .node = thread.enter_node},
                                             &request->member);
     else
         request->post_delay = engine.take_copy(thread.delay);
@@ -112,10 +114,14 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
         return;
     }
     if (!request->arrived)  // the communicator is known only now
-        request->collective = engine.arrive(
-            thread,
-            {.comm = operation.comm, .nonblocking = true, .enter = request->post_time, .leave = thread.leave, .delay = request->post_delay},
-            &request->member);
+        request->collective = engine.arrive(thread,
+                                            {.comm = operation.comm,
+                                             .nonblocking = true,
+                                             .enter = request->post_time,
+                                             .leave = thread.leave,
+                                             .delay = request->post_delay,
+                                             .node = request->post_node},
+                                            &request->member);
     if (Collective* collective = request->collective) {
         engine.resume(*collective, request->member, thread, operation.collective, operation.peer, operation.size);
         thread.dependencies.push_back(
@@ -156,8 +162,8 @@ void conclude_call(Engine& engine, Thread& thread) {
     }
     send_notices(engine, thread, scratch.constraints);
     if (!conclude_polling(engine, thread, scratch))
-        thread.doubt.add(
-            solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay));
+        thread.doubt.add(solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own, &thread, thread.enter_node},
+                               scratch.constraints, thread.delay));
     for (int64_t* vector : scratch.lent) engine.lane_pool().give(vector);
     scratch.lent.clear();
     for (const Dependency& dependency : dependencies)

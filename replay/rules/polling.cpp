@@ -42,6 +42,7 @@ void before_call(Engine& engine, Thread& thread) {
         polling.begin = thread.enter;
         polling.pieces.clear();
         engine.copy(polling.delay, thread.delay);
+        polling.node = thread.enter_node;
         engine.count(Flaw::polling);
     }
 }
@@ -59,8 +60,8 @@ bool conclude_polling(Engine& engine, Thread& thread, const Scratch& scratch) {
     if (scratch.constraints.empty()) return false;  // it succeeded without anybody else
     const Lanes& lanes = engine.lanes();
     int64_t* elastic = engine.lane_pool().take();
-    const int64_t spread =
-        solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own}, scratch.constraints, elastic);
+    const int64_t spread = solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own, &thread, polling.node},
+                                 scratch.constraints, elastic);
     solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay);
     thread.doubt.add(spread);
     if (lanes.bounded()) {

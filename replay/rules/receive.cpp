@@ -50,6 +50,7 @@ void publish_receive(Engine& engine, Thread& thread, const Operation& operation)
 void publish_posting(Engine& engine, Thread& thread, const Operation& operation) {
     Request* request = engine.new_request(thread, operation.request, Request::Kind::receive);
     request->post_time = thread.enter;
+    request->post_node = thread.enter_node;
     request->wildcard = operation.wildcard;
     request->posting_thread = thread.index;
     request->posting = ++thread.postings;
@@ -77,8 +78,10 @@ void publish_receive_complete(Engine& engine, Thread& thread, const Operation& o
             engine.withdraw_receive(match);
             match = nullptr;
         }
-        if (!match)  // only now is it known from whom
+        if (!match) {  // only now is it known from whom
             match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, request->post_time, request->post_delay);
+            match->post_node = request->post_node;
+        }
         engine.drop_request(thread, operation.request);
     } else {
         engine.count(Flaw::unknown_request);
@@ -114,6 +117,7 @@ void publish_probe(Engine& engine, Thread& thread, const Operation& operation) {
 void add_message(Engine& engine, Thread& thread, const Match& match, const Cost& cost, Scratch& scratch) {
     int64_t time = match.send_time;
     const int64_t* delay = match.send_delay;
+    uint64_t node = match.send_node;
     if (match.send_noise > 0 && time + match.send_noise <= thread.leave &&
         thread.leave - noise_after(thread.pieces, time) >= time + cost.mid + match.send_noise / 2) {
         time += match.send_noise;
@@ -121,8 +125,9 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
         for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.send_noise_removed[i];
         scratch.lent.push_back(later);
         delay = later;
+        node = match.departure_node;
     }
-    scratch.constraints.push_back({time, delay, cost});
+    scratch.constraints.push_back({time, delay, cost, node});
 }
 
 void constrain_message(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
@@ -154,7 +159,7 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
     Cost own = late;
     if (!blocking) {
         own = model.cost(wait);
-        scratch.constraints.push_back({match.post_time, match.post_delay, late});
+        scratch.constraints.push_back({match.post_time, match.post_delay, late, match.post_node});
     }
     scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
 }

@@ -37,7 +37,8 @@ Channel* channel_of(Engine& engine, uint32_t window, Notice what, int32_t from, 
     return engine.channel(window_channels | window, from, to, static_cast<uint32_t>(what));
 }
 
-void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, int64_t time, const int64_t* delay) {
+// `node`: of the event graph, for `time` and `delay`.
+void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, int64_t time, const int64_t* delay, uint64_t node) {
     Thread* receiver = notice.to == no_rank ? nullptr : engine.processes()[static_cast<size_t>(notice.to)].thread;
     Channel* channel = receiver ? channel_of(engine, notice.window, notice.what, thread.rank, notice.to) : nullptr;
     if (!receiver || (receiver->state == Thread::State::finished && !(channel->head && !channel->holds_messages))) {
@@ -47,16 +48,26 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
     Match* match = engine.add_send(channel, thread, {.kind = Operation::Kind::send, .size = notice.bytes});
     match->same_host = receiver->host == thread.host;
     match->send_time = time;
+    match->send_node = node;
     engine.copy(match->send_delay, delay);
     const Lanes& lanes = engine.lanes();
     match->send_noise_removed = engine.lane_pool().take();
     std::fill_n(match->send_noise_removed, lanes.count, 0);
+    Recorder* recorder = engine.recorder();
+    if (recorder) {
+        recorder->start();
+        recorder->candidate(node, delay, 0);
+    }
     for (const NoisePiece& piece : thread.pieces) {  // it may have struck before the notice left
         const int64_t n = piece.end - std::max(piece.begin, time);
         if (n <= 0) continue;
         match->send_noise += n;
         remove_noise(match->send_noise_removed, lanes.masks[piece.account].data(), n, lanes.count);
+        if (recorder) recorder->noise(thread.index, piece, thread.place(), n);
     }
+    if (recorder && match->send_noise > 0)
+        match->departure_node = recorder->write(thread.index, thread.place(), time + match->send_noise,
+                                                delay[recorder->lane(1)] + match->send_noise_removed[recorder->lane(1)], true);
     if (Thread* waiting = match->receiver_waits) {
         match->receiver_waits = nullptr;
         engine.wake(waiting);
@@ -65,7 +76,7 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
 
 void notify(Engine& engine, Thread& thread, uint32_t window, int32_t to) {
     if (thread.kind == CallKind::win_post)
-        send_notice(engine, thread, {window, to, Notice::post, 0}, thread.enter, thread.delay);
+        send_notice(engine, thread, {window, to, Notice::post, 0}, thread.enter, thread.delay, thread.enter_node);
     else
         thread.notices.push_back({window, to, Notice::completion, exchanged(engine.process(thread), window, to, true)});
 }
@@ -106,7 +117,8 @@ void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
                                             .leave = thread.leave,
                                             .delay = thread.delay,
                                             .pieces = &thread.pieces,
-                                            .window = operation.comm},
+                                            .window = operation.comm,
+                                            .node = thread.enter_node},
                                            &member);
     if (collective) thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member});
 }
@@ -206,7 +218,14 @@ void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>&
         for (size_t i = 0; i < lanes; ++i) approximated[i] = std::max(approximated[i], constraint.time - constraint.delay[i]);
     }
     for (size_t i = 0; i < lanes; ++i) approximated[i] = time - approximated[i];  // from here on the delay
-    for (const PendingNotice& notice : thread.notices) send_notice(engine, thread, notice, time, approximated);
+    uint64_t node = EventGraph::none;
+    if (Recorder* recorder = engine.recorder()) {
+        recorder->start();
+        recorder->candidate(thread.enter_node, thread.delay, time - thread.enter);
+        for (const Constraint& constraint : waited) recorder->candidate(constraint.node, constraint.delay, time - constraint.time);
+        node = recorder->write(thread.index, thread.place(), time, approximated[recorder->lane(1)], true);
+    }
+    for (const PendingNotice& notice : thread.notices) send_notice(engine, thread, notice, time, approximated, node);
     engine.lane_pool().give(approximated);
     thread.notices.clear();
 }

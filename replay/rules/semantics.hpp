@@ -23,6 +23,7 @@ struct Constraint {
     int64_t time = 0;
     const int64_t* delay = nullptr;
     Cost cost;
+    uint64_t node = 0;  // of the event graph
 };
 
 // One call, seen from the thread that made it.
@@ -30,7 +31,9 @@ struct Interval {
     int64_t enter = 0, leave = 0;
     const int64_t* delay = nullptr;  // at enter
     const std::vector<NoisePiece>* pieces = nullptr;
-    Cost own;  // from enter to leave where nothing had to be waited for
+    Cost own;                    // from enter to leave where nothing had to be waited for
+    Thread* recorded = nullptr;  // whose call it is, where its end belongs into the event graph; `node`: of enter
+    uint64_t node = 0;
 };
 
 // The delay at the end of a call: see solve.cpp. `result` may be `interval.delay`. Returns the spread of the cost that decided the

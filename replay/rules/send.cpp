@@ -24,10 +24,21 @@ void keep_send_noise(Engine& engine, const Thread& thread, Match& match) {
     const Lanes& lanes = engine.lanes();
     match.send_noise_removed = engine.lane_pool().take();
     std::fill_n(match.send_noise_removed, lanes.count, 0);
+    Recorder* recorder = engine.recorder();
+    if (recorder) {
+        recorder->start();
+        recorder->candidate(match.send_node, match.send_delay, 0);
+    }
     for (const NoisePiece& piece : thread.pieces) {
         if (also_waits && piece.begin - thread.enter - match.send_noise > injection_ns) break;
         match.send_noise += piece.end - piece.begin;
         remove_noise(match.send_noise_removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
+        if (recorder) recorder->noise(thread.index, piece, thread.place(), piece.end - piece.begin);
+    }
+    if (recorder) {
+        const size_t all = recorder->lane(1);
+        match.departure_node = recorder->write(thread.index, thread.place(), match.send_time + match.send_noise,
+                                               match.send_delay[all] + match.send_noise_removed[all], true);
     }
 }
 
@@ -105,7 +116,7 @@ void constrain_posting(Engine& engine, Thread& thread, const Dependency& depende
     const Cost& alone = engine.model().cost(own);
     if (!cost.known) cost = alone;
     scratch.own = {std::max(scratch.own.low, alone.low), std::max(scratch.own.mid, alone.mid), std::max(scratch.own.high, alone.high)};
-    scratch.constraints.push_back({match.post_time, match.post_delay, cost});
+    scratch.constraints.push_back({match.post_time, match.post_delay, cost, match.post_node});
 }
 
 }  // namespace polter::replay::rules

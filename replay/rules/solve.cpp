@@ -42,15 +42,28 @@ int64_t counted_noise(const Interval& call, const Tail& tail, int64_t tail_witho
     return std::clamp(call.leave - tail.begin - tail_without_noise, std::min(least, tail.noise), tail.noise);
 }
 
+void write_end(Recorder& recorder, const Interval& call, const int64_t* delay) {
+    Thread& thread = *call.recorded;
+    thread.node = recorder.write(thread.index, thread.place(), call.leave, delay[recorder.lane(1)]);
+}
+
 }  // namespace
 
 int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint>& constraints, int64_t* result) {
     const Lanes& lanes = engine.lanes();
     if (lanes.count == 0) return 0;
+    Recorder* recorder = call.recorded ? engine.recorder() : nullptr;
     if (constraints.empty()) {  // own work: all of it is tail
+        if (recorder) {
+            recorder->start();
+            recorder->candidate(call.node, call.delay, 0);
+            for (const NoisePiece& piece : *call.pieces)
+                recorder->noise(call.recorded->index, piece, call.recorded->place(), piece.end - piece.begin);
+        }
         if (result != call.delay) engine.copy(result, call.delay);
         for (const NoisePiece& piece : *call.pieces)
             remove_noise(result, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
+        if (recorder) write_end(*recorder, call, result);
         return 0;
     }
 
@@ -105,6 +118,16 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         if (engine.faults().drop_dependency && bound != &constraint) continue;
         relax(out, constraint.delay, constraint.time, constraint.cost, bound == &constraint);
     }
+    if (recorder) {  // what bound comes first: of equal ones the first is taken
+        const auto candidate = [&](uint64_t node, const int64_t* from, int64_t time, const Cost& cost, bool binds) {
+            recorder->candidate(node, from, binds ? 0 : residual(call, tail.noise, time, cost.mid));
+        };
+        recorder->start();
+        if (bound) candidate(bound->node, bound->delay, bound->time, bound->cost, true);
+        candidate(call.node, call.delay, call.enter, call.own, bound == nullptr);
+        for (const Constraint& constraint : constraints)
+            if (&constraint != bound) candidate(constraint.node, constraint.delay, constraint.time, constraint.cost, false);
+    }
     for (const NoisePiece& piece : *call.pieces) {
         const auto overlap = [&](int64_t begin) { return std::max<int64_t>(0, piece.end - std::max(piece.begin, begin)); };
         int64_t n = overlap(tail.begin), n_high = overlap(tail_high.begin);
@@ -113,6 +136,7 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         const int64_t* mask = lanes.masks[piece.account].data();
         if (engine.faults().negative_removal && piece.account > 0) n = -n;
         remove_noise(out, mask, n, lanes.estimates);
+        if (recorder) recorder->noise(call.recorded->index, piece, call.recorded->place(), n);
         if (lanes.bounded()) {
             out[lanes.low] += overlap(tail_low.begin) & mask[lanes.low];
             out[lanes.high] += n_high & mask[lanes.high];
@@ -121,6 +145,7 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
     if (moved) out[lanes.high] = std::max<int64_t>(out[lanes.high], 0);  // nothing is later than it was
     engine.copy(result, out);
     engine.lane_pool().give(out);
+    if (recorder) write_end(*recorder, call, result);
     return bound ? bound->cost.spread : 0;
 }
 

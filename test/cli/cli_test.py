@@ -27,6 +27,7 @@ WRONG = [
     (["run", "--exporter", "module", "true"], 1, "available here"),
     (["run", "sh", "-c", "exit 0"], 1, "--mpi"),
     (["replay", "/polter/nowhere"], 1, "/polter/nowhere"),
+    (["replay", "--attribution", "--windows", "0", "/polter/nowhere"], 2, "--windows"),
 ]
 
 

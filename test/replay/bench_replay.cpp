@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
     replay_pass(trace, model, 0, true);
     model.freeze();
     uint64_t events = 0;
-    std::vector<double> raw, one, eighteen, command;
+    std::vector<double> raw, one, eighteen, command, attributed;
     for (int round = 0; round < arguments.rounds; ++round) {
         raw.push_back(seconds([&] { events = read_empty(trace); }));
         one.push_back(seconds([&] { replay_pass(trace, model, 2, false); }));
@@ -197,6 +197,12 @@ int main(int argc, char** argv) {
         command.push_back(seconds([&] {
             replay::Options options;
             options.trace = trace;
+            replay::replay(options);
+        }));
+        attributed.push_back(seconds([&] {
+            replay::Options options;
+            options.trace = trace;
+            options.attribution = true;
             replay::replay(options);
         }));
     }
@@ -213,6 +219,7 @@ int main(int argc, char** argv) {
                                    {"pass_1_scenario", entry(median(one))},
                                    {"pass_18_lanes", entry(median(eighteen))},
                                    {"command", entry(median(command))},
+                                   {"command_attribution", entry(median(attributed))},
                                    {"peak_memory_mb", usage.ru_maxrss / 1024}};
     fmt::print("{}\n", report.dump(2));
     return 0;

@@ -14,7 +14,7 @@
 namespace polter::test {
 
 struct Violations {
-    int64_t identity = 0, causality = 0, monotonicity = 0, bounds = 0, additivity = 0;
+    int64_t identity = 0, causality = 0, monotonicity = 0, bounds = 0, additivity = 0, margins = 0;
 };
 
 struct Observed {
@@ -78,6 +78,10 @@ inline Observed observe(const std::string& trace, const std::vector<Program::Ord
         for (const auto& [name, source] : rank.sources) sum += source.share_ns;
         if (sum != rank.accumulated_noise_ns) ++violations.additivity;
     }
+    std::map<std::string, int64_t> paid;
+    for (const auto& row : observed.result.attribution.rows) paid[row.source] += row.ns;
+    for (const auto& source : observed.result.sources)
+        if (paid[source.name] != source.share_ns) ++violations.margins;
     for (auto& [rank, end] : last) observed.ends.push_back(end);
     return observed;
 }

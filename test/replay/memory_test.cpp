@@ -9,7 +9,7 @@ using namespace polter;
 namespace {
 
 // A producer that never waits, and a consumer that is `lag` messages behind it in measured time.
-size_t matches_alive(int64_t messages, int64_t lag, replay::Faults faults = {}) {
+size_t matches_alive(int64_t messages, int64_t lag, replay::Faults faults = {}, replay::CostReport* costs = nullptr) {
     test::TraceSpec spec(2);
     spec.accounts = {"os:timer"};
     constexpr int64_t period = 1'000;
@@ -38,8 +38,10 @@ size_t matches_alive(int64_t messages, int64_t lag, replay::Faults faults = {}) 
     hooks.most_matches = &alive;
     replay::Options options;
     options.trace = directory.path("t");
+    options.attribution = costs != nullptr;
     const replay::Result result = replay::replay_with(options, hooks);
     CHECK(result.events == messages * 6 + 2);
+    if (costs) *costs = *result.costs;
     return alive;
 }
 
@@ -55,6 +57,18 @@ TEST_CASE("a one-way producer is not run ahead of") {
 
 TEST_CASE("what is really in flight is kept") {
     CHECK(matches_alive(50'000, 10'000) >= 10'000);
+}
+
+TEST_CASE("the backward pass holds what is in flight, not the trace") {
+    replay::CostReport few, many, late;
+    matches_alive(10'000, 3, {}, &few);
+    matches_alive(100'000, 3, {}, &many);
+    matches_alive(20'000, 10'000, {}, &late);
+    MESSAGE(few.most_open << " events open at most with 10,000 messages, " << many.most_open << " with 100,000, in "
+                          << many.spilled_bytes / 100'000 << " bytes a message");
+    CHECK(many.spilled_bytes > 5 * few.spilled_bytes);
+    CHECK(many.most_open <= 2 * few.most_open + 64);
+    CHECK(late.most_open > 9'000);  // the same question finds what is in flight
 }
 
 // A receive whose message does not exist, at the beginning; everything sent to that rank would pile up until the trace's end.

@@ -32,6 +32,11 @@ struct Line {
         if (!more()) throw std::runtime_error("a word is missing");
         return words[next++];
     }
+    std::string rest() {
+        std::string text;
+        while (more()) text += (text.empty() ? "" : " ") + word();
+        return text;
+    }
     int64_t number() { return std::stoll(word()); }
     bool numeric() const { return more() && (std::isdigit(static_cast<unsigned char>(words[next][0])) || words[next][0] == '-'); }
 };
@@ -164,15 +169,46 @@ void parse_line(Micro& micro, Line& line) {
     } else if (first == "total") {
         const std::string scenario = line.word();
         micro.totals.emplace_back(scenario, line.number());
+    } else if (first == "paid") {
+        MicroPayment payment;
+        payment.source = line.word();
+        payment.ns = line.number();
+        payment.where = line.rest();
+        micro.paid.push_back(payment);
+    } else if (first == "windows") {
+        micro.windows = static_cast<uint32_t>(line.number());
+    } else if (first == "origin") {
+        MicroOrigin origin;
+        origin.source = line.word();
+        origin.culprit = line.word();
+        origin.rank = line.number();
+        origin.ns = line.number();
+        micro.origins.push_back(origin);
+    } else if (first == "cost") {
+        MicroCost cost;
+        cost.rank = line.number();
+        cost.time = line.number();
+        cost.ns = line.number();
+        micro.costs.push_back(cost);
+    } else if (first == "path") {
+        MicroPath path;
+        path.when = line.word();
+        path.length = line.number();
+        path.hops = line.number();
+        micro.paths.push_back(path);
+    } else if (first == "fate") {
+        MicroFate fate;
+        fate.waiting = line.number();
+        fate.overtaken = line.number();
+        fate.reached = line.number();
+        micro.fate = fate;
     } else if (first == "bounds") {
         const int64_t low = line.number();
         micro.bounds = {low, line.number()};
     } else if (first == "conditional") {
         micro.conditional = line.word() == "yes";
     } else if (first == "warning") {
-        std::string text;
-        while (line.more()) text += (text.empty() ? "" : " ") + line.word();
-        micro.warnings.push_back(text);
+        micro.warnings.push_back(line.rest());
     } else {
         throw std::runtime_error("no such line: " + first);
     }

@@ -20,6 +20,12 @@
 //     RANK TIME group-sync C WINDOW                                  (with the members of that communicator)
 //     at SCENARIO RANK TIME APPROXIMATED     the event of that rank at that measured time; SCENARIO: all, none, or an account
 //     total SCENARIO NS                      accumulated noise
+//     windows N                              of the attribution
+//     paid SOURCE NS WHERE                   of its share so much was paid there, over all windows (WHERE: the rest of the line)
+//     origin SOURCE CULPRIT RANK NS          of its share so much was made by that culprit on that rank
+//     cost RANK TIME NS                      of the noise event that began then; 0: it is not among those that cost
+//     path before|after LENGTH HOPS          the critical path
+//     fate WAITING OVERTAKEN REACHED         what became of the local noise of all ranks
 //     bounds LOW HIGH                        of the approximated end
 //     conditional yes|no                     warning TEXT
 #pragma once
@@ -38,10 +44,40 @@ struct MicroExpectation {
     int64_t rank = 0, time = 0, approximated = 0;
 };
 
+struct MicroPayment {
+    std::string source;
+    int64_t ns = 0;
+    std::string where;
+};
+
+struct MicroOrigin {
+    std::string source, culprit;
+    int64_t rank = 0, ns = 0;
+};
+
+struct MicroCost {
+    int64_t rank = 0, time = 0, ns = 0;
+};
+
+struct MicroPath {
+    std::string when;
+    int64_t length = 0, hops = 0;
+};
+
+struct MicroFate {
+    int64_t waiting = 0, overtaken = 0, reached = 0;
+};
+
 struct Micro {
     TraceSpec trace;
     std::vector<MicroExpectation> events;
     std::vector<std::pair<std::string, int64_t>> totals;
+    uint32_t windows = 10;
+    std::vector<MicroPayment> paid;
+    std::vector<MicroOrigin> origins;
+    std::vector<MicroCost> costs;
+    std::vector<MicroPath> paths;
+    std::optional<MicroFate> fate;
     std::optional<std::pair<int64_t, int64_t>> bounds;
     std::optional<bool> conditional;
     std::vector<std::string> warnings;

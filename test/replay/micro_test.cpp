@@ -17,6 +17,37 @@ struct Seen {
     std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> approximated;  // scenario, rank, measured → approximated (the last event)
 };
 
+void check_costs(const test::Micro& micro, const replay::Result& result) {
+    for (const auto& origin : micro.origins) {
+        CAPTURE(origin.culprit);
+        CAPTURE(origin.rank);
+        int64_t sum = 0;
+        for (const auto& row : result.attribution.rows)
+            if ("os:" + row.source == origin.source && row.culprit == origin.culprit && row.rank == origin.rank) sum += row.ns;
+        CHECK(sum == origin.ns);
+    }
+    for (const auto& cost : micro.costs) {
+        CAPTURE(cost.rank);
+        CAPTURE(cost.time);
+        int64_t found = 0;
+        for (const auto& noise : result.costs->costliest)
+            if (noise.rank == cost.rank && noise.at_ns == cost.time) found = std::max(found, noise.cost_ns);
+        CHECK(found == cost.ns);
+    }
+    for (const auto& path : micro.paths) {
+        CAPTURE(path.when);
+        const replay::PathResult& found = path.when == "before" ? result.costs->before : result.costs->after;
+        CHECK(found.length_ns == path.length);
+        CHECK(found.hops == path.hops);
+    }
+    if (micro.fate) {
+        const replay::Propagation& found = result.costs->propagation;
+        CHECK(found.waiting == micro.fate->waiting);
+        CHECK(found.overtaken == micro.fate->overtaken);
+        CHECK(found.reached == micro.fate->reached);
+    }
+}
+
 void run(const std::string& path, bool one_class) {
     test::Micro micro = test::parse_micro(path);
     micro.trace.one_class = one_class;
@@ -32,6 +63,8 @@ void run(const std::string& path, bool one_class) {
     };
     replay::Options options;
     options.trace = directory.path("t");
+    options.attribution = true;
+    options.windows = micro.windows;
     const replay::Result result = replay::replay_with(options, hooks);
     for (const auto& event : micro.events) {
         CAPTURE(event.scenario);
@@ -52,6 +85,15 @@ void run(const std::string& path, bool one_class) {
         REQUIRE(source != result.sources.end());
         CHECK(source->alone_ns == total);
     }
+    for (const auto& payment : micro.paid) {
+        CAPTURE(payment.source);
+        CAPTURE(payment.where);
+        int64_t sum = 0;
+        for (const auto& row : result.attribution.rows)
+            if ("os:" + row.source == payment.source && row.where == payment.where) sum += row.ns;
+        CHECK(sum == payment.ns);
+    }
+    check_costs(micro, result);
     if (micro.bounds) {
         CHECK(result.bounds_low_ns == micro.bounds->first);
         CHECK(result.bounds_high_ns == micro.bounds->second);

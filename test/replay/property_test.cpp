@@ -70,6 +70,11 @@ TEST_CASE("additivity: the shares add up, for the program and for each rank") {
     CHECK(ask({.round_shares = true}, [](const test::Violations& v) { return v.additivity; }) > 0);
 }
 
+TEST_CASE("margins: where it was paid adds up to each source's share") {
+    CHECK(ask({}, [](const test::Violations& v) { return v.margins; }) == 0);
+    CHECK(ask({.cells_alone = true}, [](const test::Violations& v) { return v.margins; }) > 0);
+}
+
 TEST_CASE("determinism: the order in which the ranks are read changes nothing") {
     const auto differences = [](const replay::Faults& faults) {
         int64_t count = 0;
@@ -130,6 +135,7 @@ TEST_CASE("more than eight sources: shares are sampled, still add up, and the er
     test::write_trace(program.trace, directory.path("t"));
     const auto observed = test::observe(directory.path("t"), program.orders);
     CHECK(observed.violations.additivity == 0);
+    CHECK(observed.violations.margins == 0);
     CHECK(observed.violations.identity == 0);
     bool stated = false;
     for (const auto& warning : observed.result.warnings) stated = stated || warning.find("standard error") != std::string::npos;

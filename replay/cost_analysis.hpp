@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `polter replay --attribution`: records the event graph during the replay pass, reads it backward, and completes the result by what
+// that finds.
+#pragma once
+
+#include <map>
+
+#include "backward.hpp"
+#include "costs.hpp"
+#include "engine.hpp"
+#include "faults.hpp"
+#include "scenario.hpp"
+
+namespace polter::replay {
+
+struct Attribution;
+
+class CostAnalysis {
+  public:
+    // Throws InputError where no temporary file can be made. `scenarios` must outlive it.
+    CostAnalysis(const Scenarios& scenarios, size_t threads, const Faults& faults);
+    Recorder& recorder() { return recorder_; }
+
+    struct Trace {
+        const Definitions& definitions;
+        const Engine& replayed;
+        const Payment& payment;
+        const std::map<Engine::CulpritKey, std::pair<int64_t, int64_t>>& culprits;  // local noise
+        int64_t first = 0, accumulated = 0;
+    };
+    // After the pass. Splits the attribution's rows by culprit and rank of origin. Throws InputError.
+    CostReport finish(const Trace& trace, size_t costliest, Attribution& attribution);
+
+  private:
+    const Scenarios& scenarios_;
+    const Faults faults_;
+    EventGraph graph_;
+    Recorder recorder_;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whole stretches of a file, however the system cuts them. False: errno says why.
+#pragma once
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+namespace polter::replay {
+
+inline bool write_all(int fd, const char* data, size_t bytes, int64_t at) {
+    while (bytes > 0) {
+        const ssize_t written = pwrite(fd, data, bytes, at);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        data += written;
+        at += written;
+        bytes -= static_cast<size_t>(written);
+    }
+    return true;
+}
+
+inline bool read_all(int fd, char* data, size_t bytes, int64_t at) {
+    while (bytes > 0) {
+        const ssize_t got = pread(fd, data, bytes, at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        data += got;
+        at += got;
+        bytes -= static_cast<size_t>(got);
+    }
+    return true;
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The regions that a thread is in, outside MPI calls. Regions that are never left do not pile up: below the deepest that is kept they
+// are only counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace polter::replay {
+
+inline constexpr uint32_t unnamed_region = UINT32_MAX;     // an MPI record that stands in no region
+inline constexpr uint32_t no_region = unnamed_region - 1;  // outside of all regions; of a place: no MPI call
+
+// Where something happened: in an MPI call (`operation`) that was made from `caller`, or in `caller` itself.
+struct Place {
+    uint32_t operation = no_region, caller = no_region;
+    auto operator<=>(const Place&) const = default;
+};
+
+class RegionStack {
+  public:
+    void enter(uint32_t region) {
+        if (kept_.size() < deepest)
+            kept_.push_back(region);
+        else
+            ++below_;
+    }
+    void leave() {
+        if (below_ > 0)
+            --below_;
+        else if (!kept_.empty())
+            kept_.pop_back();
+    }
+    uint32_t innermost() const { return kept_.empty() ? no_region : kept_.back(); }
+
+  private:
+    static constexpr size_t deepest = 1024;
+    std::vector<uint32_t> kept_;
+    size_t below_ = 0;
+};
+
+}  // namespace polter::replay

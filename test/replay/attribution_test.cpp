@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Attribution on random programs: margins that add up in every dimension, costs that are what putting one event back alone costs, and
+// for each a fault that the same question finds.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "micro_parse.hpp"
+#include "random_program.hpp"
+#include "replay/passes.hpp"
+
+namespace {
+
+using namespace polter;
+
+constexpr uint64_t programs = 40;
+
+test::ProgramOptions options_of(uint64_t seed) {
+    test::ProgramOptions options;
+    options.seed = seed;
+    options.ranks = 2 + seed % 7;
+    options.steps = 20 + seed % 40;
+    options.accounts = 1 + seed % 4;
+    options.noise_every_ns = seed % 5 == 0 ? 5'000 : 40'000;
+    options.noise_ns = seed % 3 == 0 ? 10'000 : 1'500;
+    options.structured = seed % 4 == 1;
+    if (options.structured) options.steps *= 4;
+    return options;
+}
+
+replay::Result attribute(const test::TraceSpec& trace, replay::Faults faults = {}, bool reverse_order = false, bool by_origin = true,
+                         uint32_t windows = 10) {
+    const test::TemporaryDirectory directory;
+    test::write_trace(trace, directory.path("t"));
+    replay::Options options;
+    options.trace = directory.path("t");
+    options.attribution = by_origin;
+    options.costliest = 1'000;
+    options.windows = windows;
+    replay::Hooks hooks;
+    hooks.faults = faults;
+    hooks.reverse_order = reverse_order;
+    return replay::replay_with(options, hooks);
+}
+
+using Cells = std::map<std::tuple<std::string, std::string, std::string, int64_t>, int64_t>;
+
+Cells cells(const replay::Result& result) {
+    Cells sums;
+    for (const auto& row : result.attribution.rows) sums[{row.source, row.where, row.caller, row.window}] += row.ns;
+    return sums;
+}
+
+// Each noise event of the trace becomes a source of its own. Their number.
+size_t name_each_event(test::TraceSpec& trace) {
+    trace.accounts.clear();
+    for (auto& records : trace.records)
+        for (test::Record& record : records)
+            if (record.kind == test::Record::Kind::noise) {
+                record.name = "os:event" + std::to_string(trace.accounts.size());
+                trace.accounts.push_back(record.name);
+            }
+    return trace.accounts.size();
+}
+
+struct Costs {
+    int64_t events = 0, wrong = 0, of_cost = 0;
+};
+
+// "Without" of a source that is one event is what it adds to the run in which all else is gone already: its cost.
+Costs compare_costs(bool structured, uint64_t first, uint64_t count, replay::Faults faults = {}, bool tell = false) {
+    Costs costs;
+    for (uint64_t seed = first; seed < first + count; ++seed) {
+        test::ProgramOptions options;
+        options.seed = seed;
+        options.ranks = 2 + seed % 4;
+        options.steps = structured ? 60 : 4 + seed % 8;
+        options.noise_every_ns = structured ? 900'000 : 60'000;
+        options.noise_ns = 20'000;
+        options.structured = structured;
+        test::Program program = test::random_program(options);
+        const size_t events = name_each_event(program.trace);
+        if (events == 0 || events > 24) continue;
+        const replay::Result result = attribute(program.trace, faults);
+        std::map<std::string, int64_t> cost;
+        for (const auto& noise : result.costs->costliest) {
+            cost[noise.source] = std::max(cost[noise.source], noise.cost_ns);
+            CHECK(noise.cost_ns <= noise.duration_ns);
+        }
+        for (const auto& source : result.sources) {
+            ++costs.events;
+            costs.of_cost += source.without_ns > 0;
+            // Messages that are taken as they come may come in another order with the event than without: too much by the taking of those.
+            const int64_t taking = structured ? static_cast<int64_t>(options.ranks - 1) * 300 : 0;
+            if (cost[source.name] >= source.without_ns && cost[source.name] - source.without_ns <= taking) continue;
+            if (tell && costs.wrong < 5)
+                MESSAGE("seed " << seed << ": " << source.name << " costs " << cost[source.name] << ", put back alone "
+                                << source.without_ns);
+            ++costs.wrong;
+        }
+    }
+    return costs;
+}
+
+}  // namespace
+
+TEST_CASE("the table by origin has the margins of the table by place, and those the shares") {
+    for (uint64_t seed = 1; seed <= programs; ++seed) {
+        CAPTURE(seed);
+        const test::Program program = test::random_program(options_of(seed));
+        const replay::Result plain = attribute(program.trace, {}, false, false), result = attribute(program.trace);
+        CHECK(cells(plain) == cells(result));
+        std::map<std::string, int64_t> by_source;
+        int64_t all = 0;
+        for (const auto& row : result.attribution.rows) {
+            CHECK(row.ns != 0);
+            CHECK(!row.culprit.empty());
+            CHECK(row.rank >= 0);
+            CHECK(row.rank < result.ranks);
+            CHECK(row.window >= 0);
+            CHECK(row.window < result.attribution.windows);
+            by_source[row.source] += row.ns;
+            all += row.ns;
+        }
+        for (const auto& source : result.sources) CHECK(by_source[source.name] == source.share_ns);
+        CHECK(all == result.accumulated_noise_ns);
+    }
+}
+
+TEST_CASE("what became of the noise adds up, for each rank and for all") {
+    for (uint64_t seed = 1; seed <= programs; ++seed) {
+        CAPTURE(seed);
+        const test::Program program = test::random_program(options_of(seed));
+        const replay::Result result = attribute(program.trace);
+        const replay::Propagation& sum = result.costs->propagation;
+        CHECK(sum.local == sum.waiting + sum.dropped + sum.overtaken + sum.reached);
+        CHECK(sum.overtaken >= 0);
+        CHECK(sum.reached == result.accumulated_noise_ns);
+        REQUIRE(sum.ranks.size() == result.per_rank.size());
+        for (size_t rank = 0; rank < sum.ranks.size(); ++rank) {
+            const replay::RankBalance& balance = sum.ranks[rank];
+            CHECK(balance.local == result.per_rank[rank].local_noise_ns);
+            CHECK(balance.local == balance.waiting + balance.dropped + balance.counted);
+            CHECK(balance.waiting >= 0);
+            CHECK(balance.dropped >= 0);
+            CHECK(balance.accumulated == result.per_rank[rank].accumulated_noise_ns);
+            CHECK(balance.accumulated == balance.counted + balance.imported - balance.lost);
+        }
+        const replay::PathResult &before = result.costs->before, &after = result.costs->after;
+        CHECK(before.length_ns <= result.measured_ns);
+        CHECK(before.length_ns >= result.measured_ns - 2'000);  // ranks begin at slightly different times
+        CHECK(after.length_ns <= result.approximated_ns);
+        CHECK(after.length_ns >= result.approximated_ns - 2'000);
+        for (const auto& place : before.by_place) CHECK(place.ns > 0);
+    }
+}
+
+TEST_CASE("an event costs what the run takes longer if it alone is put back") {
+    for (const bool structured : {false, true}) {
+        CAPTURE(structured);
+        const Costs costs = compare_costs(structured, 1, 60, {}, true);
+        MESSAGE(costs.events << " events, " << costs.of_cost << " of them with a cost, " << costs.wrong << " wrong");
+        CHECK(costs.of_cost > 50);
+        CHECK(costs.wrong == 0);
+    }
+    CHECK(compare_costs(false, 1, 20, {.measured_slack = true}).wrong > 0);
+    CHECK(compare_costs(false, 1, 20, {.dropped_edge = true}).wrong > 0);
+}
+
+TEST_CASE("what was overtaken on the critical path is not among what came through") {
+    const test::Micro micro = test::parse_micro(POLTER_MICRO_TRACES "/overtaken.txt");
+    const auto late = [&](const replay::Faults& faults) {
+        int64_t sum = 0;
+        for (const auto& row : attribute(micro.trace, faults, false, true, micro.windows).attribution.rows)
+            if (row.culprit == "late") sum += row.ns;
+        return sum;
+    };
+    CHECK(late({}) == 10);
+    CHECK(late({.keep_losses = true}) > 20);
+}
+
+TEST_CASE("the order in which the ranks are read changes nothing") {
+    for (uint64_t seed = 1; seed <= programs; ++seed) {
+        CAPTURE(seed);
+        const test::Program program = test::random_program(options_of(seed));
+        nlohmann::json forward = replay::to_json(attribute(program.trace)), backward = replay::to_json(attribute(program.trace, {}, true));
+        for (nlohmann::json* json : {&forward, &backward}) {
+            json->erase("trace");            // a temporary directory
+            json->erase("temporary_bytes");  // numbers of nodes are as long as they are
+        }
+        CHECK(forward == backward);
+    }
+}
