@@ -27,6 +27,7 @@ test::ProgramOptions options_of(uint64_t seed) {
     options.noise_ns = seed % 3 == 0 ? 10'000 : 1'500;
     options.structured = seed % 4 == 1;
     if (options.structured) options.steps *= 4;
+    options.windows = seed % 4 == 3;
     return options;
 }
 
@@ -80,6 +81,7 @@ Costs compare_costs(bool structured, uint64_t first, uint64_t count, replay::Fau
         options.noise_every_ns = structured ? 900'000 : 60'000;
         options.noise_ns = 20'000;
         options.structured = structured;
+        options.windows = seed % 3 == 0;
         test::Program program = test::random_program(options);
         const size_t events = name_each_event(program.trace);
         if (events == 0 || events > 24) continue;
