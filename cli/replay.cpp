@@ -80,8 +80,8 @@ void add_replay(CLI::App& parent) {
             ->allow_extra_args(false);
     verb->add_flag("--attribution", arguments->attribution,
                    "Also by culprit and rank of origin, with the costliest noise events and the critical path (a temporary file in TMPDIR, "
-                   "some 50 bytes "
-                   "an MPI call)");
+                   "some 30 bytes an MPI "
+                   "call, in collectives a message)");
     verb->add_option("--costliest", arguments->costliest, "Noise events listed by --attribution")
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();

@@ -28,8 +28,8 @@ struct Options {
     std::optional<std::vector<std::string>> remove;  // sources (or os-service:…) of the scenario "all"; unset: every noise source
     // Not empty: the approximated timeline of the scenario "all" is written there, an OTF2 archive; the directory must not exist.
     std::string write_approximated;
-    // Attribution by culprit and rank of origin, costliest events, critical path: written to a temporary file in TMPDIR, some 50 bytes an
-    // MPI call, and read backward.
+    // Attribution by culprit and rank of origin, costliest events, critical path: written to a temporary file in TMPDIR, some 30 bytes an MPI
+    // call (in collectives whose structure is known, a message), and read backward.
     bool attribution = false;
     size_t costliest = 10;                 // noise events listed then
     uint32_t windows = 10;                 // of time, in the attribution; at least 1
