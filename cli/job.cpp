@@ -95,6 +95,7 @@ void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
         throw Exit{outcome.exit_code ? outcome.exit_code : 1};
     }
     if (!outcome.sealed) throw Exit{outcome.exit_code};
+    go_apart(outcome.exit_code ? outcome.exit_code : 1);
     replay::Options options;
     options.trace = outcome.experiment;
     try {

@@ -18,7 +18,7 @@ namespace {
 
 struct Arguments {
     Common common;
-    std::string trace, remove, write_approximated;
+    std::string trace, remove, write_approximated, inject;
     bool model = false, attribution = false;
     size_t costliest = 10;
     uint32_t windows = 10;
@@ -46,6 +46,7 @@ std::function<void(double)> progress_bar() {
 }
 
 void run(const Arguments& arguments) {
+    go_apart();
     replay::Options options;
     options.trace = arguments.trace;
     if (arguments.remove_option->count() > 0) options.remove = split(arguments.remove);
@@ -53,16 +54,19 @@ void run(const Arguments& arguments) {
     options.attribution = arguments.attribution;
     options.costliest = arguments.costliest;
     options.write_approximated = arguments.write_approximated;
+    options.inject = arguments.inject;
     if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
     launch::seal_left_behind(arguments.trace);
     const replay::Result result = replay::replay(options);
     if (arguments.common.json) {
         nlohmann::json json = replay::to_json(result);
         if (!arguments.write_approximated.empty()) json["approximated_archive"] = arguments.write_approximated;
+        if (result.injected) json["injected"] = replay::injected_to_json(*result.injected);
         if (arguments.model) json["model"] = replay::model_to_json(result.model);
         fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
-        fmt::print("{}{}", replay::to_text(result), arguments.model ? replay::model_to_text(result.model) : "");
+        fmt::print("{}{}{}", replay::to_text(result), result.injected ? replay::injected_to_text(*result.injected) : "",
+                   arguments.model ? replay::model_to_text(result.model) : "");
         if (!arguments.write_approximated.empty()) fmt::print("approximated timeline: {}\n", arguments.write_approximated);
     }
 }
@@ -91,6 +95,8 @@ void add_replay(CLI::App& parent) {
     verb->add_option("--write-approximated", arguments->write_approximated,
                      "Write the timeline without what was removed as an OTF2 archive; DIR must not exist (made in DIR.partial-… beside it)")
         ->option_text("DIR");
+    verb->add_option("--inject", arguments->inject, "Predict the run under the noise that FILE describes (JSON, see replay/README.md)")
+        ->option_text("FILE");
     verb->add_flag("--model", arguments->model, "Show what was learned of this machine's communication");
     verb->footer(
         "Example: polter replay --remove timer,preempt polter-lmp-20260102-030405\n"

@@ -25,6 +25,10 @@ void add_common(CLI::App& verb, Common& common);
 // For verbs that take a command (CLI::App::prefix_command): the words from the first "--" on, that included. Empty: there was none.
 const std::vector<std::string>& behind_separator();
 
+// Before a verb reads a trace: from here on it runs in a child process, because damaged archives can kill or hold the OTF2 library; the
+// parent never returns from this, but ends as the child did (replay/apart.hpp). Call it before anything starts threads or MPI.
+void go_apart(int exit_code_if_it_dies = 1);
+
 void add_run(CLI::App& parent);
 void add_exec(CLI::App& parent);
 void add_replay(CLI::App& parent);

@@ -11,11 +11,13 @@
 #include <filesystem>
 #include <new>
 
+#include "archive.hpp"
 #include "definition_copy.hpp"
 #include "engine.hpp"
 #include "event_copy.hpp"
 #include "names.hpp"
 #include "replay.hpp"
+#include "watch.hpp"
 
 namespace polter::replay {
 
@@ -93,19 +95,6 @@ struct Pair {
 
 using Callbacks = std::unique_ptr<OTF2_EvtReaderCallbacks, decltype(&OTF2_EvtReaderCallbacks_Delete)>;
 
-void read_mappings(OTF2_Reader* reader, const std::vector<uint64_t>& locations) {
-    for (const uint64_t id : locations) OTF2_Reader_SelectLocation(reader, id);
-    if (OTF2_Reader_OpenDefFiles(reader) != OTF2_SUCCESS) return;
-    for (const uint64_t id : locations) {
-        OTF2_DefReader* local = OTF2_Reader_GetDefReader(reader, id);
-        if (!local) continue;  // a location without local definitions has no mapping
-        uint64_t read = 0;
-        OTF2_Reader_ReadAllLocalDefinitions(reader, local, &read);
-        OTF2_Reader_CloseDefReader(reader, local);
-    }
-    OTF2_Reader_CloseDefFiles(reader);
-}
-
 void copy_events(Pair& pair, uint64_t id, const OTF2_EvtReaderCallbacks* callbacks, EventCopy& copy) {
     OTF2_EvtReader* events = OTF2_Reader_GetEvtReader(pair.reader, id);
     copy.writer = OTF2_Archive_GetEvtWriter(pair.archive, id);
@@ -114,6 +103,7 @@ void copy_events(Pair& pair, uint64_t id, const OTF2_EvtReaderCallbacks* callbac
         constexpr uint64_t batch = 1u << 16;
         for (uint64_t read = batch, all = 0; read == batch && all < copy.most_records; all += read) {
             read = 0;
+            const InOtf2 inside(Reading::events, id);
             if (OTF2_Reader_ReadLocalEvents(pair.reader, events, batch, &read) != OTF2_SUCCESS) break;
         }
     }
@@ -132,10 +122,8 @@ void make_local_definitions(Pair& pair, const std::vector<uint64_t>& locations) 
 }
 
 uint64_t most_records(const std::string& anchor, uint64_t id) {
-    const fs::path path(anchor);
-    std::error_code error;
-    const auto bytes = fs::file_size(path.parent_path() / path.stem() / fmt::format("{}.evt", id), error);
-    return error ? UINT64_MAX : bytes / shortest_event;
+    const uint64_t bytes = event_file_bytes(anchor, id);
+    return bytes > 0 ? bytes / shortest_event : UINT64_MAX;
 }
 
 }  // namespace
@@ -151,6 +139,7 @@ Approximated::Approximated(const std::string& directory, bool faulty) : faulty_(
     if (!mkdtemp(partial_.data()))
         throw InputError(fmt::format("{}: cannot be made ({}); does the folder that it shall lie in exist, and may you write there?",
                                      directory, std::strerror(errno)));
+    if (watch) watch_path(watch->unfinished, partial_);
     fs::permissions(partial_, fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec,
                     fs::perm_options::add, error);
 }
@@ -158,6 +147,7 @@ Approximated::Approximated(const std::string& directory, bool faulty) : faulty_(
 Approximated::~Approximated() {
     std::error_code ignored;
     if (!partial_.empty()) fs::remove_all(partial_, ignored);
+    if (watch) watch_path(watch->unfinished, "");
 }
 
 void Approximated::begin(const Definitions& definitions) {
@@ -182,8 +172,8 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     pair.check(OTF2_Archive_SetProperty(pair.archive, std::string(names::approximated).c_str(), what.c_str(), true));
 
     DefinitionCopy list;
-    copy_definitions(pair.reader, list);
-    read_mappings(pair.reader, list.locations);
+    copy_definitions(pair.reader, anchor, list);
+    read_mappings(pair.reader, anchor, list.locations);
     if (OTF2_Reader_OpenEvtFiles(pair.reader) != OTF2_SUCCESS)
         throw InputError(fmt::format("{}: its event files cannot be opened", anchor));
     pair.check(OTF2_Archive_OpenEvtFiles(pair.archive));
@@ -220,7 +210,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     if (!all.writer) throw InputError(fmt::format("{}: cannot write its definitions; is there room?", pair.written));
     all.shorter_by = static_cast<uint64_t>(last - approximated_last);
     all.least_length = static_cast<uint64_t>(approximated_last);
-    copy_definitions(pair.reader, all);
+    copy_definitions(pair.reader, anchor, all);
     pair.check(all.code);
     pair.check(OTF2_Archive_CloseGlobalDefWriter(pair.archive, all.writer));
     pair.close();

@@ -11,6 +11,7 @@
 #include "definitions_read.hpp"
 #include "names.hpp"
 #include "replay.hpp"
+#include "watch.hpp"
 
 namespace polter::replay {
 
@@ -54,7 +55,11 @@ void raise_file_limit(size_t locations) {
 Archive::Archive(const std::string& trace) : anchor_(find_anchor(trace)) {
     OTF2_Error_RegisterCallback(keep_error, nullptr);
     otf2_error.clear();
-    reader_ = OTF2_Reader_Open(anchor_.c_str());
+    if (watch) watch_path(watch->anchor, anchor_);
+    {
+        const InOtf2 inside(Reading::anchor);
+        reader_ = OTF2_Reader_Open(anchor_.c_str());
+    }
     if (!reader_) throw InputError(fmt::format("{}: not a readable OTF2 archive ({})", anchor_, last_error()));
     try {
         if (OTF2_Reader_SetSerialCollectiveCallbacks(reader_) != OTF2_SUCCESS)
@@ -68,10 +73,15 @@ Archive::Archive(const std::string& trace) : anchor_(find_anchor(trace)) {
 }
 
 Archive::~Archive() {
+    close_events();
+    OTF2_Reader_Close(reader_);
+}
+
+void Archive::close_events() {
     for (OTF2_EvtReader* events : events_)
         if (events) OTF2_Reader_CloseEvtReader(reader_, events);
     if (!events_.empty()) OTF2_Reader_CloseEvtFiles(reader_);
-    OTF2_Reader_Close(reader_);
+    events_.clear();
 }
 
 std::string Archive::last_error() const {
@@ -80,24 +90,24 @@ std::string Archive::last_error() const {
 
 void Archive::open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data,
                           std::vector<std::string>& warnings) {
-    const auto& locations = definitions_.locations;
-    for (const Location& location : locations) OTF2_Reader_SelectLocation(reader_, location.id);
-    if (OTF2_Reader_OpenDefFiles(reader_) == OTF2_SUCCESS) {
-        for (const Location& location : locations) {
-            OTF2_DefReader* local = OTF2_Reader_GetDefReader(reader_, location.id);
-            if (!local) continue;  // a location without local definitions has no mapping
-            uint64_t read = 0;
-            OTF2_Reader_ReadAllLocalDefinitions(reader_, local, &read);
-            OTF2_Reader_CloseDefReader(reader_, local);
-        }
-        OTF2_Reader_CloseDefFiles(reader_);
-    }
+    std::vector<uint64_t> ids;
+    for (const Location& location : definitions_.locations) ids.push_back(location.id);
+    if (const size_t damaged = read_mappings(reader_, anchor_, ids))
+        warnings.push_back(
+            fmt::format("the local definitions of {} locations are damaged ({}): their ids and times may be wrong", damaged, last_error()));
     if (OTF2_Reader_OpenEvtFiles(reader_) != OTF2_SUCCESS)
         throw InputError(fmt::format("{}: its event files cannot be opened ({})", anchor_, last_error()));
+    open_readers(callbacks, user_data, warnings);
+}
+
+void Archive::open_readers(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data,
+                           std::vector<std::string>& warnings) {
+    const auto& locations = definitions_.locations;
     events_.assign(locations.size(), nullptr);
     size_t opened = 0, failed = 0;
     std::string first_failure;
     for (size_t i = 0; i < locations.size(); ++i) {
+        const InOtf2 inside(Reading::events, locations[i].id);
         events_[i] = OTF2_Reader_GetEvtReader(reader_, locations[i].id);
         if (!events_[i] || OTF2_Reader_RegisterEvtCallbacks(reader_, events_[i], callbacks, user_data[i]) != OTF2_SUCCESS) {
             if (failed++ == 0) first_failure = fmt::format("location {} ({})", locations[i].id, last_error());
@@ -113,6 +123,7 @@ Archive::Progress Archive::read(size_t location, uint64_t* events) {
     constexpr uint64_t batch = 1u << 16;
     if (!events_[location]) return Progress::ended;
     uint64_t read = 0;
+    const InOtf2 inside(Reading::events, definitions_.locations[location].id);
     const OTF2_ErrorCode code = OTF2_Reader_ReadLocalEvents(reader_, events_[location], batch, &read);
     *events += read;
     if (code == OTF2_ERROR_INTERRUPTED_BY_CALLBACK) return Progress::interrupted;
@@ -120,12 +131,53 @@ Archive::Progress Archive::read(size_t location, uint64_t* events) {
 }
 
 uint64_t Archive::event_file_bytes(size_t location) const {
+    return replay::event_file_bytes(anchor_, definitions_.locations[location].id);
+}
+
+namespace {
+
+// Beside `traces.otf2` lie `traces.def` and the folder `traces`.
+uint64_t bytes_of(const std::string& anchor, const std::string& ending) {
     namespace fs = std::filesystem;
-    const fs::path anchor(anchor_);
     std::error_code error;
-    const auto size =
-        fs::file_size(anchor.parent_path() / anchor.stem() / fmt::format("{}.evt", definitions_.locations[location].id), error);
+    const auto size = fs::file_size(fs::path(anchor).replace_extension().string() + ending, error);
     return error ? 0 : size;
+}
+
+// No record is shorter than a byte: more of them is the reader going round in a damaged file.
+uint64_t most_records(uint64_t bytes) {
+    return bytes > 0 ? bytes : OTF2_UNDEFINED_UINT64;
+}
+
+}  // namespace
+
+uint64_t event_file_bytes(const std::string& anchor, uint64_t location) {
+    return bytes_of(anchor, fmt::format("/{}.evt", location));
+}
+
+OTF2_ErrorCode read_global_definitions(OTF2_Reader* reader, OTF2_GlobalDefReader* definitions, const std::string& anchor, uint64_t* read) {
+    const InOtf2 inside(Reading::definitions);
+    return OTF2_Reader_ReadGlobalDefinitions(reader, definitions, most_records(bytes_of(anchor, ".def")), read);
+}
+
+size_t read_mappings(OTF2_Reader* reader, const std::string& anchor, const std::vector<uint64_t>& locations) {
+    size_t damaged = 0;
+    for (const uint64_t id : locations) OTF2_Reader_SelectLocation(reader, id);
+    if (OTF2_Reader_OpenDefFiles(reader) != OTF2_SUCCESS) return 0;
+    for (const uint64_t id : locations) {
+        const InOtf2 inside(Reading::mappings, id);
+        const uint64_t bytes = bytes_of(anchor, fmt::format("/{}.def", id));
+        OTF2_DefReader* local = OTF2_Reader_GetDefReader(reader, id);
+        if (!local) {  // a location without local definitions has no mapping
+            damaged += bytes > 0;
+            continue;
+        }
+        uint64_t read = 0;
+        damaged += OTF2_Reader_ReadLocalDefinitions(reader, local, most_records(bytes), &read) != OTF2_SUCCESS;
+        OTF2_Reader_CloseDefReader(reader, local);
+    }
+    OTF2_Reader_CloseDefFiles(reader);
+    return damaged;
 }
 
 }  // namespace polter::replay

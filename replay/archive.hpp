@@ -29,6 +29,9 @@ class Archive {
     // a single one that does not open is a warning, and is read as empty.
     void open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<std::string>& warnings);
 
+    // Gives back OTF2's buffers, a chunk for each location. Not needed before the end, but they are most of the memory.
+    void close_events();
+
     enum class Progress { interrupted, more, ended };
     // Reads until a callback interrupts, a batch is full, or the location ends. *events is increased by the records read.
     Progress read(size_t location, uint64_t* events);
@@ -40,10 +43,22 @@ class Archive {
     std::string last_error() const;
 
   private:
+    void open_readers(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<std::string>& warnings);
+
     std::string anchor_;
     OTF2_Reader* reader_ = nullptr;
     std::vector<OTF2_EvtReader*> events_;
     Definitions definitions_;
 };
+
+// Id mappings and clock offsets of these locations, which OTF2 then applies to their events. Returns how many files of them are damaged,
+// so that ids and times of their locations may be wrong.
+size_t read_mappings(OTF2_Reader* reader, const std::string& anchor, const std::vector<uint64_t>& locations);
+
+// All that the file holds, and no more.
+OTF2_ErrorCode read_global_definitions(OTF2_Reader* reader, OTF2_GlobalDefReader* definitions, const std::string& anchor, uint64_t* read);
+
+// 0 where there is none.
+uint64_t event_file_bytes(const std::string& anchor, uint64_t location);
 
 }  // namespace polter::replay

@@ -139,7 +139,7 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
             for (const Collective::Noise& one : collective.noise)
                 if (one.member == other && !counter_only) noise.push_back(one.piece);
             wake_members(collective,
-                         collective.instance.arrive({other, its.thread->index, its.place, its.node}, its.enter, its.arrival, noise, true));
+                         collective.instance.arrive({other, its.thread->index, its.place, its.node, its.thread->rank}, its.enter, its.arrival, noise, true));
         }
     }
     if (!collective.instance.active()) return;
@@ -207,8 +207,10 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     if (!has_structure(waits)) return;
     const uint32_t root = !is_rooted(waits) || collective.root >= members ? 0 : collective.root;
     const bool by_root = is_rooted(waits) && member == root;
-    if (const Structure* structure = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members))
+    if (const Structure* structure = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members)) {
         collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
+        collective.instance.strike_with(injection);
+    }
 }
 
 void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {
@@ -224,7 +226,7 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
     const Collective::Member& mine = collective.members[member];
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
-    wake_members(collective, collective.instance.arrive({member, mine.thread->index, mine.place, mine.node}, arrival.enter, time,
+    wake_members(collective, collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, mine.thread->rank}, arrival.enter, time,
                                                         arrival.pieces && !counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
     lane_pool_.give(time);
 }

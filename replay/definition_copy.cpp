@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "archive.hpp"
 #include "otf2_records.hpp"
 
 // Callsites and callpaths are deprecated for those who measure, but a trace may hold them.
@@ -52,7 +53,7 @@ OTF2_CallbackCode unknown_definition(void* user) {
 
 }  // namespace
 
-void copy_definitions(OTF2_Reader* reader, DefinitionCopy& copy) {
+void copy_definitions(OTF2_Reader* reader, const std::string& anchor, DefinitionCopy& copy) {
     OTF2_GlobalDefReader* definitions = OTF2_Reader_GetGlobalDefReader(reader);
     if (!definitions) {
         copy.code = OTF2_ERROR_FILE_INTERACTION;
@@ -70,7 +71,7 @@ void copy_definitions(OTF2_Reader* reader, DefinitionCopy& copy) {
     OTF2_Reader_RegisterGlobalDefCallbacks(reader, definitions, callbacks, &copy);
     OTF2_GlobalDefReaderCallbacks_Delete(callbacks);
     uint64_t read = 0;
-    const OTF2_ErrorCode code = OTF2_Reader_ReadAllGlobalDefinitions(reader, definitions, &read);
+    const OTF2_ErrorCode code = read_global_definitions(reader, definitions, anchor, &read);
     OTF2_Reader_CloseGlobalDefReader(reader, definitions);
     if (copy.code == OTF2_SUCCESS) copy.code = code;
 }

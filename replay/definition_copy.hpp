@@ -23,7 +23,7 @@ struct DefinitionCopy {
     OTF2_ErrorCode code = OTF2_SUCCESS;  // of reader or writer
 };
 
-void copy_definitions(OTF2_Reader* reader, DefinitionCopy& copy);
+void copy_definitions(OTF2_Reader* reader, const std::string& anchor, DefinitionCopy& copy);
 
 // Machine, description and properties; returns how many properties OTF2 refused.
 uint64_t copy_properties(OTF2_Reader* reader, OTF2_Archive* archive);

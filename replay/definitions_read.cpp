@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "archive.hpp"
 #include "names.hpp"
 #include "regions.hpp"
 #include "replay.hpp"
@@ -153,7 +154,7 @@ Raw read_raw(OTF2_Reader* reader, const std::string& anchor) {
     OTF2_Reader_RegisterGlobalDefCallbacks(reader, definitions, callbacks, &result);
     OTF2_GlobalDefReaderCallbacks_Delete(callbacks);
     uint64_t read = 0;
-    const OTF2_ErrorCode code = OTF2_Reader_ReadAllGlobalDefinitions(reader, definitions, &read);
+    const OTF2_ErrorCode code = read_global_definitions(reader, definitions, anchor, &read);
     OTF2_Reader_CloseGlobalDefReader(reader, definitions);
     if (code != OTF2_SUCCESS)
         throw InputError(

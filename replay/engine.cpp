@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "injection.hpp"
 #include "rules/semantics.hpp"
 
 namespace polter::replay {
@@ -12,6 +13,7 @@ namespace {
 
 constexpr uint64_t shortest_event = 2;          // bytes: no OTF2 event record is shorter
 constexpr int64_t first_window = 1'000'000;     // ns; adapts from there
+constexpr int64_t most_ns = int64_t{1} << 58;   // nine years: what lies beyond is damage, and sums of it would not fit a word
 constexpr uint64_t events_per_turn = 1u << 14;  // of one thread, before the window is closed at where it has come
 
 }  // namespace
@@ -265,26 +267,36 @@ bool Engine::advance(Thread& thread, uint64_t ticks) {
         return false;
     }
     thread.last_ticks = ticks;
-    const auto since = static_cast<int64_t>(ticks - archive_.definitions().global_offset);
-    thread.now = in_ns(since);
+    const uint64_t offset = archive_.definitions().global_offset, distance = ticks > offset ? ticks - offset : offset - ticks;
+    const int64_t since = in_ns(static_cast<int64_t>(std::min<uint64_t>(distance, INT64_MAX))), now = ticks > offset ? since : -since;
+    if (since > most_ns) {
+        thread.broken = true;
+        return false;
+    }
+    thread.now = now;
     return true;
 }
 
 int64_t Engine::in_ns(int64_t ticks) const {
     if (ticks_per_second_ == 1'000'000'000) return ticks;
-    return static_cast<int64_t>(static_cast<__int128>(ticks) * 1'000'000'000 / static_cast<int64_t>(ticks_per_second_));
+    const __int128 ns = static_cast<__int128>(ticks) * 1'000'000'000 / static_cast<__int128>(ticks_per_second_);
+    return static_cast<int64_t>(std::clamp<__int128>(ns, INT64_MIN, INT64_MAX));
 }
 
 // What holds at each event: the noise up to it is taken.
 void Engine::come_to(Thread& thread) {
     if (!thread.started) {
         thread.started = true;
-        thread.first = thread.now;
+        thread.first = thread.worked_until = thread.now;
         thread.claimed.start(thread.now);
     }
     if (thread.next_late < thread.late.size()) join_late_noise(thread);
     if (!thread.pending.empty()) take_noise(thread, thread.now);
     if (recorder_ && !thread.in_call) recorder_->computed(thread, thread.regions.innermost(), thread.now);
+    if (injection && thread.carries_rank && !thread.in_call) {
+        injection->work(thread.rank, thread.worked_until, thread.now, thread.delay);
+        thread.worked_until = thread.now;
+    }
 }
 
 void Engine::on_enter(Thread& thread, uint32_t region) {
@@ -349,7 +361,7 @@ void Engine::add_operation(Thread& thread, const Operation& operation) {
 
 // The call is complete in the trace: first everybody may know what it did, then it waits for what the others did.
 void Engine::close_call(Thread& thread) {
-    thread.leave = thread.now;
+    thread.leave = thread.worked_until = thread.now;
     thread.in_call = false;
     thread.claimed.start(thread.now);
     if (recorder_) recorder_->begin_call(thread);
@@ -427,9 +439,18 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
     for (size_t i = 0; i < std::min<size_t>(count_of, found->second.size()); ++i) {
         const MetricSlot& slot = found->second[i];
         if (slot.account < 0) continue;
-        int64_t value = types[i] == OTF2_TYPE_DOUBLE ? static_cast<int64_t>(values[i].floating_point) : values[i].signed_int;
-        if (slot.numerator != 1 || slot.denominator != 1)
-            value = static_cast<int64_t>(static_cast<__int128>(value) * slot.numerator / slot.denominator);
+        __int128 given = values[i].signed_int;
+        if (types[i] == OTF2_TYPE_UINT64) given = values[i].unsigned_int;
+        if (types[i] == OTF2_TYPE_DOUBLE) {
+            const double number = values[i].floating_point;
+            given = number > -1e18 && number < 1e18 ? static_cast<int64_t>(number) : INT64_MAX;
+        }
+        given = given * slot.numerator / slot.denominator;
+        if (given < 0 || given > most_ns) {
+            count(Flaw::counter_decreased);
+            continue;
+        }
+        const auto value = static_cast<int64_t>(given);
         int64_t increment = value;
         if (!slot.increment) {
             int64_t& before = thread.counters[static_cast<size_t>(slot.account)];
@@ -450,7 +471,7 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
         if (ago == 0) {
             thread.pending.push_back(record);
         } else if (learning_) {  // in the replay it stands in its place already
-            record.time -= in_ns(static_cast<int64_t>(ago));
+            record.time -= std::min(in_ns(static_cast<int64_t>(std::min<uint64_t>(ago, INT64_MAX))), most_ns);
             count_noise(thread, record);
             thread.late.push_back(record);
         }
@@ -476,10 +497,11 @@ void Engine::join_late_noise(Thread& thread) {
 }
 
 void Engine::count_noise(Thread& thread, const PendingNoise& record) {
-    thread.local[record.account] += record.ns;
+    int64_t& local = thread.local[record.account];
+    local = std::min(local + record.ns, most_ns);  // more is damage
     if (!learning_ || !thread.carries_rank) return;
     auto& culprit = culprits_[{record.account, thread.rank, record.culprit}];
-    culprit.first += record.ns;
+    culprit.first = std::min(culprit.first + record.ns, most_ns);
     ++culprit.second;
 }
 

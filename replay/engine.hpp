@@ -7,6 +7,7 @@
 // messages in flight, not by events.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,8 @@
 #include "state.hpp"
 
 namespace polter::replay {
+
+class Injection;
 
 // Flawed data and open questions, counted; each becomes one line of the result.
 enum class Flaw : uint8_t {
@@ -71,6 +74,13 @@ class Engine {
     // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
     // not exist, and what piles up behind the wait is no message in flight but unbounded.
     size_t most_in_flight = size_t{1} << 20;
+    Injection* injection = nullptr;  // given noise, in lanes that remove nothing
+    // Of the call that was concluded last, for given noise: how long its own work was behind its waiting, and whether the waiting began
+    // before the call (in a polling loop).
+    struct Concluded {
+        int64_t tail = 0;
+        bool elastic = false;
+    } concluded;
 
     void run();
 
@@ -102,8 +112,9 @@ class Engine {
     bool learning() const { return learning_; }
     LanePool& lane_pool() { return lane_pool_; }
     void count(Flaw flaw, int64_t ns = 0) {
-        ++flaws_[static_cast<size_t>(flaw)].count;
-        flaws_[static_cast<size_t>(flaw)].ns += ns;
+        FlawCount& counted = flaws_[static_cast<size_t>(flaw)];
+        ++counted.count;
+        counted.ns = std::min(counted.ns + ns, INT64_MAX / 4);
     }
     Process& process(const Thread& thread) { return processes_[static_cast<size_t>(thread.rank)]; }
     // World rank of a communicator's rank, as this thread sees it; no_rank where unknown.

@@ -21,6 +21,7 @@ struct Faults {
     bool measured_slack = false;       // costs: slack is how much later an event could be in the measured run
     bool dropped_edge = false;         // costs: what else waits for an event does not count
     bool keep_losses = false;          // origins: what was overtaken on the critical path still counts
+    bool no_absorption = false;        // given noise: it costs as much while a call waits
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

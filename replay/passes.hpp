@@ -21,6 +21,11 @@ struct Hooks {
 
 Result replay_with(const Options&, const Hooks&);
 
+// One pass: opens the archive's events, and runs the engine over them.
+void run_pass(Archive&, Engine&);
+// Of each rank its MPI thread; ranks of which nothing is left are null.
+std::vector<const Thread*> rank_threads(const Engine&, int32_t ranks);
+
 // What the learning pass found, in the order of the enumeration: one line for each kind of flaw that occurred.
 std::vector<std::string> flaw_lines(const std::vector<FlawCount>&, int64_t clock_disorder_ns);
 // Calls whose waiting the trace does not tell; empty where there were none.

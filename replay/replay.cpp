@@ -11,22 +11,31 @@
 #include "approximated.hpp"
 #include "cost_analysis.hpp"
 #include "events.hpp"
+#include "inject.hpp"
 #include "names.hpp"
 #include "passes.hpp"
 
 namespace polter::replay {
 
-namespace {
-
 using Callbacks = std::unique_ptr<OTF2_EvtReaderCallbacks, decltype(&OTF2_EvtReaderCallbacks_Delete)>;
 
-void pass(Archive& archive, Engine& engine) {
+void run_pass(Archive& archive, Engine& engine) {
     const Callbacks callbacks(event_callbacks(), OTF2_EvtReaderCallbacks_Delete);
     std::vector<void*> user_data;
     for (const auto& thread : engine.threads()) user_data.push_back(thread.get());
     archive.open_events(callbacks.get(), user_data, engine.warnings);
     engine.run();
+    archive.close_events();
 }
+
+std::vector<const Thread*> rank_threads(const Engine& engine, int32_t ranks) {
+    std::vector<const Thread*> list(static_cast<size_t>(ranks), nullptr);
+    for (const auto& thread : engine.threads())
+        if (thread->carries_rank && thread->started) list[static_cast<size_t>(thread->rank)] = thread.get();
+    return list;
+}
+
+namespace {
 
 // The first pass: what communication costs here, which accounts have noise at all, and what else is known only behind where it counts.
 struct Learning {
@@ -43,7 +52,7 @@ struct Learning {
         if (options.progress) engine->progress = [&options, parts](double part) { options.progress(part / parts); };
         engine->reverse_order = hooks.reverse_order;
         if (hooks.most_in_flight > 0) engine->most_in_flight = hooks.most_in_flight;
-        pass(archive, *engine);
+        run_pass(archive, *engine);
     }
 };
 
@@ -53,14 +62,6 @@ std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, doub
     if (!learning->engine->cancelled_postings.empty() && !hooks.faults.forget_cancelled)
         learning = std::make_unique<Learning>(options, hooks, parts, std::move(learning->engine->cancelled_postings));
     return learning;
-}
-
-// Of each rank its MPI thread; ranks of which nothing is left are null.
-std::vector<const Thread*> rank_threads(const Engine& engine, int32_t ranks) {
-    std::vector<const Thread*> list(static_cast<size_t>(ranks), nullptr);
-    for (const auto& thread : engine.threads())
-        if (thread->carries_rank && thread->started) list[static_cast<size_t>(thread->rank)] = thread.get();
-    return list;
 }
 
 LocalNoise local_noise(const std::vector<int64_t>& by_rank) {
@@ -219,9 +220,12 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     std::unique_ptr<Approximated> approximated;
     if (!options.write_approximated.empty())
         approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults.wrong_end);
+    std::vector<GivenSource> given;
+    if (!options.inject.empty()) given = read_given_noise(options.inject);
     const double parts = approximated ? 3 : 2;
 
     // First what there is to learn; then all scenarios in one pass.
+    if (!given.empty()) check_given_noise(given, options.inject, Archive(options.trace).definitions().ranks);
     const std::unique_ptr<Learning> learning = learn(options, hooks, parts);
     Archive& archive = learning->archive;
     const Definitions& definitions = archive.definitions();
@@ -263,7 +267,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     }
     std::optional<CostAnalysis> analysis;
     if (options.attribution) engine.record(analysis.emplace(scenarios, engine.threads().size(), hooks.faults).recorder());
-    pass(again, engine);
+    run_pass(again, engine);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
 
     const std::vector<const Thread*> ranks = rank_threads(engine, definitions.ranks);
@@ -334,6 +338,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
                             options.progress ? [&](double part) { options.progress((2 + part) / 3); } : std::function<void(double)>(),
                             result.warnings);
     }
+    if (!given.empty()) result.injected = inject({options, given, model, learner, counter_only, hooks.faults, ends.first, ends.last});
     if (options.progress) options.progress(1);
     append(flaw_lines(engine.flaws(), model.clock_disorder_ns));
     for (const std::string& line :

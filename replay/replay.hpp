@@ -33,6 +33,7 @@ struct Options {
     bool attribution = false;
     size_t costliest = 10;                 // noise events listed then
     uint32_t windows = 10;                 // of time, in the attribution; at least 1
+    std::string inject;                    // not empty: a file of given noise; Result::injected says what it would add
     std::function<void(double)> progress;  // 0…1, may be empty
 };
 
@@ -71,6 +72,19 @@ struct CulpritResult {
     int64_t local_ns = 0, events = 0;
 };
 
+// The run as it would have been under given noise besides its own.
+struct Injected {
+    std::string file;
+    int64_t predicted_ns = 0, bounds_low_ns = 0, bounds_high_ns = 0;
+    int64_t added_ns = 0;  // predicted minus measured; the sources' shares add up to it
+    std::optional<double> amplification;
+    std::vector<SourceResult> sources;
+    struct Rank {
+        int64_t rank = 0, predicted_ns = 0, added_ns = 0, local_noise_ns = 0;
+    };
+    std::vector<Rank> per_rank;
+};
+
 struct Result {
     std::string trace;
     int64_t ranks = 0, events = 0;
@@ -89,6 +103,7 @@ struct Result {
     bool conditional = false;
     std::vector<std::string> warnings;
     std::map<std::string, std::string> provenance;  // the archive's POLTER:: properties, without the prefix
+    std::optional<Injected> injected;               // where it was asked for
     Learned model;                                  // what communication costs here
 };
 
@@ -96,6 +111,8 @@ Result replay(const Options&);
 
 nlohmann::json to_json(const Result&);  // schema polter.replay/1
 std::string to_text(const Result&);     // the tables of `polter replay`
+nlohmann::json injected_to_json(const Injected&);
+std::string injected_to_text(const Injected&);
 nlohmann::json model_to_json(const Learned&);
 std::string model_to_text(const Learned&);
 std::string to_short_text(const Result&);  // what `polter run` ends with: at most a dozen lines

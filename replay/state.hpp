@@ -246,6 +246,7 @@ struct Thread {
     bool broken = false;  // time ran backward, or more events than the file can hold
     int64_t now = 0, first = 0, last = 0;
     bool started = false;
+    int64_t worked_until = 0;  // given noise up to here is counted
 
     // Noise.
     std::vector<int64_t> counters;  // by account; −1 before the baseline

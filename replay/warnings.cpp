@@ -26,7 +26,7 @@ const char* words(Flaw flaw) {
         case Flaw::no_baseline:
             return "{0} noise counters have no baseline at their location's first event: their first record was taken as one";
         case Flaw::counter_decreased:
-            return "{0} noise counters went backward: those records were skipped";
+            return "{0} noise records go backward or beyond all time: they were skipped";
         case Flaw::unknown_communicator:
             return "{0} records name a communicator that is not defined, or that their rank is not in";
         case Flaw::unknown_request:

@@ -244,6 +244,7 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
                              struck ? 0 : Model::clean);
         return;
     }
+    engine.concluded.tail = tail;
     int64_t* out = engine.lane_pool().take();
     const int64_t slip = std::max<int64_t>(0, thread.leave < last.enter ? 0 : m - last.enter);  // own coming is part of the last
     for (size_t i = 0; i < lanes.count; ++i) {
@@ -398,7 +399,8 @@ int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c,
         int64_t leave = end[i] + wrong;
         if (most) leave -= std::min(wrong, most[i]);
         if (lanes.bounded() && i == lanes.low) leave = end[i] + std::min<int64_t>(wrong, 0) - doubt;  // what is unexplained: noise or not
-        if (lanes.bounded() && i == lanes.high) leave = std::min(end[i] + wrong + doubt, thread.leave);
+        if (lanes.bounded() && i == lanes.high)
+            leave = engine.injection ? end[i] + wrong + doubt : std::min(end[i] + wrong + doubt, thread.leave);
         if (last.any) leave = std::max(leave, last.arrival[i] + std::min<int64_t>(0, thread.leave - last.enter));
         leave = std::max(leave, thread.enter - thread.delay[i]);
         delay[i] = thread.leave - leave;
@@ -472,6 +474,7 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
     else
         leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
     if (by_structure) {
+        engine.concluded.tail = 0;  // noise has struck its steps
         const Lanes& lanes = engine.lanes();
         if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
             by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);

@@ -177,7 +177,12 @@ void conclude_call(Engine& engine, Thread& thread) {
 void conclude(Engine& engine, Thread& thread) {
     const bool widens = thread.unseen && engine.lanes().bounded() && !engine.faults().trust_unseen;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
+    const bool struck = engine.injection && thread.carries_rank;
+    int64_t* entered = struck ? engine.take_copy(thread.delay) : nullptr;
+    engine.concluded = {thread.leave - thread.enter, false};
     conclude_call(engine, thread);
+    if (struck) strike(engine, thread, entered);
+    engine.lane_pool().give(entered);
     if (widens) widen_bounds(engine, thread, low_at_enter);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../injection.hpp"
 #include "../recorder.hpp"
 
 namespace polter::replay {
@@ -41,6 +42,7 @@ const std::vector<uint32_t>& Instance::arrive(const Participant& member, int64_t
     clock.thread = member.thread;
     clock.where = member.place;
     clock.node = member.node;
+    clock.rank = member.rank;
     set_noise(clock, noise);
     clock.clock.start(enter, &clock.noise);
     clock.time = pool_->take();
@@ -94,7 +96,9 @@ void Instance::work(Clock& clock) {
         const int64_t* mask = lanes_->masks[piece.account].data();
         for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] += ns & ~mask[i];
     });
-    for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] += structure_.own;
+    for (size_t i = 0; i < lanes_->count; ++i)
+        clock.time[i] = injection_ && injection_->strikes(i) ? injection_->clock(clock.rank, i).finish(clock.time[i], structure_.own)
+                                                             : clock.time[i] + structure_.own;
 }
 
 void Instance::receive(Clock& clock, Message& message, bool recorded) {

@@ -64,6 +64,7 @@ bool conclude_polling(Engine& engine, Thread& thread, const Scratch& scratch) {
                                  scratch.constraints, elastic);
     solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay);
     thread.doubt.add(spread);
+    engine.concluded.elastic = true;
     if (lanes.bounded()) {
         elastic[lanes.low] = std::max(elastic[lanes.low], thread.delay[lanes.low]);
         elastic[lanes.high] = std::min(elastic[lanes.high], thread.delay[lanes.high]);

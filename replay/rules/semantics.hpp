@@ -72,6 +72,10 @@ void conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
 void learn_completion(Engine&, Thread&);                     // learning.cpp
 
+// Given noise (injected.cpp): `entered`: the delay at the call's beginning; `own_work`: of the sending call before its message leaves.
+void strike(Engine&, Thread&, const int64_t* entered);
+void strike_departure(Engine&, const Thread&, Match&, int64_t own_work);
+
 // Polling: before a call is published, and as it is concluded. True if this call was concluded as part of a polling loop.
 void before_call(Engine&, Thread&);
 bool conclude_polling(Engine&, Thread&, const Scratch&);

@@ -16,11 +16,16 @@ bool waits_for_receiver(Engine& engine, const Operation& operation, bool same_ho
     return engine.model().rendezvous(same_host, operation.size);
 }
 
+constexpr int64_t injection_ns = 1000;  // own work before a message leaves, at most
+
+bool does_more(const Thread& thread, const Match& match) {
+    return match.synchronous || thread.operations.size() > 1;
+}
+
 // The noise that may have struck before the message left: in a call that does nothing else, all of it; in one that also waits, only
 // what struck at its beginning, before the waiting.
 void keep_send_noise(Engine& engine, const Thread& thread, Match& match) {
-    constexpr int64_t injection_ns = 1000;  // own work before a message leaves, at most
-    const bool also_waits = match.synchronous || thread.operations.size() > 1;
+    const bool also_waits = does_more(thread, match);
     const Lanes& lanes = engine.lanes();
     match.send_noise_removed = engine.lane_pool().take();
     std::fill_n(match.send_noise_removed, lanes.count, 0);
@@ -62,6 +67,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
     match->synchronous_mode = operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send;
     match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);
     if (!thread.pieces.empty()) keep_send_noise(engine, thread, *match);
+    strike_departure(engine, thread, *match, does_more(thread, *match) ? injection_ns : INT64_MAX);
     const bool watch = engine.learning() && operation.mode == SendMode::standard && !match->synchronous;
     if (blocking && match->synchronous) {
         ++match->users;

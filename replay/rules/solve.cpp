@@ -80,6 +80,7 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         }
     }
     Tail tail = tail_from(call, arrival), tail_low = tail_from(call, earliest), tail_high = tail_from(call, latest);
+    engine.concluded.tail = call.leave - tail.begin;
     const int64_t placed = tail.noise, placed_high = tail_high.noise;
     if (engine.counter_only && tail.noise > 0) {
         tail.noise = counted_noise(call, tail, call.own.mid);

@@ -56,7 +56,7 @@ class Bench(unittest.TestCase):
     def test_list(self):
         done = p.command([SCRIPTS / "bench"])
         self.assertEqual(done.returncode, 2)
-        for name in ("overhead", "calls", "page", "replay", "truth", "disturbance"):
+        for name in ("overhead", "calls", "page", "replay", "memory", "truth", "disturbance"):
             self.assertIn(name, done.stderr)
 
 

@@ -3,8 +3,7 @@
 //
 //     bench_replay [--ranks N] [--events N] [--sources N] [--messages PERCENT] [--noise PERCENT] [--rounds N] [--trace DIR]
 //
-// The synthetic archive: ranks × events; user regions, of which the given share are exchanges with the neighbour (Irecv, Send, Wait), an
-// allreduce now and then, and noise records. The figures are medians of interleaved rounds; quote ratios, machines differ.
+// The archive is synthetic (synthetic.hpp). The figures are medians of interleaved rounds; quote ratios, machines differ.
 #include <fmt/core.h>
 #include <otf2/otf2.h>
 #include <sys/resource.h>
@@ -18,15 +17,14 @@
 
 #include "replay/events.hpp"
 #include "replay/passes.hpp"
+#include "synthetic.hpp"
 #include "trace_spec.hpp"
 
 namespace {
 
 using namespace polter;
 
-struct Arguments {
-    size_t ranks = 64, sources = 8;
-    int64_t events = 10'000'000, messages = 5, noise = 2;
+struct Arguments : test::SyntheticOptions {
     int rounds = 5;
     std::string trace;
 };
@@ -35,91 +33,6 @@ double seconds(const std::function<void()>& run) {
     const auto begin = std::chrono::steady_clock::now();
     run();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-OTF2_FlushType flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
-    return OTF2_FLUSH;
-}
-
-// Definitions by the tests' writer, then each location's events straight into OTF2: an archive larger than memory is no problem.
-void write(const Arguments& arguments, const std::string& directory) {
-    test::TraceSpec spec(arguments.ranks);
-    for (size_t i = 0; i < arguments.sources; ++i) spec.accounts.push_back("os:source" + std::to_string(i));
-    const char* regions[] = {"work", "MPI_Irecv", "MPI_Send", "MPI_Wait", "MPI_Allreduce"};
-    for (const char* name : regions)  // the writer numbers regions as they come
-        for (const auto kind : {test::Record::Kind::enter, test::Record::Kind::leave}) {
-            test::Record record;
-            record.kind = kind;
-            record.name = name;
-            spec.records[0].push_back(record);
-        }
-    test::write_trace(spec, directory);
-    const std::string body = directory + ".body";
-    std::filesystem::remove_all(body);
-    OTF2_Archive* archive =
-        OTF2_Archive_Open(body.c_str(), "traces", OTF2_FILEMODE_WRITE, OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MIN,  // as the anchor says
-                          OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
-    static const OTF2_FlushCallbacks callbacks{flush, nullptr};
-    OTF2_Archive_SetFlushCallbacks(archive, &callbacks, nullptr);
-    OTF2_Archive_SetSerialCollectiveCallbacks(archive);
-    OTF2_Archive_OpenEvtFiles(archive);
-    const int64_t each = arguments.events / static_cast<int64_t>(arguments.ranks);
-    for (size_t r = 0; r < arguments.ranks; ++r) {
-        OTF2_EvtWriter* events = OTF2_Archive_GetEvtWriter(archive, r);
-        std::vector<uint64_t> totals(arguments.sources, 0);
-        uint64_t now = 1000, request = 0;
-        const auto noise = [&](size_t source, uint64_t ns) {
-            OTF2_MetricValue value;
-            value.unsigned_int = totals[source] += ns;
-            const OTF2_Type type = OTF2_TYPE_UINT64;
-            OTF2_EvtWriter_Metric(events, nullptr, now, static_cast<uint32_t>(source), 1, &type, &value);
-        };
-        for (size_t source = 0; source < arguments.sources; ++source) noise(source, 0);
-        const auto right = static_cast<uint32_t>((r + 1) % arguments.ranks),
-                   left = static_cast<uint32_t>((r + arguments.ranks - 1) % arguments.ranks);
-        int64_t messages = 0, noises = 0, steps = 0;
-        for (int64_t i = 0; i < each; ++steps) {
-            now = 1000 + static_cast<uint64_t>(i) * 100;  // equal times on all ranks: the exchange's order holds
-            if (messages * 100 < i * arguments.messages) {
-                OTF2_EvtWriter_Enter(events, nullptr, now, 1);
-                OTF2_EvtWriter_MpiIrecvRequest(events, nullptr, now, ++request);
-                OTF2_EvtWriter_Leave(events, nullptr, now + 10, 1);
-                OTF2_EvtWriter_Enter(events, nullptr, now + 20, 2);
-                OTF2_EvtWriter_MpiSend(events, nullptr, now + 20, right, 0, 1, 1024);
-                OTF2_EvtWriter_Leave(events, nullptr, now + 30, 2);
-                OTF2_EvtWriter_Enter(events, nullptr, now + 40, 3);
-                OTF2_EvtWriter_MpiIrecv(events, nullptr, now + 60, left, 0, 1, 1024, request);
-                OTF2_EvtWriter_Leave(events, nullptr, now + 60, 3);
-                messages += 9;
-                i += 9;
-                if (steps % 50 == 0) {
-                    now += 100;
-                    OTF2_EvtWriter_Enter(events, nullptr, now, 4);
-                    OTF2_EvtWriter_MpiCollectiveBegin(events, nullptr, now);
-                    OTF2_EvtWriter_MpiCollectiveEnd(events, nullptr, now + 90, OTF2_COLLECTIVE_OP_ALLREDUCE, 0, 0, 8, 8);
-                    OTF2_EvtWriter_Leave(events, nullptr, now + 90, 4);
-                    i += 4;
-                }
-            } else {
-                OTF2_EvtWriter_Enter(events, nullptr, now, 0);
-                if (noises * 100 < i * arguments.noise) {
-                    now += 90;
-                    noise((r + static_cast<size_t>(steps)) % arguments.sources, 20);
-                    ++noises;
-                    ++i;
-                }
-                OTF2_EvtWriter_Leave(events, nullptr, now + 5, 0);
-                i += 2;
-            }
-        }
-        OTF2_Archive_CloseEvtWriter(archive, events);
-    }
-    OTF2_Archive_CloseEvtFiles(archive);
-    OTF2_Archive_Close(archive);
-    for (const auto& entry : std::filesystem::directory_iterator(body + "/traces"))
-        if (entry.path().extension() == ".evt")
-            std::filesystem::rename(entry.path(), directory + "/traces/" + entry.path().filename().string());
-    std::filesystem::remove_all(body);
 }
 
 uint64_t read_empty(const std::string& trace) {
@@ -183,7 +96,7 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     const test::TemporaryDirectory directory;
     const std::string trace = arguments.trace.empty() ? directory.path("t") : arguments.trace;
-    if (arguments.trace.empty()) write(arguments, trace);
+    if (arguments.trace.empty()) test::write_synthetic(arguments, trace);
 
     replay::Model model;
     replay_pass(trace, model, 0, true);

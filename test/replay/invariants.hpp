@@ -24,7 +24,8 @@ struct Observed {
 };
 
 inline Observed observe(const std::string& trace, const std::vector<Program::Order>& orders, replay::Faults faults = {},
-                        std::optional<std::vector<std::string>> remove = std::nullopt, bool reverse_order = false) {
+                        std::optional<std::vector<std::string>> remove = std::nullopt, bool reverse_order = false,
+                        bool calls_only = false) {
     Observed observed;
     Violations& violations = observed.violations;
     std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> at;  // rank, measured → delays
@@ -42,6 +43,8 @@ inline Observed observe(const std::string& trace, const std::vector<Program::Ord
             high = lanes.high;
             all = scenarios.all();
         }
+        const bool call = thread.in_call ? thread.depth == 0 && time == thread.enter : thread.has_mpi && time == thread.leave;
+        if (calls_only && !call) return;
         std::vector<int64_t> now(delay, delay + lanes.count);
         if (now[0] != 0) ++violations.identity;
         if (now[low] < now[all] || now[all] < now[high]) ++violations.bounds;
@@ -84,6 +87,11 @@ inline Observed observe(const std::string& trace, const std::vector<Program::Ord
         if (paid[source.name] != source.share_ns) ++violations.margins;
     for (auto& [rank, end] : last) observed.ends.push_back(end);
     return observed;
+}
+
+// Of any archive: noise that is recorded behind a user region may have struck before it, so only calls are held to the order of time.
+inline Observed observe_calls(const std::string& trace) {
+    return observe(trace, {}, {}, std::nullopt, false, true);
 }
 
 }  // namespace polter::test

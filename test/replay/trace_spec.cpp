@@ -30,6 +30,7 @@ struct Writer {
     OTF2_Archive* archive = nullptr;
     std::map<std::string, uint32_t> strings, regions;
     std::vector<std::string> string_order;
+    std::vector<uint64_t> written = {};  // events by rank
 
     uint32_t string(const std::string& text) {
         const auto [at, added] = strings.emplace(text, static_cast<uint32_t>(strings.size()));
@@ -175,6 +176,7 @@ struct Writer {
                     noise(events, totals, i, first);
             }
             for (const Record& record : spec.records[rank]) write(events, record, totals);
+            check(OTF2_EvtWriter_GetNumberOfEvents(events, &written.emplace_back()));
             check(OTF2_Archive_CloseEvtWriter(archive, events));
         }
         check(OTF2_Archive_CloseEvtFiles(archive));
@@ -216,8 +218,8 @@ struct Writer {
             const uint32_t name = text("MPI Rank " + std::to_string(rank));
             check(OTF2_GlobalDefWriter_WriteLocationGroup(definitions, static_cast<uint32_t>(rank), name, OTF2_LOCATION_GROUP_TYPE_PROCESS,
                                                           nodes[spec.hosts[rank]], OTF2_UNDEFINED_LOCATION_GROUP));
-            check(OTF2_GlobalDefWriter_WriteLocation(definitions, location(rank), name, OTF2_LOCATION_TYPE_CPU_THREAD,
-                                                     spec.records[rank].size(), static_cast<uint32_t>(rank)));
+            check(OTF2_GlobalDefWriter_WriteLocation(definitions, location(rank), name, OTF2_LOCATION_TYPE_CPU_THREAD, written[rank],
+                                                     static_cast<uint32_t>(rank)));
             locations.push_back(location(rank));
             world.push_back(rank);
         }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "../replay/apart.hpp"
+
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "verb.hpp"
+
+namespace polter::cli {
+
+void go_apart(int exit_code_if_it_dies) {
+    const auto end = replay::go_apart();
+    if (!end) return;
+    if (!end->error.empty()) {
+        fmt::print(stderr, "{}polter: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", end->error);  // over what progress there was
+        throw Exit{exit_code_if_it_dies};
+    }
+    if (end->signal) {  // whoever waits for this process shall see the same
+        signal(end->signal, SIG_DFL);
+        raise(end->signal);
+    }
+    throw Exit{end->exit_code};
+}
+
+}  // namespace polter::cli

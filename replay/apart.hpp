@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reading in a process of its own: the OTF2 library dies of some damaged files, and goes round in others for ever. What it does
+// there ends the child; the parent says what happened, where, and what to do, and removes what was left unfinished.
+//
+// The child is the rest of the program: it prints, writes and exits as it would alone. The parent only waits, passes on the signals
+// that are meant for the command, and touches neither archive nor MPI; so under a launcher each process may be a pair.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace polter::replay {
+
+struct ChildEnd {
+    int exit_code = 0;
+    int signal = 0;     // not 0: it was told to end by it (interrupt, broken pipe, …), and so should its parent
+    std::string error;  // not empty: it died; the line to print
+};
+
+// Forks. Unset in the child, which goes on; in the parent the child's end, once it has come. `stall_s`: CPU seconds within one call to
+// OTF2 after which it is ended. Call it while the process has one thread. If no process can be made, goes on in this one.
+std::optional<ChildEnd> go_apart(double stall_s = 60);
+
+}  // namespace polter::replay

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inject.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "names.hpp"
+#include "table.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+std::vector<uint64_t> sets_of(const Scenarios& scenarios) {
+    std::vector<uint64_t> sets = scenarios.lane_sets();
+    const Lanes& lanes = scenarios.lanes();
+    sets.resize(lanes.count, sets[scenarios.all()]);  // the bounds'
+    return sets;
+}
+
+LocalNoise struck(const Injection& injection, const std::vector<const Thread*>& ranks, size_t lane, size_t source) {
+    LocalNoise local;
+    double sum = 0;
+    for (const Thread* rank : ranks) {
+        if (!rank) continue;
+        const int64_t ns = injection.clock(rank->rank, lane).struck()[source];
+        sum += static_cast<double>(ns);
+        local.max = std::max(local.max, ns);
+    }
+    if (!ranks.empty()) local.mean = sum / static_cast<double>(ranks.size());
+    return local;
+}
+
+}  // namespace
+
+Injected inject(const InjectPass& given) {
+    // The sources take the place that a trace's accounts have elsewhere: subsets of them are lanes, and they share what is added.
+    std::vector<Account> players;
+    for (const GivenSource& source : given.sources) players.push_back({std::string(names::source_prefix) + source.name, false});
+    const Scenarios scenarios(players, std::nullopt, std::vector<bool>(players.size(), true), given.faults);
+    Archive archive(given.options.trace);
+    const Definitions& definitions = archive.definitions();
+    Lanes lanes = scenarios.lanes();
+    lanes.masks.assign(definitions.accounts.size(), std::vector<int64_t>(lanes.count, 0));
+    Injection injection(given.sources, sets_of(scenarios), definitions.ranks, given.first);
+    Engine engine(archive, lanes, given.model, false, given.faults);
+    engine.injection = &injection;
+    engine.counter_only = given.counter_only;
+    engine.most_in_flight = given.learner.most_in_flight;
+    engine.reverse_order = given.learner.reverse_order;
+    engine.place_late_noise(given.learner);
+    engine.cancelled_postings = given.learner.cancelled_postings;
+    engine.exclusive_windows = given.learner.exclusive_windows;
+    run_pass(archive, engine);
+
+    const std::vector<const Thread*> ranks = rank_threads(engine, definitions.ranks);
+    std::vector<int64_t> added(lanes.count, 0);
+    for (size_t lane = 0; lane < lanes.count; ++lane) {
+        int64_t end = INT64_MIN;
+        for (const Thread* rank : ranks)
+            if (rank) end = std::max(end, rank->last - rank->delay[lane]);
+        added[lane] = end - given.last;
+    }
+    Injected result;
+    result.file = given.options.inject;
+    result.added_ns = added[scenarios.all()];
+    result.predicted_ns = given.last - given.first + result.added_ns;
+    const int64_t measured = given.last - given.first;
+    // Noise that is added makes nothing earlier, however little of the measured costs is certain.
+    result.bounds_low_ns = std::min(result.predicted_ns, std::max(measured, measured + added[lanes.low]));
+    result.bounds_high_ns = std::max(result.predicted_ns, measured + added[lanes.high]);
+    const std::vector<int64_t> shares = scenarios.shares(added);
+    double local = 0;
+    for (size_t i = 0; i < given.sources.size(); ++i) {
+        SourceResult source;
+        source.name = given.sources[i].name;
+        source.local = struck(injection, ranks, scenarios.all(), i);
+        source.alone_ns = scenarios.alone(added, i);
+        source.without_ns = scenarios.without(added, i);
+        source.share_ns = shares[i];
+        if (source.local.mean > 0) source.amplification = static_cast<double>(source.alone_ns) / source.local.mean;
+        local += source.local.mean;
+        result.sources.push_back(source);
+    }
+    if (local > 0) result.amplification = static_cast<double>(result.added_ns) / local;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+        Injected::Rank rank;
+        rank.rank = static_cast<int64_t>(r);
+        if (const Thread* thread = ranks[r]) {
+            rank.added_ns = -thread->delay[scenarios.all()];
+            rank.predicted_ns = thread->last - given.first + rank.added_ns;
+            for (const int64_t ns : injection.clock(thread->rank, scenarios.all()).struck()) rank.local_noise_ns += ns;
+        }
+        result.per_rank.push_back(rank);
+    }
+    return result;
+}
+
+nlohmann::json injected_to_json(const Injected& injected) {
+    nlohmann::json sources = nlohmann::json::object(), ranks = nlohmann::json::array();
+    const auto optional = [](const std::optional<double>& value) { return value ? nlohmann::json(*value) : nlohmann::json(); };
+    for (const SourceResult& source : injected.sources)
+        sources[source.name] = {{"local_noise_ns", {{"mean", static_cast<int64_t>(source.local.mean + 0.5)}, {"max", source.local.max}}},
+                                {"alone_ns", source.alone_ns},
+                                {"without_ns", source.without_ns},
+                                {"share_ns", source.share_ns},
+                                {"amplification", optional(source.amplification)}};
+    for (const Injected::Rank& rank : injected.per_rank)
+        ranks.push_back({{"rank", rank.rank},
+                         {"predicted_ns", rank.predicted_ns},
+                         {"added_ns", rank.added_ns},
+                         {"local_noise_ns", rank.local_noise_ns}});
+    return {{"file", injected.file},
+            {"predicted_ns", injected.predicted_ns},
+            {"predicted_bounds_ns", {injected.bounds_low_ns, injected.bounds_high_ns}},
+            {"added_ns", injected.added_ns},
+            {"amplification", optional(injected.amplification)},
+            {"sources", sources},
+            {"per_rank", ranks}};
+}
+
+std::string injected_to_text(const Injected& injected) {
+    const auto ms = [](double ns) { return fmt::format("{:.3f}", ns / 1e6); };
+    const auto factor = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : std::string("-"); };
+    const auto measured = static_cast<double>(injected.predicted_ns - injected.added_ns);
+    std::string out = fmt::format(
+        "\nUnder the noise of {}: {} ms, {} ms more than measured ({:.2f} %), between {} and {} ms; amplification {}\n", injected.file,
+        ms(static_cast<double>(injected.predicted_ns)), ms(static_cast<double>(injected.added_ns)),
+        measured > 0 ? 100 * static_cast<double>(injected.added_ns) / measured : 0.0, ms(static_cast<double>(injected.bounds_low_ns)),
+        ms(static_cast<double>(injected.bounds_high_ns)), factor(injected.amplification));
+    Table table({"given source", "local mean", "local max", "alone", "without", "share", "amplification"});
+    for (const SourceResult& source : injected.sources)
+        table.add({source.name, ms(source.local.mean), ms(static_cast<double>(source.local.max)), ms(static_cast<double>(source.alone_ns)),
+                   ms(static_cast<double>(source.without_ns)), ms(static_cast<double>(source.share_ns)), factor(source.amplification)});
+    return out + table.text();
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `polter replay --inject`: how much longer the program would take under given noise. One more pass over the trace, in which nothing
+// is removed and each set of the given sources strikes in a lane of its own.
+#pragma once
+
+#include "injection.hpp"
+#include "passes.hpp"
+
+namespace polter::replay {
+
+struct InjectPass {
+    const Options& options;
+    const std::vector<GivenSource>& sources;  // read and checked
+    Model& model;                             // learned
+    const Engine& learner;
+    bool counter_only = false;
+    Faults faults;
+    int64_t first = 0, last = 0;  // of the measured timeline
+};
+
+Injected inject(const InjectPass&);
+
+}  // namespace polter::replay

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Given noise: what strikes which rank when, in a timeline that did not have it.
+//
+// It strikes a rank's processor in the time of the new timeline, whatever the program does then: it prolongs work, and costs nothing
+// while the rank waits but for what lasts beyond the wait. Events that would overlap are served one after the other, as pending
+// interrupts are. Times are nanoseconds since the trace's first event.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace polter::replay {
+
+struct GivenEvent {
+    int64_t begin = 0, duration = 0;
+};
+
+struct GivenSource {
+    enum class Arrival : uint8_t {
+        events,    // those that are listed
+        periodic,  // at phase + k · period, always of the same duration
+        random,    // exponential distances and durations, `period` and `duration` their means
+    };
+    std::string name;
+    Arrival arrival = Arrival::events;
+    std::vector<int32_t> ranks;  // sorted; empty: all. Not of listed events
+    int64_t period = 0, duration = 0;
+    int64_t phase = -1;  // −1: each rank's own, drawn
+    uint64_t seed = 1;
+    std::map<int32_t, std::vector<GivenEvent>> events;  // by rank, in order
+
+    bool strikes(int32_t rank) const;
+};
+
+// Reads and checks a file of schema polter.inject/1 (README.md). Throws InputError: what, where in it, what is wanted.
+std::vector<GivenSource> read_given_noise(const std::string& path);
+// What can only be checked against the trace. Throws InputError.
+void check_given_noise(const std::vector<GivenSource>& sources, const std::string& path, int32_t ranks);
+
+// One rank's processor under some of the sources. Moves forward in time only.
+class GivenClock {
+  public:
+    // `sources`: must outlive it. `which`: bit set of them. `begin`: of the trace, in the clock's time.
+    GivenClock(const std::vector<GivenSource>& sources, uint64_t which, int32_t rank, int64_t begin);
+
+    // When `work` ns of work that begin at `now` are done. Work of 0 waits out the event that `now` lies in.
+    int64_t finish(int64_t now, int64_t work);
+    // Noise that has struck by then, by source; waiting or not.
+    const std::vector<int64_t>& struck() const { return struck_; }
+
+  private:
+    struct Stream {
+        const GivenSource* source;
+        size_t index;
+        uint64_t number = 0;  // of the next event
+        int64_t begin = 0, duration = 0;
+    };
+    void advance(Stream&) const;
+    bool have_upcoming();
+
+    int32_t rank_;
+    int64_t origin_, last_end_ = INT64_MIN / 4;
+    std::vector<Stream> streams_;
+    GivenEvent upcoming_;
+    size_t upcoming_source_ = 0;
+    bool known_ = false;
+    std::vector<int64_t> struck_;
+};
+
+// All ranks in all lanes.
+class Injection {
+  public:
+    // `sets`: by lane, the sources that strike there.
+    Injection(const std::vector<GivenSource>& sources, const std::vector<uint64_t>& sets, int32_t ranks, int64_t begin);
+
+    bool strikes(size_t lane) const { return sets_[lane] != 0; }
+    GivenClock& clock(int32_t rank, size_t lane) { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
+    const GivenClock& clock(int32_t rank, size_t lane) const { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
+
+    // The rank works from `from` to `to` (measured); `delay` at `from` becomes that at `to`, in every lane.
+    void work(int32_t rank, int64_t from, int64_t to, int64_t* delay);
+    // The same for a part of a call that has not been concluded yet: the clocks stay where they are.
+    void look_ahead(int32_t rank, int64_t from, int64_t to, int64_t* delay) const;
+
+  private:
+    std::vector<uint64_t> sets_;
+    std::vector<GivenClock> clocks_;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Given noise inside calls.
+//
+// In words: while a call waits, noise costs nothing but what lasts beyond the wait; its tail is work, and takes as much longer as is
+// stolen from it. What a send does before its message leaves is work too. Inside a collective that is followed through its messages
+// every step of a member is (instance.cpp); of any other only the member's own tail is struck.
+#include <algorithm>
+
+#include "../injection.hpp"
+#include "semantics.hpp"
+
+namespace polter::replay::rules {
+
+void strike(Engine& engine, Thread& thread, const int64_t* entered) {
+    const auto [tail, elastic] = engine.concluded;
+    for (size_t lane = 0; lane < engine.lanes().count; ++lane) {
+        if (!engine.injection->strikes(lane)) continue;
+        const int64_t leave = thread.leave - thread.delay[lane], enter = thread.enter - entered[lane];
+        int64_t begin = leave - tail;
+        if (!elastic) begin = std::max(begin, enter);
+        begin = std::min(begin, leave);
+        if (engine.faults().no_absorption) begin = std::min(enter, leave);
+        thread.delay[lane] = thread.leave - engine.injection->clock(thread.rank, lane).finish(begin, leave - begin);
+    }
+}
+
+void strike_departure(Engine& engine, const Thread& thread, Match& match, int64_t own_work) {
+    if (!engine.injection || !thread.carries_rank) return;
+    engine.injection->look_ahead(thread.rank, thread.enter, thread.enter + std::min(own_work, thread.leave - thread.enter),
+                                 match.send_delay);
+}
+
+}  // namespace polter::replay::rules
