@@ -153,6 +153,10 @@ size_t polter_noise_drain(polter_noise* noise, polter_u64 until_ns, struct polte
     while (n < capacity && noise->taken < end) {
         /* Slots below reserved - size are being written over or have been. */
         polter_u64 reserved = load_acquire(&noise->header->reserved);
+        if (reserved < end) {
+            end = reserved; /* no writer records what it has not reserved: a damaged page, which would be searched for ever */
+            continue;
+        }
         if (reserved > noise->taken + size) {
             polter_u64 oldest = reserved - size < end ? reserved - size : end;
             *lost += oldest - noise->taken;

@@ -149,7 +149,8 @@ void read_comm(const json& line, Sidecar& rank) {
     if (parent != line.end() && !parent->is_null() && *parent != -1) comm.parent = number<uint32_t>(line, "parent", 0, max_ids);
     comm.group = group_of(line["group"], rank);
     if (line.contains("remote")) comm.remote = group_of(line["remote"], rank);
-    rank.comms[id] = std::move(comm);
+    // Ids are not used again; a second meaning could name itself as its own group, in a circle.
+    if (!rank.comms.try_emplace(id, std::move(comm)).second) throw Bad{};
 }
 
 void read_window(const json& line, Sidecar& rank) {
