@@ -46,6 +46,9 @@ class Readme(unittest.TestCase):
         runs = sorted(self.folder.glob("polter-app-*"))
         if "DIR" in line or "*" in line:
             self.assertTrue(runs, f"{line}: stands before the run that it is about")
+        given = self.folder / "noise.json"
+        given.write_text('{"schema": "polter.inject/1", "sources": [{"name": "tick", "period_ns": 4000000, "duration_ns": 8000}]}')
+        line = re.sub(r"\bFILE\b", str(given), line)
         output = self.shell(re.sub(r"\bDIR\b", str(runs[0]) if runs else "DIR", line))
         self.assertTrue(output)
 

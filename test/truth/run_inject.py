@@ -23,7 +23,8 @@ import tempfile
 
 from check_trace import read
 from machine import Failed, Machine
-from run_truth import RUNTIME_TOLERANCE, expand
+from bars import RUNTIME_TOLERANCE
+from run_truth import expand
 
 HERE = pathlib.Path(__file__).resolve().parent
 BAR_PERCENT = 2

@@ -149,8 +149,10 @@ void read_comm(const json& line, Sidecar& rank) {
     if (parent != line.end() && !parent->is_null() && *parent != -1) comm.parent = number<uint32_t>(line, "parent", 0, max_ids);
     comm.group = group_of(line["group"], rank);
     if (line.contains("remote")) comm.remote = group_of(line["remote"], rank);
-    // Ids are not used again; a second meaning could name itself as its own group, in a circle.
-    if (!rank.comms.try_emplace(id, std::move(comm)).second) throw Bad{};
+    // A second meaning that has the group of another could be its own group in the end, in a circle.
+    const bool by_another = comm.group.kind == SidecarGroup::same_as || (comm.remote && comm.remote->kind == SidecarGroup::same_as);
+    if (by_another && rank.comms.contains(id)) throw Bad{};
+    rank.comms[id] = std::move(comm);
 }
 
 void read_window(const json& line, Sidecar& rank) {
