@@ -5,11 +5,16 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "../tracer/launch/launch.hpp"
+#include "../tracer/launch/layout.hpp"
+#include "progress.hpp"
+#include "replay/model_file.hpp"
+#include "replay/parallel/group.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -18,7 +23,7 @@ namespace {
 
 struct Arguments {
     Common common;
-    std::string trace, remove, write_approximated, inject;
+    std::string trace, remove, write_approximated, inject, save_model, use_model;
     bool model = false, attribution = false;
     size_t costliest = 10;
     uint32_t windows = 10;
@@ -36,18 +41,20 @@ std::vector<std::string> split(const std::string& list) {
 }
 
 std::function<void(double)> progress_bar() {
-    return [last = -1](double part) mutable {
-        const int percent = static_cast<int>(part * 100);
-        if (percent == last) return;
-        last = percent;
-        fmt::print(stderr, "\rreplaying {:3d} %{}", percent, percent == 100 ? "\r\033[K" : "");
+    using Clock = std::chrono::steady_clock;
+    return [last = std::string(), begin = Clock::now()](double part) mutable {
+        const std::string line = progress_line(part, std::chrono::duration<double>(Clock::now() - begin).count());
+        if (line == last) return;
+        last = line;
+        fmt::print(stderr, "\r{}\033[K{}", line, part >= 1 ? "\r\033[K" : "");
         std::fflush(stderr);
     };
 }
 
-void run(const Arguments& arguments) {
-    go_apart();
+void run_one(const Arguments& arguments, replay::Group* group) {
+    const bool prints = !group || group->rank() == 0;
     replay::Options options;
+    options.group = group;
     options.trace = arguments.trace;
     if (arguments.remove_option->count() > 0) options.remove = split(arguments.remove);
     options.windows = arguments.windows;
@@ -55,9 +62,14 @@ void run(const Arguments& arguments) {
     options.costliest = arguments.costliest;
     options.write_approximated = arguments.write_approximated;
     options.inject = arguments.inject;
-    if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
-    launch::seal_left_behind(arguments.trace);
+    options.use_model = arguments.use_model;
+    if (prints && !arguments.save_model.empty()) replay::check_writable(arguments.save_model);
+    if (prints && !arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
+    if (prints) launch::seal_left_behind(arguments.trace);
+    if (group) group->gather({});  // the others wait for that
     const replay::Result result = replay::replay(options);
+    if (!prints) return;
+    if (!arguments.save_model.empty()) replay::write_model(result.model, arguments.save_model);
     if (arguments.common.json) {
         nlohmann::json json = replay::to_json(result);
         if (!arguments.write_approximated.empty()) json["approximated_archive"] = arguments.write_approximated;
@@ -69,6 +81,33 @@ void run(const Arguments& arguments) {
                    arguments.model ? replay::model_to_text(result.model) : "");
         if (!arguments.write_approximated.empty()) fmt::print("approximated timeline: {}\n", arguments.write_approximated);
     }
+}
+
+// All the processes of one launcher as one. The first prints, errors too; the others end with the same exit code.
+void run_together(const Arguments& arguments, replay::Group& group) {
+    std::string error;
+    try {
+        run_one(arguments, &group);
+    } catch (const replay::PeerError& peer) {
+        error = peer.what();
+    } catch (const std::exception& own) {
+        error = own.what();
+        group.fail(error);
+    }
+    if (!error.empty() && group.rank() == 0) fmt::print(stderr, "polter: {}\n", error);
+    std::fflush(nullptr);
+    group.close(!error.empty());
+    if (!error.empty()) throw Exit{1};
+}
+
+void run(const Arguments& arguments) {
+    auto transport = replay::launched_together([](const std::string& file) { return launch::find_part(file).string(); });
+    if (!transport) {
+        go_apart();
+        return run_one(arguments, nullptr);
+    }
+    replay::Group group(std::move(transport));
+    run_together(arguments, group);
 }
 
 }  // namespace
@@ -98,10 +137,17 @@ void add_replay(CLI::App& parent) {
     verb->add_option("--inject", arguments->inject, "Predict the run under the noise that FILE describes (JSON, see replay/README.md)")
         ->option_text("FILE");
     verb->add_flag("--model", arguments->model, "Show what was learned of this machine's communication");
+    verb->add_option("--save-model", arguments->save_model, "Write what was learned of this machine's communication, for --use-model")
+        ->option_text("FILE");
+    verb->add_option("--use-model", arguments->use_model, "Take what communication costs from there instead of from the trace")
+        ->option_text("FILE");
     verb->footer(
         "Example: polter replay --remove timer,preempt polter-lmp-20260102-030405\n"
         "         polter replay --attribution polter-lmp-20260102-030405                # who made it, and which events to go after\n"
-        "         polter replay --write-approximated quiet polter-lmp-20260102-030405   # quiet/traces.otf2, for any OTF2 tool");
+        "         polter replay --write-approximated quiet polter-lmp-20260102-030405   # quiet/traces.otf2, for any OTF2 tool\n"
+        "         polter replay --save-model here.json long-run && polter replay --use-model here.json short-run\n"
+        "         mpirun -n 4 polter replay polter-lmp-20260102-030405   # the same result from four processes, each reading some of the "
+        "ranks");
     verb->callback([arguments] { run(*arguments); });
 }
 

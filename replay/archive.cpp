@@ -88,35 +88,47 @@ std::string Archive::last_error() const {
     return otf2_error.empty() ? "no reason given" : otf2_error;
 }
 
+// Of all locations, and what it is to open them: for whoever reads alone.
 void Archive::open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data,
                           std::vector<std::string>& warnings) {
-    std::vector<uint64_t> ids;
-    for (const Location& location : definitions_.locations) ids.push_back(location.id);
-    if (const size_t damaged = read_mappings(reader_, anchor_, ids))
-        warnings.push_back(
-            fmt::format("the local definitions of {} locations are damaged ({}): their ids and times may be wrong", damaged, last_error()));
-    if (OTF2_Reader_OpenEvtFiles(reader_) != OTF2_SUCCESS)
-        throw InputError(fmt::format("{}: its event files cannot be opened ({})", anchor_, last_error()));
-    open_readers(callbacks, user_data, warnings);
+    judge(open_events(callbacks, user_data, std::vector<bool>(definitions_.locations.size(), true)), warnings);
 }
 
-void Archive::open_readers(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data,
-                           std::vector<std::string>& warnings) {
-    const auto& locations = definitions_.locations;
-    events_.assign(locations.size(), nullptr);
-    size_t opened = 0, failed = 0;
-    std::string first_failure;
-    for (size_t i = 0; i < locations.size(); ++i) {
-        const InOtf2 inside(Reading::events, locations[i].id);
-        events_[i] = OTF2_Reader_GetEvtReader(reader_, locations[i].id);
+Archive::Opened Archive::open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data,
+                                     const std::vector<bool>& own) {
+    std::vector<uint64_t> ids;
+    for (size_t i = 0; i < own.size(); ++i)
+        if (own[i]) ids.push_back(definitions_.locations[i].id);
+    Opened opened;
+    if (ids.empty()) return opened;
+    events_.assign(definitions_.locations.size(), nullptr);
+    opened.damaged = read_mappings(reader_, anchor_, ids);
+    if (opened.damaged > 0) opened.damage = last_error();
+    if (OTF2_Reader_OpenEvtFiles(reader_) != OTF2_SUCCESS)
+        throw InputError(fmt::format("{}: its event files cannot be opened ({})", anchor_, last_error()));
+    for (size_t i = 0; i < own.size(); ++i) {
+        if (!own[i]) continue;
+        const Location& location = definitions_.locations[i];
+        const InOtf2 inside(Reading::events, location.id);
+        events_[i] = OTF2_Reader_GetEvtReader(reader_, location.id);
         if (!events_[i] || OTF2_Reader_RegisterEvtCallbacks(reader_, events_[i], callbacks, user_data[i]) != OTF2_SUCCESS) {
-            if (failed++ == 0) first_failure = fmt::format("location {} ({})", locations[i].id, last_error());
+            if (opened.failed++ > 0) continue;
+            opened.first_failure = i;
+            opened.why = fmt::format("location {} ({})", location.id, last_error());
             continue;
         }
-        ++opened;
+        ++opened.files;
     }
-    if (opened == 0) throw InputError(fmt::format("{}: not one event file can be read: {}", anchor_, first_failure));
-    if (failed > 0) warnings.push_back(fmt::format("{} event files cannot be read, the first of {}: read as empty", failed, first_failure));
+    return opened;
+}
+
+void Archive::judge(const Opened& opened, std::vector<std::string>& warnings) const {
+    if (opened.damaged > 0)
+        warnings.push_back(fmt::format("the local definitions of {} locations are damaged ({}): their ids and times may be wrong",
+                                       opened.damaged, opened.damage));
+    if (opened.files == 0) throw InputError(fmt::format("{}: not one event file can be read: {}", anchor_, opened.why));
+    if (opened.failed > 0)
+        warnings.push_back(fmt::format("{} event files cannot be read, the first of {}: read as empty", opened.failed, opened.why));
 }
 
 Archive::Progress Archive::read(size_t location, uint64_t* events) {

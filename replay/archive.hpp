@@ -29,6 +29,14 @@ class Archive {
     // a single one that does not open is a warning, and is read as empty.
     void open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<std::string>& warnings);
 
+    // Of `own` locations alone. What came of it is to be judged of all processes together.
+    struct Opened {
+        uint64_t files = 0, failed = 0, first_failure = UINT64_MAX, damaged = 0;  // first_failure: by location; damaged: local definitions
+        std::string why, damage;                                                  // why: of the first failure
+    };
+    Opened open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, const std::vector<bool>& own);
+    void judge(const Opened& opened, std::vector<std::string>& warnings) const;
+
     // Gives back OTF2's buffers, a chunk for each location. Not needed before the end, but they are most of the memory.
     void close_events();
 
@@ -43,8 +51,6 @@ class Archive {
     std::string last_error() const;
 
   private:
-    void open_readers(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<std::string>& warnings);
-
     std::string anchor_;
     OTF2_Reader* reader_ = nullptr;
     std::vector<OTF2_EvtReader*> events_;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which calls are one collective: the k-th on a communicator of each member (MPI-4.0, section 6.1), counted apart for blocking and
 // non-blocking ones, which never match each other.
+#include <otf2/otf2.h>
+
 #include <algorithm>
 
 #include "engine.hpp"
+#include "parallel/exchange.hpp"
 
 namespace polter::replay {
 
@@ -29,6 +32,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         count(Flaw::unknown_communicator);
         return nullptr;
     }
+    if (exchange_ && !thread.remote) exchange_->ship_arrival(thread, arrival);
     Process& own = process(thread);
     auto& counters = arrival.nonblocking ? own.nonblocking_collectives : own.collectives;
     // Starting and ending are not on the communicator: they must not shift what is.
@@ -58,6 +62,8 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         slot->waiting.clear();
         slot->key_comm = key;
         slot->key_sequence = ordinal;
+        slot->comm = arrival.comm;
+        slot->own_members = exchange_ ? exchange_->own_members(arrival.comm) : static_cast<uint32_t>(slot->members.size());
         slot->nonblocking = arrival.nonblocking;
         slot->operation = arrival.operation;
         slot->waits = arrival.nonblocking ? Waits::for_all_likely : collective_waits(arrival.operation);
@@ -70,7 +76,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     *member = static_cast<uint32_t>(place);
     Collective::Member& mine = collective->members[*member];
     if (mine.thread) {  // two threads of one process in one collective: not to be told apart
-        count(Flaw::uncertain_order);
+        if (!thread.remote) count(Flaw::uncertain_order);
         return nullptr;
     }
     mine.thread = &thread;
@@ -80,11 +86,11 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     if (recorder_) watch_arrival(*collective, *member, arrival);
     ++collective->arrived;
     const bool root = *member == collective->root;
-    if (root) collective->root_came = true;
-    const bool each = collective->nonblocking || collective->waits == Waits::for_all_likely || collective->waits == Waits::for_lower;
+    const bool each = collective->nonblocking || (collective->waits != Waits::for_all && collective->waits != Waits::for_nobody);
     if (each) mine.arrival = lane_pool_.take();
     if (each)
         for (size_t i = 0; i < lanes_.count; ++i) mine.arrival[i] = arrival.enter - arrival.delay[i];
+    if (root) collective->root_came = true;
     if (collective->waits != Waits::for_root || root) {
         collective->last_enter = std::max(collective->last_enter, arrival.enter);
         for (size_t i = 0; i < lanes_.count; ++i)
@@ -110,7 +116,8 @@ void Engine::watch_arrival(Collective& collective, uint32_t member, const Arriva
     for (size_t w = 0; w < count; ++w) collective.watched[member * count + w] = arrival.enter - arrival.delay[recorder_->lane(w)];
 }
 
-void Engine::resume(Collective& collective, uint32_t member, const Thread& thread, uint8_t operation, uint32_t root, uint64_t size) {
+void Engine::resume(Collective& collective, uint32_t member, const Thread& thread, uint8_t operation, uint32_t root, uint64_t size,
+                    bool alone) {
     Collective::Member& mine = collective.members[member];
     const auto members = static_cast<uint32_t>(collective.members.size());
     if (mine.resumed) return;
@@ -118,29 +125,21 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     mine.resume = thread.enter;
     mine.leave = thread.leave;
     mine.size = size;
-    mine.alone = true;  // until something else turns out to be completed too
+    mine.alone = alone;
+    ++collective.resumed;
+    if (exchange_ && !thread.remote) exchange_->ship_resume(collective, member, thread, operation, root, size, alone);
     collective.operation = operation;
     collective.root = root;
     collective.waits = collective_waits(operation);
     collective.root_came = root < members && collective.members[root].thread;
     if (learning_) {
-        for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member});
+        for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
+        if (collective.resumed == members) learn_structure(collective);
         return;
     }
-    if (!collective.structured) {  // whoever began so far does what waits for nothing
-        collective.structured = true;
+    if (!collective.structured) {
         begin_structure(collective, member, size);
-        if (!collective.instance.active()) return;
-        std::vector<NoisePiece> noise;
-        for (uint32_t other = 0; other < members; ++other) {
-            const Collective::Member& its = collective.members[other];
-            if (!its.thread || !its.arrival) continue;
-            noise.clear();
-            for (const Collective::Noise& one : collective.noise)
-                if (one.member == other && !counter_only) noise.push_back(one.piece);
-            wake_members(collective,
-                         collective.instance.arrive({other, its.thread->index, its.place, its.node, its.thread->rank}, its.enter, its.arrival, noise, true));
-        }
+        follow_those_who_came(collective);
     }
     if (!collective.instance.active()) return;
     int64_t* time = lane_pool_.take();
@@ -148,7 +147,7 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     wake_members(collective, collective.instance.resume({member, thread.index, thread.place(), thread.enter_node}, thread.enter, time,
                                                         counter_only ? no_noise : thread.pieces));
     lane_pool_.give(time);
-    for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member});
+    for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
 }
 
 // Nobody has anything to do after finalize: whether it waits for all is seen from the whole of it.
@@ -156,9 +155,13 @@ static Waits structural_waits(const Collective& collective) {
     return collective.operation == operation_finalize ? Waits::for_all : collective.waits;
 }
 
-// A root's size may count what it exchanges with everybody: its view of the class is one of its own.
+// A root's size may count what it exchanges with everybody: its view of the class is one of its own. Where each member's size may be
+// another, or whoever completes first would decide, sizes are one class: who is read first must not matter.
 static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
     constexpr uint16_t apart = 0x100;
+    const Waits waits = structural_waits(collective);
+    if (collective.operation == OTF2_COLLECTIVE_OP_GATHERV || collective.operation == OTF2_COLLECTIVE_OP_SCATTERV) size = 0;
+    if (collective.nonblocking && waits != Waits::for_all) size = 0;
     return {CostKind::collective_tail, true, root, static_cast<uint16_t>(collective.operation | (collective.nonblocking ? apart : 0)),
             size};
 }
@@ -179,6 +182,7 @@ void Engine::learn_structure(Collective& collective) {
     // A fence is more than one synchronisation, with what was put between them: none of the known algorithms, but near enough to some to
     // be taken for them.
     if (!has_structure(waits) || collective.operation == operation_fence) return;
+    if (exchange_ && !exchange_->first_is_own(collective.comm)) return;  // one of the processes that have it all
     const bool rooted = is_rooted(waits);
     const uint32_t root = !rooted || collective.root >= members ? 0 : collective.root, other = (root + 1) % members;
     const CostClass of = structure_class(collective, class_size(collective, other, collective.members[other].size), false),
@@ -204,10 +208,12 @@ void Engine::learn_structure(Collective& collective) {
 void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t size) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
+    collective.structured = true;
     if (!has_structure(waits)) return;
     const uint32_t root = !is_rooted(waits) || collective.root >= members ? 0 : collective.root;
     const bool by_root = is_rooted(waits) && member == root;
-    if (const Structure* structure = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members)) {
+    if (const Structure* structure =
+            model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members)) {
         collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
         collective.instance.strike_with(injection);
     }
@@ -217,17 +223,42 @@ void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& e
     for (const uint32_t member : ended) wake(collective.members[member].thread);
 }
 
+// Those who came before the structure was known: of a non-blocking one they do what waits for nothing.
+void Engine::follow_those_who_came(Collective& collective) {
+    if (!collective.instance.active()) return;
+    std::vector<NoisePiece> noise;
+    for (uint32_t member = 0; member < collective.members.size(); ++member) {
+        const Collective::Member& its = collective.members[member];
+        if (!its.thread || !its.arrival) continue;
+        noise.clear();
+        for (const Collective::Noise& one : collective.noise)
+            if (one.member == member && !counter_only) noise.push_back(one.piece);
+        wake_members(collective, collective.instance.arrive({member, its.thread->index, its.place, its.node, its.thread->rank}, its.enter,
+                                                            its.arrival, noise, collective.nonblocking));
+    }
+}
+
+// The two views of a rooted collective, or those of a scan's members, need not be of one class: always the same one counts, of a member
+// without which nobody ends who waits for others.
+static bool decides_structure(const Collective& collective, uint32_t member) {
+    const Waits waits = structural_waits(collective);
+    if (waits == Waits::for_root) return member == collective.root;
+    if (waits == Waits::for_lower) return member == 0;
+    return waits != Waits::root_for_all || member != collective.root;
+}
+
 void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
-    if (!collective.structured && !arrival.nonblocking) {
-        collective.structured = true;
+    if (!collective.structured && !arrival.nonblocking && decides_structure(collective, member)) {
         begin_structure(collective, member, arrival.size);
+        if (structural_waits(collective) != Waits::for_all) return follow_those_who_came(collective);
     }
     if (!collective.instance.active()) return;
     const Collective::Member& mine = collective.members[member];
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
-    wake_members(collective, collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, mine.thread->rank}, arrival.enter, time,
-                                                        arrival.pieces && !counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
+    wake_members(collective,
+                 collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, mine.thread->rank}, arrival.enter, time,
+                                            arrival.pieces && !counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
     lane_pool_.give(time);
 }
 
@@ -237,8 +268,14 @@ void Engine::wake_waiting(Collective* collective) {
 }
 
 void Engine::member_done(Collective* collective) {
-    if (++collective->finished < collective->members.size()) return;
-    if (learning_ && collective->nonblocking) learn_structure(*collective);
+    ++collective->finished;
+    end_collective(collective);
+}
+
+void Engine::end_collective(Collective* collective) {
+    const size_t members = collective->members.size();
+    if (collective->finished < collective->own_members || collective->arrived < members) return;
+    if (collective->nonblocking && collective->resumed < members) return;
     collectives_.erase({collective->key_comm, collective->key_sequence, collective->nonblocking});
     for (Collective::Member& member : collective->members) {
         lane_pool_.give(member.arrival);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "injection.hpp"
+#include "parallel/exchange.hpp"
 #include "rules/semantics.hpp"
 
 namespace polter::replay {
@@ -46,6 +47,17 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
         if (location.carries_rank) processes_[static_cast<size_t>(location.rank)].thread = thread.get();
         declared_events_ += static_cast<int64_t>(location.declared_events);
         threads_.push_back(std::move(thread));
+    }
+}
+
+Engine::~Engine() = default;
+
+void Engine::join(Group& group) {
+    exchange_ = std::make_unique<Exchange>(*this, group);
+    declared_events_ = 0;
+    for (auto& thread : threads_) {
+        thread->remote = !exchange_->own(*thread);
+        if (!thread->remote) declared_events_ += static_cast<int64_t>(archive_.definitions().locations[thread->index].declared_events);
     }
 }
 
@@ -113,7 +125,8 @@ void Engine::drop_request(Thread& thread, uint64_t id) {
 // ---- scheduling ----------------------------------------------------------------------------------------------------------------
 
 void Engine::run() {
-    for (auto& thread : threads_) ready_.push_back(thread.get());
+    for (auto& thread : threads_)
+        if (!thread->remote) ready_.push_back(thread.get());
     if (reverse_order) std::reverse(ready_.begin(), ready_.end());
     schedule();
     int64_t unmatched = 0;
@@ -123,29 +136,24 @@ void Engine::run() {
     });
     flaws_[static_cast<size_t>(Flaw::unmatched_message)].count += unmatched;
     for (const auto& [key, collective] : collectives_)
-        if (collective->arrived < collective->members.size()) count(Flaw::unmatched_collective);
+        if (collective->arrived < collective->members.size() && (!exchange_ || exchange_->first_is_own(collective->comm)))
+            count(Flaw::unmatched_collective);
 }
 
 void Engine::schedule() {
     int64_t width = first_window;
     window_end_ = INT64_MIN / 2;  // the first turn only finds out where each thread begins
     for (;;) {
-        events_in_window_ = 0;
-        while (!ready_.empty()) {
-            Thread* thread = ready_.back();
-            ready_.pop_back();
-            read(*thread);
-        }
+        const Turn turn = work();
         report_progress();
-        if (!parked_.empty()) {
+        if (turn.parked > 0) {
             // Wide enough that a turn is worth its cost, narrow enough that what is in flight stays small.
-            const uint64_t wanted = std::max<uint64_t>(parked_.size() * 256, 1024);
-            if (events_in_window_ < wanted / 2 && width < INT64_MAX / 8) width *= 2;
-            if (events_in_window_ > wanted * 2 && width > 64) width /= 2;
-            int64_t first = INT64_MAX;
-            for (const Thread* thread : parked_) first = std::min(first, thread->now);
-            if (matches_.in_use() > most_in_flight && relieve(first)) continue;
-            window_end_ = faults_.no_window ? INT64_MAX : std::max(first, first + width);
+            const uint64_t processes = exchange_ ? static_cast<uint64_t>(exchange_->processes()) : 1;
+            const uint64_t wanted = std::max<uint64_t>(turn.parked * 256 * processes, 1024);
+            if (turn.events < wanted / 2 && width < INT64_MAX / 8) width *= 2;
+            if (turn.events > wanted * 2 && width > 64) width /= 2;
+            if (turn.in_use > most_in_flight && release_stuck(turn.first, false)) continue;
+            window_end_ = faults_.no_window ? INT64_MAX : std::max(turn.first, turn.first + width);
             for (size_t i = 0; i < parked_.size();) {
                 Thread* thread = parked_[i];
                 if (thread->now > window_end_) {
@@ -159,10 +167,41 @@ void Engine::schedule() {
             }
             continue;
         }
-        const bool blocked =
-            std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t->state == Thread::State::blocked; });
-        if (!blocked) return;
-        resolve_deadlock();
+        if (turn.blocked == 0) return;
+        release_stuck(INT64_MAX, true);
+    }
+}
+
+Engine::Turn Engine::turn() const {
+    Turn turn{.parked = parked_.size(), .events = events_in_window_, .in_use = matches_.in_use()};
+    for (const Thread* thread : parked_) turn.first = std::min(turn.first, thread->now);
+    for (const auto& thread : threads_) turn.blocked += thread->state == Thread::State::blocked;
+    return turn;
+}
+
+Engine::Turn Engine::work() {
+    constexpr int reads_between_messages = 4;
+    events_in_window_ = 0;
+    for (;;) {
+        for (int reads = 1; !ready_.empty(); ++reads) {
+            Thread* thread = ready_.back();
+            ready_.pop_back();
+            read(*thread);
+            if (exchange_ && reads % reads_between_messages == 0) exchange_->exchange();
+        }
+        if (!exchange_) return turn();
+        if (exchange_->exchange() || !ready_.empty()) continue;
+        Bytes mine;
+        mine.put(turn());
+        const std::vector<Bytes> all = exchange_->group().quiet(mine);
+        if (all.empty()) continue;
+        Turn sum;
+        for (const Bytes& one : all) {
+            const auto turn = Input(one).get<Turn>();
+            sum = {sum.parked + turn.parked, sum.blocked + turn.blocked, sum.events + turn.events, sum.in_use + turn.in_use,
+                   std::min(sum.first, turn.first)};
+        }
+        return sum;
     }
 }
 
@@ -212,36 +251,45 @@ void Engine::finish(Thread& thread) {
     if (recorder_) recorder_->end(thread);
     events_ += static_cast<int64_t>(thread.events);
     thread.state = Thread::State::finished;
+    if (exchange_) exchange_->ship_finished(thread);
 }
 
-// Nobody can go on: what is waited for never comes. Those whose partner has no more records go first; if there are none, whoever
-// has come least far in measured time does. A soft dependency goes before all that came later: what it waited for was none of that.
-void Engine::resolve_deadlock() {
-    Thread *least = nullptr, *soft = nullptr;
-    std::vector<Thread*> hopeless;
+// Nobody can go on: what is waited for never comes. Those whose partner has no more records go first (if so asked); if there are none,
+// whoever has come least far in measured time does, of those behind `passed`. A soft dependency goes before all that came later: what it
+// waited for was none of that. All processes decide the same, each for all.
+bool Engine::release_stuck(int64_t passed, bool hopeless_first) {
+    std::vector<Stuck> stuck;
     for (auto& thread : threads_) {
-        if (thread->state != Thread::State::blocked) continue;
+        if (thread->state != Thread::State::blocked || thread->leave >= passed) continue;
         const Dependency& dependency = thread->dependencies[thread->next_dependency];
-        if (dependency.soft) {
-            if (!soft || thread->leave < soft->leave) soft = thread.get();
-            continue;
-        }
-        if (rules::partner_finished(*this, dependency)) hopeless.push_back(thread.get());
-        if (!least || thread->leave < least->leave) least = thread.get();
+        stuck.push_back({thread->leave, thread->index, hopeless_first && !dependency.soft && rules::partner_finished(*this, dependency),
+                         hopeless_first && dependency.soft});
     }
-    const auto earlier = [&](const Thread* thread) { return thread->leave < soft->leave; };
-    if (soft && std::none_of(hopeless.begin(), hopeless.end(), earlier)) hopeless = {soft};
-    if (hopeless.empty()) hopeless.push_back(least);
-    for (Thread* thread : hopeless) force(*thread);
-}
-
-bool Engine::relieve(int64_t passed) {
-    Thread* least = nullptr;
-    for (auto& thread : threads_)
-        if (thread->state == Thread::State::blocked && thread->leave < passed && (!least || thread->leave < least->leave))
-            least = thread.get();
-    if (least) force(*least);
-    return least != nullptr;
+    if (exchange_) {
+        Bytes mine;
+        mine.put(stuck);
+        const std::vector<Bytes> all = exchange_->group().gather(mine);
+        stuck.clear();
+        for (const Bytes& one : all) {
+            std::vector<Stuck> theirs;
+            Input(one).get(theirs);
+            stuck.insert(stuck.end(), theirs.begin(), theirs.end());
+        }
+    }
+    if (stuck.empty()) return false;
+    std::sort(stuck.begin(), stuck.end(),
+              [](const Stuck& a, const Stuck& b) { return std::tie(a.leave, a.thread) < std::tie(b.leave, b.thread); });
+    const auto soft = std::find_if(stuck.begin(), stuck.end(), [](const Stuck& s) { return s.soft; });
+    const auto hopeless = std::find_if(stuck.begin(), stuck.end(), [](const Stuck& s) { return s.hopeless; });
+    if (soft != stuck.end() && (hopeless == stuck.end() || hopeless->leave >= soft->leave))
+        stuck = {Stuck(*soft)};
+    else if (hopeless != stuck.end())
+        std::erase_if(stuck, [](const Stuck& s) { return !s.hopeless; });
+    else
+        stuck.resize(1);
+    for (const Stuck& one : stuck)
+        if (!threads_[one.thread]->remote) force(*threads_[one.thread]);
+    return true;
 }
 
 void Engine::force(Thread& thread) {
@@ -393,7 +441,7 @@ bool Engine::try_finish_call(Thread& thread) {
 
 // Lane 0 removes nothing: whatever the rules do, its delay is 0.
 void Engine::check_identity(const Thread& thread) const {
-    if (lanes_.count > 0 && thread.delay[0] != 0 && !faults_.residual_of_binding)
+    if (lanes_.count > 0 && thread.delay[0] != 0 && !faults_.residual_of_binding && !faults_.unclamped_residual)
         throw std::logic_error(
             "replay: the timeline moves though nothing was removed; this is a defect of polter, please report the trace");
 }
@@ -403,7 +451,7 @@ bool Engine::satisfied(const Dependency& dependency) const {
         case Dependency::Kind::message:
             return dependency.match == nullptr || dependency.match->sent;
         case Dependency::Kind::posting:
-            return dependency.match == nullptr || dependency.match->posted;
+            return dependency.match == nullptr || dependency.match->posted || dependency.match->refused;
         case Dependency::Kind::collective:
             return dependency.collective == nullptr || rules::collective_ready(*dependency.collective, dependency.member);
         case Dependency::Kind::probe:

@@ -52,8 +52,12 @@ struct FlawCount {
     int64_t count = 0, ns = 0;
 };
 
+class Exchange;
+class Group;
+
 class Engine {
   public:
+    ~Engine();
     Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, Faults faults = {});
 
     // Called at each Enter and Leave (of the thread's own time), with the delay there; for tests and for writing the timeline.
@@ -69,6 +73,10 @@ class Engine {
 
     void record(Recorder& recorder);            // the event graph
     void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
+    // Before run(): reads only the locations of its own ranks, as one of several processes. Others are `remote` from then on.
+    void join(Group& group);
+    void write_results(Bytes&) const;  // of the own threads
+    void merge_results(Input&);        // of another process's
 
     bool reverse_order = false;  // of the first turn
     // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
@@ -135,7 +143,8 @@ class Engine {
 
     // Matching (matching.cpp).
     Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag);
-    Match* add_send(Channel* channel, Thread& sender, const Operation&);  // the send half; attaches to a waiting receive
+    Match* add_send(Thread& sender, const Thread& receiver, const Operation&);  // the send half; attaches to a waiting receive
+    void hand_over(Match* match);                                               // the send half is complete
     Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay);
     void withdraw_receive(Match* match);  // it was another's
     void release(Match* match);           // one user less
@@ -153,19 +162,22 @@ class Engine {
         const int64_t* delay = nullptr;  // at enter
         const std::vector<NoisePiece>* pieces = nullptr;
         uint32_t window = UINT32_MAX;  // where it is a window's: counted apart from the communicator's
-        uint64_t node = 0;  // of the event graph, at enter
+        uint64_t node = 0;             // of the event graph, at enter
     };
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
     Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
     void wake_waiting(Collective* collective);
     void watch_arrival(Collective&, uint32_t member, const Arrival&);
     // A call that completes a non-blocking one, which its beginning did not tell what it is.
-    void resume(Collective&, uint32_t member, const Thread&, uint8_t operation, uint32_t root, uint64_t size);
+    // `alone`: the call completes nothing else.
+    void resume(Collective&, uint32_t member, const Thread&, uint8_t operation, uint32_t root, uint64_t size, bool alone);
     void learn_structure(Collective&);
     void begin_structure(Collective&, uint32_t member, uint64_t size);  // if it is known
     void follow_structure(Collective&, uint32_t member, const Arrival&);
+    void follow_those_who_came(Collective&);
     void wake_members(Collective&, const std::vector<uint32_t>& ended);
     void member_done(Collective* collective);
+    void end_collective(Collective* collective);  // if nobody needs it any more
 
     // Requests.
     Request* new_request(Thread& thread, uint64_t id, Request::Kind kind);
@@ -174,12 +186,25 @@ class Engine {
 
   private:
     friend struct EventCallbacks;
+    friend class Exchange;
+    // How far all have come where nobody can go on.
+    struct Turn {
+        uint64_t parked = 0, blocked = 0, events = 0, in_use = 0;
+        int64_t first = INT64_MAX;  // of the parked
+    };
+    Turn turn() const;
+    Turn work();  // until nobody can go on
+    // A thread that waits for what may never come.
+    struct Stuck {
+        int64_t leave;
+        uint32_t thread;
+        bool hopeless, soft;
+    };
+    bool release_stuck(int64_t passed, bool hopeless_first);
     void schedule();
     void read(Thread& thread);
     void finish(Thread& thread);
-    void resolve_deadlock();
     void force(Thread& thread);
-    bool relieve(int64_t passed);
     bool advance(Thread& thread, uint64_t ticks);
     void on_enter(Thread& thread, uint32_t region);
     void on_leave(Thread& thread, uint32_t region);
@@ -222,6 +247,7 @@ class Engine {
     std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
     std::vector<Thread*> ready_, parked_;
+    std::unique_ptr<Exchange> exchange_;  // none: the only process
     int64_t window_end_ = 0;
     uint64_t events_in_window_ = 0;
     std::vector<FlawCount> flaws_;

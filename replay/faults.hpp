@@ -6,6 +6,7 @@ namespace polter::replay {
 
 struct Faults {
     bool residual_of_binding = false;  // identity: the constraint that bound gets a residual
+    bool unclamped_residual = false;   // identity: what the model says is not clamped to what was measured
     bool drop_dependency = false;      // causality: whoever waited no longer does
     bool negative_removal = false;     // monotonicity: noise in a tail is added back where much is removed
     bool swap_bounds = false;          // bounds: costs of the low and the high lane exchanged
@@ -22,6 +23,8 @@ struct Faults {
     bool dropped_edge = false;         // costs: what else waits for an event does not count
     bool keep_losses = false;          // origins: what was overtaken on the critical path still counts
     bool no_absorption = false;        // given noise: it costs as much while a call waits
+    bool merge_first_alone = false;    // determinism: several processes keep what the first of them learned
+    bool keep_posting = false;         // determinism: a sender is not told of a posting in another process
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

@@ -21,11 +21,7 @@ class Histogram {
     }
 
     void merge(const Histogram& other) {
-        for (const auto& [at, bin] : other.bins_) {
-            bins_[at].count += bin.count;
-            bins_[at].sum += bin.sum;
-        }
-        count_ += other.count_;
+        for (const auto& [at, bin] : other.bins_) merge(at, bin);
     }
 
     int64_t count() const { return count_; }
@@ -41,10 +37,17 @@ class Histogram {
         return 0;
     }
 
-  private:
     struct Bin {
         int64_t count = 0, sum = 0;
     };
+    const std::map<uint16_t, Bin>& bins() const { return bins_; }
+    void merge(uint16_t at, const Bin& bin) {
+        bins_[at].count += bin.count;
+        bins_[at].sum += bin.sum;
+        count_ += bin.count;
+    }
+
+  private:
     static constexpr int part_bits = 4;
 
     static uint16_t index(uint64_t value) {

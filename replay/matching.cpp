@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine.hpp"
+#include "parallel/exchange.hpp"
 
 namespace polter::replay {
 
@@ -59,25 +60,33 @@ Channel* Engine::channel(uint32_t comm, int32_t source, int32_t destination, uin
 
 namespace {
 
-Match* fresh(Pool<Match>& pool, const Channel& channel) {
+Match* fresh(Pool<Match>& pool, const ChannelKey& key) {
     Match* match = pool.take();
     *match = Match{};
-    match->source = static_cast<int32_t>(channel.key.source);
-    match->destination = static_cast<int32_t>(channel.key.destination);
-    match->comm = channel.key.comm;
-    match->tag = channel.key.tag;
+    match->source = static_cast<int32_t>(key.source);
+    match->destination = static_cast<int32_t>(key.destination);
+    match->comm = key.comm;
+    match->tag = key.tag;
     match->users = 1;  // the receiver, who is here or may come
     return match;
 }
 
 }  // namespace
 
-Match* Engine::add_send(Channel* channel, Thread& sender, const Operation& operation) {
+Match* Engine::add_send(Thread& sender, const Thread& receiver, const Operation& operation) {
+    Channel* channel = receiver.remote ? nullptr : this->channel(operation.comm, sender.rank, receiver.rank, operation.tag);
     Match* match;
-    if (channel->head && !channel->holds_messages) {
+    if (!channel) {
+        match = fresh(matches_, {operation.comm, static_cast<uint32_t>(sender.rank), static_cast<uint32_t>(receiver.rank), operation.tag});
+        match->elsewhere = true;
+    } else if (receiver.state == Thread::State::finished && !(channel->head && !channel->holds_messages)) {
+        count(Flaw::unmatched_message);  // nobody is left to take it, which may have been found out later just as well: see give_up()
+        match = fresh(matches_, channel->key);
+        match->refused = true;
+    } else if (channel->head && !channel->holds_messages) {
         match = take_first(channel);
     } else {
-        match = fresh(matches_, *channel);
+        match = fresh(matches_, channel->key);
         channel->holds_messages = true;
         append(channel, match);
     }
@@ -87,7 +96,21 @@ Match* Engine::add_send(Channel* channel, Thread& sender, const Operation& opera
     match->send_time = sender.enter;
     match->send_delay = take_copy(sender.delay);
     match->send_node = sender.enter_node;
+    if (Thread* waiting = match->receiver_waits) {
+        match->receiver_waits = nullptr;
+        wake(waiting);
+    }
+    if (!channel) return match;
+    for (Thread* probing : channel->probing) wake(probing);
+    channel->probing.clear();
     return match;
+}
+
+void Engine::hand_over(Match* match) {
+    if (match->refused)
+        release(match);
+    else if (match->elsewhere)
+        exchange_->ship_send(*match);
 }
 
 Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay) {
@@ -95,7 +118,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     if (channel->head && channel->holds_messages) {
         match = take_first(channel);
     } else {
-        match = fresh(matches_, *channel);
+        match = fresh(matches_, channel->key);
         channel->holds_messages = false;
         append(channel, match);
     }
@@ -105,6 +128,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     match->post_delay = take_copy(post_delay);
     match->post_node = receiver.enter_node;
     settle(*match);
+    if (match->proxy) exchange_->ship_posting(*match);
     if (match->sender_waits) {
         Thread* waiting = match->sender_waits;
         match->sender_waits = nullptr;

@@ -37,6 +37,7 @@ void Model::learn(const CostClass& of, int64_t ns, int64_t slack) {
         samples.first = ns;
         samples.of = of;
     }
+    samples.of.size = std::min(samples.of.size, of.size);
     samples.by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(ns);
 }
 
@@ -63,10 +64,11 @@ bool Model::wants_instance(const CostClass& of, uint32_t members, uint64_t ordin
 
 void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal,
                            InstanceSample sample) {
-    Instances& instances = instances_[{of.key(), members}];
-    instances.of = of;
-    instances.by_root = by_root;
-    instances.waits = waits;
+    const auto [place, fresh] = instances_.try_emplace({of.key(), members});
+    Instances& instances = place->second;
+    if (fresh) instances = {of, by_root, waits, {}};
+    instances.of.size = std::min(instances.of.size, of.size);
+    instances.by_root = std::min(instances.by_root, by_root);
     instances.kept[mix(ordinal)] = std::move(sample);
     if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
 }
@@ -80,16 +82,21 @@ const Structure* Model::structure(const CostClass& of, uint32_t members) const {
 
 void Model::merge(const Model& other) {
     for (const auto& [key, instances] : other.instances_) {
-        Instances& mine = instances_[key];
-        mine.of = instances.of;
-        mine.by_root = instances.by_root;
-        mine.waits = instances.waits;
+        const auto [place, fresh] = instances_.try_emplace(key);
+        Instances& mine = place->second;
+        if (fresh) mine = {instances.of, instances.by_root, instances.waits, {}};
+        mine.of.size = std::min(mine.of.size, instances.of.size);
+        mine.by_root = std::min(mine.by_root, instances.by_root);
         mine.kept.insert(instances.kept.begin(), instances.kept.end());
         while (mine.kept.size() > most_instances(key.second)) mine.kept.erase(std::prev(mine.kept.end()));
     }
     for (const auto& [key, samples] : other.samples_) {
         Samples& mine = samples_[key];
-        if (mine.first < 0) mine.of = samples.of;
+        if (mine.first < 0) {
+            mine.of = samples.of;
+            mine.first = samples.first;
+        }
+        mine.of.size = std::min(mine.of.size, samples.of.size);
         for (const auto& [slack, histogram] : samples.by_slack) mine.by_slack[slack].merge(histogram);
     }
     for (const auto& [key, protocol] : other.protocols_) {
@@ -103,8 +110,7 @@ void Model::merge(const Model& other) {
 // Of the classes with slack, the samples with most of it, a quarter of all at least: little slack can still hide waiting. Some clean ones
 // are enough: what is not clean says least of what is possible without noise.
 Cost Model::summarise(uint64_t, const Samples& samples) const {
-    int64_t all = 0;
-    for (const auto& [slack, histogram] : samples.by_slack) all += histogram.count();
+    const int64_t all = samples.count();
     Histogram chosen;
     for (auto row = samples.by_slack.rbegin(); row != samples.by_slack.rend() && chosen.count() * 4 < all; ++row) {
         chosen.merge(row->second);
@@ -115,16 +121,18 @@ Cost Model::summarise(uint64_t, const Samples& samples) const {
     return cost;
 }
 
-void Model::freeze(bool noise_placed) {
-    for (const auto& [key, samples] : samples_) costs_[key] = summarise(key, samples);
+void Model::freeze(bool noise_placed, size_t part, size_t parts) {
+    size_t number = 0;
+    for (const auto& [key, samples] : samples_) costs_[key] = {samples.of, summarise(key, samples), samples.count()};
     for (const auto& [key, instances] : instances_) {
+        by_root_[{instances.by_root.key(), key.second}] = key;
+        if (number++ % parts != part) continue;
         std::vector<InstanceSample> samples;
         for (const auto& [hash, sample] : instances.kept) samples.push_back(sample);
         if (!noise_placed)
             for (InstanceSample& sample : samples) sample.noise.assign(sample.enter.size(), {});
-        by_root_[{instances.by_root.key(), key.second}] = key;
         LearnedStructure& learned = structures_[key];
-        learned = {instances.of, key.second, static_cast<int64_t>(samples.size()), {}, 0};
+        learned = {instances.of, instances.by_root, key.second, static_cast<int64_t>(samples.size()), {}, 0};
         if (!faults_.no_structure) learned.structure = find_structure(samples, instances.waits, noise_placed, &learned.constant_error);
     }
     instances_.clear();
@@ -132,15 +140,43 @@ void Model::freeze(bool noise_placed) {
 
 Learned Model::learned() const {
     Learned learned;
-    for (const auto& [key, samples] : samples_) {
-        int64_t count = 0;
-        for (const auto& [slack, histogram] : samples.by_slack) count += histogram.count();
-        learned.costs.push_back({samples.of, summarise(key, samples), count});
-    }
+    for (const auto& [key, cost] : costs_) learned.costs.push_back(cost);
     for (const auto& [key, protocol] : protocols_) learned.protocols.push_back(protocol);
     for (const auto& [key, structure] : structures_) learned.structures.push_back(structure);
     learned.clock_disorder_ns = clock_disorder_ns;
     return learned;
+}
+
+Model Model::given(const Learned& learned, Faults faults) {
+    Model model(faults);
+    for (const LearnedCost& cost : learned.costs) model.costs_[cost.of.key()] = cost;
+    for (const LearnedProtocol& protocol : learned.protocols)
+        model.protocols_[static_cast<uint64_t>(protocol.same_host) << size_bits | size_class(protocol.size)] = protocol;
+    for (const LearnedStructure& structure : learned.structures) {
+        const InstanceKey key{structure.of.key(), structure.members};
+        model.structures_[key] = structure;
+        model.by_root_[{structure.by_root.key(), structure.members}] = key;
+    }
+    model.clock_disorder_ns = learned.clock_disorder_ns;
+    return model;
+}
+
+Learned Model::shown() const {
+    Learned shown;
+    for (const auto& [key, samples] : samples_) shown.costs.push_back({samples.of, {}, samples.count()});
+    for (const auto& [key, protocol] : protocols_) shown.protocols.push_back(protocol);
+    for (const auto& [key, instances] : instances_)
+        shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size()), {}, 0});
+    return shown;
+}
+
+bool Model::knows_protocol(bool same_host) const {
+    return std::any_of(protocols_.begin(), protocols_.end(), [&](const auto& entry) { return entry.second.same_host == same_host; });
+}
+
+bool Model::knows_structure(const CostClass& of, uint32_t members) const {
+    const InstanceKey key{of.key(), members};
+    return structures_.contains(key) || by_root_.contains(key);
 }
 
 const Cost& Model::cost(const CostClass& of) const {
@@ -154,7 +190,7 @@ const Cost& Model::cost(const CostClass& of) const {
         const uint64_t distance = entry.first > key ? entry.first - key : key - entry.first;
         if (entry.first >> size_bits != key >> size_bits || distance >= nearest) return;
         nearest = distance;
-        cost = entry.second;
+        cost = entry.second.cost;
     };
     if (above != costs_.end()) consider(*above);
     if (above != costs_.begin()) consider(*std::prev(above));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -46,6 +47,7 @@ struct CostClass {
     uint64_t size = 0;       // bytes, or what the kind counts
 
     uint64_t key() const;
+    auto operator<=>(const CostClass&) const = default;
 };
 
 // What was learned, for people.
@@ -60,12 +62,15 @@ struct LearnedProtocol {
     int64_t eager = 0, late = 0;
 };
 struct LearnedStructure {
-    CostClass of;
+    CostClass of, by_root;  // by_root: the class as its root sees it
     uint32_t members = 0;
     int64_t instances = 0;  // that were looked at
     std::optional<Structure> structure;
     double constant_error = 0;  // of what a structure has to beat, in ns
 };
+class Bytes;
+class Input;
+
 struct Learned {
     std::vector<LearnedCost> costs;
     std::vector<LearnedProtocol> protocols;
@@ -89,12 +94,25 @@ class Model {
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
-    void freeze(bool noise_placed = true);  // ends learning; whether it is known when within a call noise struck
+    // Ends learning. `noise_placed`: whether it is known when within a call noise struck. Of several parts the structures of one are looked
+    // for, which takes the time; the others' come with merge_structures().
+    void freeze(bool noise_placed = true, size_t part = 0, size_t parts = 1);
+    // Between processes (parallel/model_bytes.cpp): what was learned before freeze(), and the structures after it.
+    void write(Bytes&) const;
+    static Model read(Input&, Faults faults = {});
+    void write_structures(Bytes&) const;
+    void merge_structures(Input&);
+    // A frozen model from what another one learned.
+    static Model given(const Learned&, Faults faults = {});
+    // What was shown so far, without its costs: which classes, how often.
+    Learned shown() const;
 
     // Asking. The class itself, else its neighbour in size, else unknown (0, 0, 0).
     const Cost& cost(const CostClass&) const;
     bool rendezvous(bool same_host, uint64_t size) const;
     const Structure* structure(const CostClass&, uint32_t members) const;  // none: not known
+    bool knows_protocol(bool same_host) const;                             // of sends between such pairs
+    bool knows_structure(const CostClass&, uint32_t members) const;        // or that none was found
 
     Learned learned() const;
 
@@ -105,6 +123,11 @@ class Model {
         CostClass of{};
         std::map<int, Histogram> by_slack;  // by the logarithm of the slack
         int64_t first = -1;
+        int64_t count() const {
+            int64_t all = 0;
+            for (const auto& [slack, histogram] : by_slack) all += histogram.count();
+            return all;
+        }
     };
     Cost summarise(uint64_t key, const Samples&) const;
 
@@ -119,7 +142,7 @@ class Model {
     std::map<InstanceKey, Instances> instances_;
     std::map<InstanceKey, LearnedStructure> structures_;
     std::map<InstanceKey, InstanceKey> by_root_;  // the root's view of a class → the class
-    std::map<uint64_t, Cost> costs_;
+    std::map<uint64_t, LearnedCost> costs_;
     mutable std::unordered_map<uint64_t, Cost> asked_;
     mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;
     Faults faults_;

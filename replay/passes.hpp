@@ -22,7 +22,7 @@ struct Hooks {
 Result replay_with(const Options&, const Hooks&);
 
 // One pass: opens the archive's events, and runs the engine over them.
-void run_pass(Archive&, Engine&);
+void run_pass(Archive&, Engine&, Group* group = nullptr);
 // Of each rank its MPI thread; ranks of which nothing is left are null.
 std::vector<const Thread*> rank_threads(const Engine&, int32_t ranks);
 

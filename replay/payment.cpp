@@ -13,6 +13,12 @@ uint32_t Payment::window(int64_t time) const {
     return std::min(at, windows_ - 1);
 }
 
+void Payment::add(const Cell& cell, const std::vector<int64_t>& changes) {
+    std::vector<int64_t>& mine = cells_[cell];
+    mine.resize(before_.size(), 0);
+    for (size_t i = 0; i < mine.size(); ++i) mine[i] += changes[i];
+}
+
 void Payment::come_to(int64_t time, const int64_t* delay, const Place& place) {
     if (std::equal(before_.begin(), before_.end(), delay)) return;
     std::vector<int64_t>& cell = cells_[{window(time), place}];

@@ -31,6 +31,7 @@ class Payment {
     uint32_t windows() const { return windows_; }
     uint32_t window(int64_t time) const;
     const std::map<Cell, std::vector<int64_t>>& cells() const { return cells_; }
+    void add(const Cell& cell, const std::vector<int64_t>& changes);  // of another account
 
   private:
     int64_t first_, span_;

@@ -12,20 +12,29 @@
 #include "cost_analysis.hpp"
 #include "events.hpp"
 #include "inject.hpp"
+#include "model_file.hpp"
 #include "names.hpp"
+#include "parallel/results.hpp"
 #include "passes.hpp"
 
 namespace polter::replay {
 
 using Callbacks = std::unique_ptr<OTF2_EvtReaderCallbacks, decltype(&OTF2_EvtReaderCallbacks_Delete)>;
 
-void run_pass(Archive& archive, Engine& engine) {
+void run_pass(Archive& archive, Engine& engine, Group* group) {
     const Callbacks callbacks(event_callbacks(), OTF2_EvtReaderCallbacks_Delete);
+    if (group) engine.join(*group);
     std::vector<void*> user_data;
-    for (const auto& thread : engine.threads()) user_data.push_back(thread.get());
-    archive.open_events(callbacks.get(), user_data, engine.warnings);
+    std::vector<bool> own;
+    for (const auto& thread : engine.threads()) {
+        user_data.push_back(thread.get());
+        own.push_back(!thread->remote);
+    }
+    const Archive::Opened opened = archive.open_events(callbacks.get(), user_data, own);
+    archive.judge(group ? gather_opened(*group, opened) : opened, engine.warnings);
     engine.run();
     archive.close_events();
+    if (group) gather_results(*group, engine);
 }
 
 std::vector<const Thread*> rank_threads(const Engine& engine, int32_t ranks) {
@@ -52,7 +61,7 @@ struct Learning {
         if (options.progress) engine->progress = [&options, parts](double part) { options.progress(part / parts); };
         engine->reverse_order = hooks.reverse_order;
         if (hooks.most_in_flight > 0) engine->most_in_flight = hooks.most_in_flight;
-        run_pass(archive, *engine);
+        run_pass(archive, *engine, options.group);
     }
 };
 
@@ -218,11 +227,20 @@ void fill_culprits(Result& result, const Definitions& definitions, const Engine&
 Result replay_with(const Options& options, const Hooks& hooks) {
     // Refused before the work is done rather than after it.
     std::unique_ptr<Approximated> approximated;
+    if (options.group && !options.write_approximated.empty())
+        throw InputError("--write-approximated needs one process: start polter without a launcher (mpirun, srun)");
+    if (options.group && !options.inject.empty())
+        throw InputError("--inject needs one process: start polter without a launcher (mpirun, srun)");
+    if (options.group && options.attribution)
+        throw InputError("--attribution needs one process: start polter without a launcher (mpirun, srun)");
     if (!options.write_approximated.empty())
         approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults.wrong_end);
     std::vector<GivenSource> given;
     if (!options.inject.empty()) given = read_given_noise(options.inject);
     const double parts = approximated ? 3 : 2;
+
+    std::optional<Model> foreign;
+    if (!options.use_model.empty()) foreign = Model::given(read_model(options.use_model), hooks.faults);
 
     // First what there is to learn; then all scenarios in one pass.
     if (!given.empty()) check_given_noise(given, options.inject, Archive(options.trace).definitions().ranks);
@@ -230,9 +248,15 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     Archive& archive = learning->archive;
     const Definitions& definitions = archive.definitions();
     Engine& learner = *learning->engine;
-    Model& model = learning->model;
+    if (options.group) gather_statistics(*options.group, learning->model, hooks.faults);
+    Model& model = foreign ? *foreign : learning->model;
     const bool counter_only = learner.noise_records_at_leave > 20 * learner.noise_records_inside;
-    model.freeze(!counter_only);
+    const std::vector<std::string> unknown =
+        foreign ? unknown_lines(learning->model.shown(), model, options.use_model) : std::vector<std::string>();
+    if (!foreign && options.group)
+        freeze_together(*options.group, model, !counter_only);
+    else if (!foreign)
+        model.freeze(!counter_only);
 
     std::vector<bool> has_noise(definitions.accounts.size(), false);
     for (const auto& thread : learner.threads())
@@ -267,7 +291,8 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     }
     std::optional<CostAnalysis> analysis;
     if (options.attribution) engine.record(analysis.emplace(scenarios, engine.threads().size(), hooks.faults).recorder());
-    run_pass(again, engine);
+    run_pass(again, engine, options.group);
+    if (options.group && payment) gather_payment(*options.group, *payment);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
 
     const std::vector<const Thread*> ranks = rank_threads(engine, definitions.ranks);
@@ -306,6 +331,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     };
     append(definitions.warnings);
     append(learner.warnings);
+    append(unknown);
     if (definitions.accounts.empty())
         result.warnings.push_back("the trace has no noise metrics (os:…): nothing was removed, accumulated noise is 0");
     else if (std::none_of(has_noise.begin(), has_noise.end(), [](bool has) { return has; }))
@@ -340,7 +366,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     }
     if (!given.empty()) result.injected = inject({options, given, model, learner, counter_only, hooks.faults, ends.first, ends.last});
     if (options.progress) options.progress(1);
-    append(flaw_lines(engine.flaws(), model.clock_disorder_ns));
+    append(flaw_lines(engine.flaws(), learning->model.clock_disorder_ns));
     for (const std::string& line :
          {unseen_line(engine.unseen_calls, definitions, "may wait for others in a way that the trace does not tell"),
           unseen_line(engine.lock_calls, definitions, "may have waited for another's unlock")})

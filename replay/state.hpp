@@ -60,7 +60,8 @@ struct Operation {
 // Learning: a call that completed sends whose receives may not have been read yet. What it teaches is known only with their postings,
 // whichever comes first: so it does not depend on the order of reading.
 struct CompletionSample {
-    uint32_t open = 0;  // sends whose posting is not known
+    uint32_t open = 0;     // sends whose posting is not known
+    bool spoiled = false;  // one of them will never be: nothing is learned, as if it were still awaited
     int64_t enter = 0, leave = 0, noise = 0;
     int64_t ready = 0;  // the last thing it waited for, postings aside
     int64_t latest_post = 0;
@@ -81,6 +82,9 @@ struct Match {
     Thread *sender = nullptr, *receiver = nullptr;
     Thread *sender_waits = nullptr, *receiver_waits = nullptr;
     bool sent = false, posted = false, same_host = true, queued = false;
+    bool refused = false;                       // sent, and never to be taken
+    bool elsewhere = false;                     // its receiver is read by another process, which has the other half
+    uint64_t proxy = 0;                         // of a sender elsewhere: its half there, if it has to know of the posting
     bool synchronous = false;                   // the sender waits for the receiver
     bool synchronous_mode = false;              // … because it was asked to
     struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
@@ -138,6 +142,7 @@ struct Collective {
         int64_t enter = 0, leave = 0, latest = 0;  // latest: entering of all lower ranks, once folded
         int64_t resume = 0;                        // of a non-blocking one: when its completing call began; `leave` is that call's end
         bool resumed = false, alone = false;       // alone: that call completed nothing else
+        bool released = false;                     // waits no longer for those who have not come
         uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
         Place place;
         int64_t* arrival = nullptr;  // approximated time of entering, in lanes; only where each member's own is needed
@@ -145,14 +150,17 @@ struct Collective {
     struct Noise {
         NoisePiece piece;
         uint32_t member;
+        bool completing = false;  // in the call that completed a non-blocking one
     };
     uint64_t key_comm = 0, key_sequence = 0;
+    uint32_t comm = 0;
     uint8_t operation = 0;
     Waits waits = Waits::for_all;
-    bool nonblocking = false, root_came = false, forced = false;
+    bool nonblocking = false, root_came = false;
     uint32_t root = 0;
     std::vector<Member> members;
-    uint32_t arrived = 0, finished = 0, prefix = 0, folded = 0;
+    uint32_t arrived = 0, resumed = 0, finished = 0, prefix = 0, folded = 0;
+    uint32_t own_members = 0;         // read by this process: those that will finish here
     int64_t last_enter = 0;           // of all that came
     int64_t* last_arrival = nullptr;  // in lanes: the latest approximated entering (of the root alone where all wait for the root)
     std::vector<Noise> noise;         // inside the members' calls
@@ -237,6 +245,7 @@ struct Thread {
     uint32_t index = 0;
     int32_t rank = -1, host = 0;
     bool carries_rank = false;
+    bool remote = false;  // read by another process: a mirror
     State state = State::ready;
 
     // Reading.

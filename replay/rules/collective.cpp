@@ -135,20 +135,22 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
 
-// In a scan those above do not matter, and may not have come yet.
+// In a scan those above do not matter, and may not have come yet; of a non-blocking one who else has completed it is not known.
 bool may_hold_up(const Collective& c, const Collective::Noise& noise, uint32_t member) {
+    if (c.nonblocking) return noise.member == member;
     return c.waits != Waits::for_lower || noise.member <= member;
 }
 
 const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, int64_t** lent) {
     static thread_local std::vector<NoisePiece> pieces;
-    const bool scan = c.waits == Waits::for_lower;
+    // For each member another noise.
+    const bool apart = c.waits == Waits::for_lower || c.nonblocking || c.arrived < c.members.size();
     const auto collect = [&] {
         pieces.clear();
         for (const Collective::Noise& noise : c.noise)
             if (noise.piece.end > from && may_hold_up(c, noise, member)) pieces.push_back(noise.piece);
     };
-    if (!c.held_known && !scan) {  // for those who left after all of it: mostly everybody
+    if (!c.held_known && !apart) {  // for those who left after all of it: mostly everybody
         collect();
         c.held_known = true;
         c.held_until = from;
@@ -156,7 +158,7 @@ const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t f
         c.held = engine.lane_pool().take();
         union_of(engine, pieces, from, c.held_until, c.held);
     }
-    if (!scan && leave >= c.held_until) return c.held;
+    if (!apart && leave >= c.held_until) return c.held;
     collect();
     *lent = engine.lane_pool().take();
     union_of(engine, pieces, from, leave, *lent);
@@ -319,14 +321,21 @@ void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t me
     engine.lane_pool().give(root_delay);
 }
 
-// The most that removed noise of one member took of the time from `from` to `to`, in lanes.
-void most_of_one_member(const Lanes& lanes, const Collective& c, int64_t from, int64_t to, int64_t* most, int64_t* lent) {
+// The most that removed noise of one member took of the time from `from` to `to`, in lanes: of those whose messages `of` waited for,
+// who have come for certain.
+void most_of_one_member(const Lanes& lanes, const Collective& c, uint32_t of, int64_t from, int64_t to, int64_t* most, int64_t* lent) {
+    static thread_local std::vector<Collective::Noise> noise;
+    const std::vector<uint8_t> waited_for = c.instance.waited_for(of);
+    noise.clear();
+    for (const Collective::Noise& one : c.noise)
+        if (one.member == of || waited_for[one.member] > (one.completing ? 1 : 0)) noise.push_back(one);
+    std::stable_sort(noise.begin(), noise.end(), [](const auto& a, const auto& b) { return a.member < b.member; });
     std::fill_n(most, lanes.count, 0);
-    for (size_t first = 0; first < c.noise.size();) {  // the noise of a member stands together
+    for (size_t first = 0; first < noise.size();) {
         std::fill_n(lent, lanes.count, 0);
         size_t next = first;
-        for (; next < c.noise.size() && c.noise[next].member == c.noise[first].member; ++next) {
-            const NoisePiece& piece = c.noise[next].piece;
+        for (; next < noise.size() && noise[next].member == noise[first].member; ++next) {
+            const NoisePiece& piece = noise[next].piece;
             const int64_t n = std::min(piece.end, to) - std::max(piece.begin, from);
             if (n > 0) remove_noise(lent, lanes.masks[piece.account].data(), n, lanes.count);
         }
@@ -393,7 +402,7 @@ int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c,
     if (wrong > usual && !c.noise.empty()) {
         most = engine.lane_pool().take();
         lent = engine.lane_pool().take();
-        most_of_one_member(lanes, c, predicted, thread.leave, most, lent);
+        most_of_one_member(lanes, c, member, predicted, thread.leave, most, lent);
     }
     for (size_t i = 0; i < lanes.count; ++i) {
         int64_t leave = end[i] + wrong;
@@ -437,7 +446,7 @@ void publish_start_or_end(Engine& engine, Thread& thread, uint8_t operation) {
 }
 
 bool collective_ready(Collective& c, uint32_t member) {
-    if (c.forced) return true;
+    if (c.members[member].released) return true;
     if (c.instance.active()) return c.instance.done(member);
     if (c.arrived == c.members.size()) return true;
     switch (c.waits) {
@@ -491,7 +500,6 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
 void constrain_collective(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     Collective& c = *dependency.collective;
     Last last = last_of(engine, c, dependency.member, thread);
-    if (thread.dependencies.size() > 1 || thread.completions > 1) c.members[dependency.member].alone = false;
     const CostClass after = cost_class(c, CostKind::collective_tail, dependency.member),
                     own{CostKind::wait_own, true, false, 0, thread.completions};
     if (last.any && engine.learning()) {

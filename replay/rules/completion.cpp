@@ -123,7 +123,12 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
                                              .node = request->post_node},
                                             &request->member);
     if (Collective* collective = request->collective) {
-        engine.resume(*collective, request->member, thread, operation.collective, operation.peer, operation.size);
+        const auto completes = [](const Operation& o) {
+            return o.kind == Operation::Kind::isend_complete || o.kind == Operation::Kind::irecv_complete ||
+                   o.kind == Operation::Kind::collective_complete;
+        };
+        const bool alone = std::count_if(thread.operations.begin(), thread.operations.end(), completes) == 1;
+        engine.resume(*collective, request->member, thread, operation.collective, operation.peer, operation.size, alone);
         thread.dependencies.push_back(
             {.kind = Dependency::Kind::collective, .own_posting = true, .collective = collective, .member = request->member});
     }
@@ -232,17 +237,19 @@ void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
             dependency.match = nullptr;
             break;
         case Dependency::Kind::posting:
-            // The receive may lie behind a wildcard whose match is not known yet: then the send is taken as eager.
-            engine.count(Flaw::uncertain_order);
+            // The receive may lie behind a wildcard whose match is not known yet: then the send is taken as eager. If its rank has
+            // ended there is none: an unmatched message, whenever that is found out.
+            if (!partner_finished(engine, dependency)) engine.count(Flaw::uncertain_order);
             dependency.match->sender_waits = nullptr;
             dependency.match->synchronous = false;
             engine.release(dependency.match);
             dependency.match = nullptr;
             break;
         case Dependency::Kind::collective:
-            engine.count(Flaw::unmatched_collective);
-            dependency.collective->forced = true;
-            engine.wake_waiting(dependency.collective);
+            // Who left before another came, where not all need be waited for, has not waited for that one.
+            if (dependency.collective->waits != Waits::for_all_likely || partner_finished(engine, dependency))
+                engine.count(Flaw::unmatched_collective);
+            dependency.collective->members[dependency.member].released = true;
             break;
         case Dependency::Kind::probe: {
             engine.count(Flaw::unmatched_receive);

@@ -209,6 +209,12 @@ void Instance::go_on(uint32_t place) {
     ended_.push_back((place + first_) % members_);
 }
 
+std::vector<uint8_t> Instance::waited_for(uint32_t member) const {
+    std::vector<uint8_t> of = replay::waited_for(*schedule_, place(member));
+    std::rotate(of.begin(), of.begin() + (members_ - first_) % members_, of.end());  // from places to members
+    return of;
+}
+
 void Instance::clear() {
     if (!lanes_) return;
     for (Clock& clock : clocks_) {

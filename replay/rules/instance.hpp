@@ -43,6 +43,8 @@ class Instance {
     int64_t measured_end(uint32_t member) const { return clocks_[place(member)].clock.now; }
     const int64_t* approximated_end(uint32_t member) const { return clocks_[place(member)].time; }
     uint64_t end_node(uint32_t member) const { return clocks_[place(member)].node; }
+    // What `member` cannot end before, by member: 0 nothing, 1 a message that waited for none itself, 2 one that did.
+    std::vector<uint8_t> waited_for(uint32_t member) const;
     void clear();
 
   private:

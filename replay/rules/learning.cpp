@@ -19,9 +19,11 @@ CompletionSample* Engine::new_sample() {
 
 void Engine::settle(Match& match) {
     CompletionSample* sample = match.sample;
-    if (!sample || !match.posted || !match.sent) return;
+    if (!sample || !((match.posted && match.sent) || match.refused)) return;
     match.sample = nullptr;
-    if (match.post_time > sample->leave) {
+    if (match.refused) {
+        sample->spoiled = true;
+    } else if (match.post_time > sample->leave) {
         model_.learn_protocol(match.same_host, match.size, true);
     } else if (match.post_time > sample->ready && match.post_time > match.send_time) {
         model_.learn_protocol(match.same_host, match.size, false);
@@ -37,6 +39,7 @@ void Engine::settle(Match& match) {
 void Engine::finish_sample(CompletionSample* sample) {
     const CompletionSample s = *sample;
     sample_pool_.give(sample);
+    if (s.spoiled) return;
     const bool by_post = s.latest_post > s.ready;
     if (by_post && s.noise == 0)
         model_.learn({CostKind::send_after_post, s.post_same_host, false, 0, s.post_size}, s.leave - s.latest_post);

@@ -40,12 +40,15 @@ Channel* channel_of(Engine& engine, uint32_t window, Notice what, int32_t from, 
 // `node`: of the event graph, for `time` and `delay`.
 void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, int64_t time, const int64_t* delay, uint64_t node) {
     Thread* receiver = notice.to == no_rank ? nullptr : engine.processes()[static_cast<size_t>(notice.to)].thread;
-    Channel* channel = receiver ? channel_of(engine, notice.window, notice.what, thread.rank, notice.to) : nullptr;
-    if (!receiver || (receiver->state == Thread::State::finished && !(channel->head && !channel->holds_messages))) {
+    if (!receiver) {
         engine.count(Flaw::unmatched_message);
         return;
     }
-    Match* match = engine.add_send(channel, thread, {.kind = Operation::Kind::send, .size = notice.bytes});
+    Match* match = engine.add_send(thread, *receiver,
+                                   {.kind = Operation::Kind::send,
+                                    .comm = window_channels | notice.window,
+                                    .tag = static_cast<uint32_t>(notice.what),
+                                    .size = notice.bytes});
     match->same_host = receiver->host == thread.host;
     match->send_time = time;
     match->send_node = node;
@@ -68,10 +71,7 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
     if (recorder && match->send_noise > 0)
         match->departure_node = recorder->write(thread.index, thread.place(), time + match->send_noise,
                                                 delay[recorder->lane(1)] + match->send_noise_removed[recorder->lane(1)], true);
-    if (Thread* waiting = match->receiver_waits) {
-        match->receiver_waits = nullptr;
-        engine.wake(waiting);
-    }
+    engine.hand_over(match);
 }
 
 void notify(Engine& engine, Thread& thread, uint32_t window, int32_t to) {

@@ -226,6 +226,29 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
     return *slot;
 }
 
+std::vector<uint8_t> waited_for(const Schedule& schedule, uint32_t place) {
+    std::vector<std::pair<uint32_t, uint32_t>> sent(schedule.messages);  // by message: its sender, how manieth of its steps
+    for (uint32_t from = 0; from < schedule.steps.size(); ++from)
+        for (uint32_t step = 0; step < schedule.steps[from].size(); ++step)
+            if (!schedule.steps[from][step].receive) sent[schedule.steps[from][step].message] = {from, step};
+    std::vector<uint32_t> done(schedule.steps.size(), 0);  // by place: so many steps come before
+    std::vector<uint8_t> of(schedule.steps.size(), 0);
+    std::vector<std::pair<uint32_t, uint32_t>> open{{place, static_cast<uint32_t>(schedule.steps[place].size())}};
+    while (!open.empty()) {
+        const auto [at, upto] = open.back();
+        open.pop_back();
+        for (; done[at] < upto; ++done[at]) {
+            const Schedule::Step& step = schedule.steps[at][done[at]];
+            if (!step.receive) continue;
+            of[at] = 2;
+            const auto& [from, steps] = sent[step.message];
+            of[from] = std::max<uint8_t>(of[from], 1);
+            open.emplace_back(from, steps);
+        }
+    }
+    return of;
+}
+
 std::vector<Pattern> candidates(Waits waits, uint32_t members) {
     constexpr Shape down[] = {Shape::binomial, Shape::binomial_strided, Shape::quaternomial, Shape::binary, Shape::linear, Shape::chain};
     constexpr Shape up[] = {Shape::binomial, Shape::binomial_strided, Shape::quaternomial, Shape::binary, Shape::linear,

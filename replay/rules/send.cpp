@@ -57,12 +57,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
         return;
     }
     const bool same_host = receiver->host == thread.host;
-    Channel* channel = engine.channel(operation.comm, thread.rank, to, operation.tag);
-    if (receiver->state == Thread::State::finished && !(channel->head && !channel->holds_messages)) {
-        engine.count(Flaw::unmatched_message);  // nobody is left to take it
-        return;
-    }
-    Match* match = engine.add_send(channel, thread, operation);
+    Match* match = engine.add_send(thread, *receiver, operation);
     match->same_host = same_host;
     match->synchronous_mode = operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send;
     match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);
@@ -80,12 +75,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
         request->match = match;
         ++match->users;
     }
-    if (Thread* waiting = match->receiver_waits) {
-        match->receiver_waits = nullptr;
-        engine.wake(waiting);
-    }
-    for (Thread* probing : channel->probing) engine.wake(probing);
-    channel->probing.clear();
+    engine.hand_over(match);
 }
 
 void publish_send_complete(Engine& engine, Thread& thread, const Operation& operation) {

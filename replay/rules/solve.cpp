@@ -29,8 +29,8 @@ Tail tail_from(const Interval& call, int64_t begin) {
     return {begin, noise_after(*call.pieces, begin)};
 }
 
-int64_t residual(const Interval& call, int64_t noise, int64_t time, int64_t cost) {
-    return std::max<int64_t>(0, call.leave - noise - time - cost);
+int64_t residual(const Interval& call, int64_t noise, int64_t time, int64_t cost, const Faults& faults) {
+    return std::max<int64_t>(faults.unclamped_residual ? INT64_MIN : 0, call.leave - noise - time - cost);
 }
 
 // Where a trace has only counters at MPI events, all noise of a call seems to end with it; how much of that lies in the tail is
@@ -98,14 +98,14 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
 
     const bool low_swap = engine.faults().swap_bounds;
     const auto relax = [&](int64_t* to, const int64_t* from, int64_t time, const Cost& cost, bool binds) {
-        int64_t r = binds ? 0 : residual(call, tail.noise, time, cost.mid);
+        int64_t r = binds ? 0 : residual(call, tail.noise, time, cost.mid, engine.faults());
         if (binds && engine.faults().residual_of_binding) r += 1;
         for (size_t i = 0; i < lanes.estimates; ++i) to[i] = std::min(to[i], from[i] + r);
         if (!lanes.bounded()) return;
-        int64_t r_low = binds ? 0 : residual(call, tail_low.noise, time, cost.low);
-        int64_t r_high = binds ? 0 : residual(call, tail_high.noise, time, cost.high);
+        int64_t r_low = binds ? 0 : residual(call, tail_low.noise, time, cost.low, engine.faults());
+        int64_t r_high = binds ? 0 : residual(call, tail_high.noise, time, cost.high, engine.faults());
         if (binds && moved) {
-            r_low = residual(call, tail_low.noise, time, cost.usual_low());
+            r_low = residual(call, tail_low.noise, time, cost.usual_low(), engine.faults());
             r_high = std::min<int64_t>(0, call.leave - tail_high.noise - time - cost.usual_high());
         }
         to[lanes.low] = std::min(to[lanes.low], from[lanes.low] + (low_swap ? r_high : r_low));
@@ -121,7 +121,7 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
     }
     if (recorder) {  // what bound comes first: of equal ones the first is taken
         const auto candidate = [&](uint64_t node, const int64_t* from, int64_t time, const Cost& cost, bool binds) {
-            recorder->candidate(node, from, binds ? 0 : residual(call, tail.noise, time, cost.mid));
+            recorder->candidate(node, from, binds ? 0 : residual(call, tail.noise, time, cost.mid, engine.faults()));
         };
         recorder->start();
         if (bound) candidate(bound->node, bound->delay, bound->time, bound->cost, true);

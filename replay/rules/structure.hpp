@@ -61,6 +61,9 @@ struct Schedule {
 // Cached; lives for ever.
 const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root);
 
+// What `place` waits for, by place: 0 nothing, 1 a message that waited for none itself, 2 one that did.
+std::vector<uint8_t> waited_for(const Schedule&, uint32_t place);
+
 // The member at place 0.
 inline uint32_t first_member(const Pattern& pattern, uint32_t root) {
     return pattern.relay ? 0 : root;

@@ -2,6 +2,7 @@
 // How fast the replay is, against the OTF2 library reading the same archive with empty callbacks. Prints JSON.
 //
 //     bench_replay [--ranks N] [--events N] [--sources N] [--messages PERCENT] [--noise PERCENT] [--rounds N] [--trace DIR]
+//                  [--launcher "mpirun -n 2"]
 //
 // The archive is synthetic (synthetic.hpp). The figures are medians of interleaved rounds; quote ratios, machines differ.
 #include <fmt/core.h>
@@ -16,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "replay/events.hpp"
+#include "replay/parallel/group.hpp"
 #include "replay/passes.hpp"
 #include "synthetic.hpp"
 #include "trace_spec.hpp"
@@ -26,7 +28,8 @@ using namespace polter;
 
 struct Arguments : test::SyntheticOptions {
     int rounds = 5;
-    std::string trace;
+    std::string trace, launcher;
+    bool together = false;
 };
 
 double seconds(const std::function<void()>& run) {
@@ -76,6 +79,34 @@ void replay_pass(const std::string& trace, replay::Model& model, size_t lanes, b
     OTF2_EvtReaderCallbacks_Delete(callbacks);
 }
 
+// One of several analysis processes; the first prints how long they took together.
+int replay_together(const std::string& trace) {
+    auto transport = replay::launched_together([](const std::string& file) {
+        return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib/polter" / file).string();
+    });
+    if (!transport) return 1;
+    replay::Group group(std::move(transport));
+    group.gather({});
+    const double time = seconds([&] {
+        replay::Options options;
+        options.trace = trace;
+        options.group = &group;
+        replay::replay(options);
+    });
+    if (group.rank() == 0) fmt::print("{}\n", time);
+    std::fflush(stdout);
+    group.close(false);
+    return 0;
+}
+
+double launched_seconds(const std::string& launcher, const std::string& program, const std::string& trace) {
+    FILE* pipe = popen(fmt::format("{} '{}' --together --trace '{}'", launcher, program, trace).c_str(), "r");
+    double time = 0;
+    const bool read = pipe && std::fscanf(pipe, "%lf", &time) == 1;
+    if (!pipe || pclose(pipe) != 0 || !read) throw std::runtime_error(launcher + ": did not run the replay");
+    return time;
+}
+
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
@@ -93,7 +124,10 @@ int main(int argc, char** argv) {
     app.add_option("--noise", arguments.noise, "Percent of the events that are noise records");
     app.add_option("--rounds", arguments.rounds);
     app.add_option("--trace", arguments.trace, "Measure this archive instead");
+    app.add_option("--launcher", arguments.launcher, "Measure several processes too, started by this: \"mpirun -n 2\"");
+    app.add_flag("--together", arguments.together, "(what the launcher starts)");
     CLI11_PARSE(app, argc, argv);
+    if (arguments.together) return replay_together(arguments.trace);
     const test::TemporaryDirectory directory;
     const std::string trace = arguments.trace.empty() ? directory.path("t") : arguments.trace;
     if (arguments.trace.empty()) test::write_synthetic(arguments, trace);
@@ -102,7 +136,7 @@ int main(int argc, char** argv) {
     replay_pass(trace, model, 0, true);
     model.freeze();
     uint64_t events = 0;
-    std::vector<double> raw, one, eighteen, command, attributed;
+    std::vector<double> raw, one, eighteen, command, attributed, together;
     for (int round = 0; round < arguments.rounds; ++round) {
         raw.push_back(seconds([&] { events = read_empty(trace); }));
         one.push_back(seconds([&] { replay_pass(trace, model, 2, false); }));
@@ -118,6 +152,8 @@ int main(int argc, char** argv) {
             options.attribution = true;
             replay::replay(options);
         }));
+        if (!arguments.launcher.empty())
+            together.push_back(launched_seconds(arguments.launcher, std::filesystem::read_symlink("/proc/self/exe").string(), trace));
     }
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
@@ -125,15 +161,20 @@ int main(int argc, char** argv) {
         return nlohmann::json{
             {"seconds", time}, {"events_per_second", static_cast<double>(events) / time}, {"of_reading", median(raw) / time}};
     };
-    const nlohmann::json report = {{"bench", "replay"},
-                                   {"ranks", arguments.ranks},
-                                   {"events", events},
-                                   {"read", entry(median(raw))},
-                                   {"pass_1_scenario", entry(median(one))},
-                                   {"pass_18_lanes", entry(median(eighteen))},
-                                   {"command", entry(median(command))},
-                                   {"command_attribution", entry(median(attributed))},
-                                   {"peak_memory_mb", usage.ru_maxrss / 1024}};
+    nlohmann::json report = {{"bench", "replay"},
+                             {"ranks", arguments.ranks},
+                             {"events", events},
+                             {"read", entry(median(raw))},
+                             {"pass_1_scenario", entry(median(one))},
+                             {"pass_18_lanes", entry(median(eighteen))},
+                             {"command", entry(median(command))},
+                             {"command_attribution", entry(median(attributed))},
+                             {"peak_memory_mb", usage.ru_maxrss / 1024}};
+    if (!together.empty()) {
+        report["command_together"] = entry(median(together));
+        report["command_together"]["launcher"] = arguments.launcher;
+        report["command_together"]["times_as_fast"] = median(command) / median(together);
+    }
     fmt::print("{}\n", report.dump(2));
     return 0;
 }

@@ -25,7 +25,7 @@ struct Observed {
 
 inline Observed observe(const std::string& trace, const std::vector<Program::Order>& orders, replay::Faults faults = {},
                         std::optional<std::vector<std::string>> remove = std::nullopt, bool reverse_order = false,
-                        bool calls_only = false) {
+                        bool calls_only = false, const std::string& use_model = {}) {
     Observed observed;
     Violations& violations = observed.violations;
     std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> at;  // rank, measured → delays
@@ -60,6 +60,7 @@ inline Observed observe(const std::string& trace, const std::vector<Program::Ord
     replay::Options options;
     options.trace = trace;
     options.remove = remove;
+    options.use_model = use_model;
     observed.result = replay::replay_with(options, hooks);
     for (const Program::Order& order : orders) {
         const auto first = at.find({static_cast<int64_t>(order.first_rank), order.first});

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "model_file.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "replay.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* schema = "polter.model/1";
+constexpr const char* kinds[] = {"receive_after_send", "receive_after_post", "wait_own",      "send_after_post",
+                                 "send_own",           "collective_tail",    "collective_own", "notice_after",
+                                 "notice_own"};
+static_assert(std::size(kinds) == static_cast<size_t>(CostKind::notice_own) + 1);
+constexpr int64_t most_ns = 1'000'000'000'000;  // a quarter of an hour: sums of such times stay far from the end of an integer
+constexpr uint32_t most_members = 1u << 24;
+
+// One object of the file; each question says in the error where it was asked.
+class Fields {
+  public:
+    Fields(const std::string& file, std::string where, const Json& object) : file_(file), where_(std::move(where)), object_(object) {
+        if (!object_.is_object()) refuse("is no object");
+    }
+    [[noreturn]] void refuse(const std::string& what) const {
+        throw InputError(fmt::format("{}: {} {}; give a file that `polter replay --save-model` wrote", file_, where_, what));
+    }
+    const Json& at(const char* name) const {
+        const auto found = object_.find(name);
+        if (found == object_.end()) refuse(fmt::format("lacks \"{}\"", name));
+        return *found;
+    }
+    Fields inside(const char* name) const { return {file_, fmt::format("{}.{}", where_, name), at(name)}; }
+    bool flag(const char* name) const {
+        if (!at(name).is_boolean()) refuse(fmt::format("has a \"{}\" that is neither true nor false", name));
+        return at(name).get<bool>();
+    }
+    int64_t number(const char* name, int64_t least, int64_t most) const { return integer(at(name), name, least, most); }
+    int64_t integer(const Json& value, const char* name, int64_t least, int64_t most) const {
+        if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) ||
+            value.get<int64_t>() < least || value.get<int64_t>() > most)
+            refuse(fmt::format("has a \"{}\" that is no integer from {} to {}", name, least, most));
+        return value.get<int64_t>();
+    }
+    std::string text(const char* name) const {
+        if (!at(name).is_string()) refuse(fmt::format("has a \"{}\" that is no text", name));
+        return at(name).get<std::string>();
+    }
+    // `read(fields)` of each object of a list.
+    template <class Read>
+    void each(const char* name, Read read) const {
+        const Json& list = at(name);
+        if (!list.is_array()) refuse(fmt::format("has a \"{}\" that is no list", name));
+        for (size_t i = 0; i < list.size(); ++i) read(Fields(file_, fmt::format("{}[{}]", name, i), list[i]));
+    }
+
+  private:
+    const std::string& file_;
+    std::string where_;
+    const Json& object_;
+};
+
+Json class_json(const CostClass& of) {
+    return {{"what", kinds[static_cast<size_t>(of.kind)]},
+            {"same_host", of.same_host},
+            {"synchronous", of.synchronous},
+            {"operation", of.operation},
+            {"size", of.size}};
+}
+
+CostClass read_class(const Fields& fields) {
+    const std::string what = fields.text("what");
+    const auto kind = std::find(std::begin(kinds), std::end(kinds), what);
+    if (kind == std::end(kinds)) fields.refuse(fmt::format("is of an unknown kind \"{}\"", what));
+    return {static_cast<CostKind>(kind - std::begin(kinds)), fields.flag("same_host"), fields.flag("synchronous"),
+            static_cast<uint16_t>(fields.number("operation", 0, UINT16_MAX)), static_cast<uint64_t>(fields.number("size", 0, INT64_MAX))};
+}
+
+LearnedCost read_cost(const Fields& fields) {
+    LearnedCost cost{read_class(fields), {}, fields.number("samples", 1, INT64_MAX)};
+    const Json& ns = fields.at("ns");
+    if (!ns.is_array() || ns.size() != 3) fields.refuse("has an \"ns\" that is no list of three: 5 %, median, 95 %");
+    const auto part = [&](size_t i) { return fields.integer(ns[i], "ns", 0, most_ns); };
+    cost.cost = {part(0), part(1), part(2), true, fields.number("spread_ns", 0, most_ns)};
+    if (cost.cost.spread > cost.cost.high - cost.cost.low) fields.refuse("has a \"spread_ns\" wider than its \"ns\"");
+    if (cost.cost.low > cost.cost.mid || cost.cost.mid > cost.cost.high) fields.refuse("has an \"ns\" that does not rise");
+    return cost;
+}
+
+LearnedProtocol read_protocol(const Fields& fields) {
+    return {fields.flag("same_host"), static_cast<uint64_t>(fields.number("size", 0, INT64_MAX)),
+            fields.number("before_posting", 0, INT64_MAX), fields.number("after_posting", 0, INT64_MAX)};
+}
+
+Structure read_structure(const Fields& fields, const CostClass& of, uint32_t members) {
+    const auto operation = static_cast<uint8_t>(of.operation & 0xff);
+    const Waits waits = operation == operation_finalize ? Waits::for_all : collective_waits(operation);
+    const std::string name = fields.text("made_of");
+    for (const Pattern& pattern : candidates(waits, members))
+        if (to_string(pattern) == name)
+            return {pattern, fields.number("hop_ns", 0, most_ns), fields.number("own_ns", 0, most_ns),
+                    fields.number("error_ns", 0, most_ns), fields.flag("beyond_doubt")};
+    fields.refuse(fmt::format("is made of \"{}\", which such a collective cannot be", name));
+}
+
+LearnedStructure read_collective(const Fields& fields) {
+    LearnedStructure learned{read_class(fields),
+                             read_class(fields.inside("by_root")),
+                             static_cast<uint32_t>(fields.number("members", 2, most_members)),
+                             fields.number("instances", 1, INT64_MAX),
+                             {},
+                             0};
+    if (learned.of.kind != CostKind::collective_tail || learned.by_root.kind != CostKind::collective_tail ||
+        learned.of.operation != learned.by_root.operation)
+        fields.refuse("is no class of collectives");
+    const Json& error = fields.at("constant_error_ns");
+    if (!error.is_number() || !std::isfinite(error.get<double>()) || error.get<double>() < 0)
+        fields.refuse("has a \"constant_error_ns\" that is no time");
+    learned.constant_error = error.get<double>();
+    if (!fields.at("structure").is_null()) learned.structure = read_structure(fields.inside("structure"), learned.of, learned.members);
+    return learned;
+}
+
+Json to_file(const Learned& model) {
+    Json costs = Json::array(), protocols = costs, structures = costs;
+    for (const LearnedCost& cost : model.costs) {
+        Json row = class_json(cost.of);
+        row["samples"] = cost.samples;
+        row["ns"] = {cost.cost.low, cost.cost.mid, cost.cost.high};
+        row["spread_ns"] = cost.cost.spread;
+        costs.push_back(std::move(row));
+    }
+    for (const LearnedProtocol& protocol : model.protocols)
+        protocols.push_back({{"same_host", protocol.same_host},
+                             {"size", protocol.size},
+                             {"before_posting", protocol.eager},
+                             {"after_posting", protocol.late}});
+    for (const LearnedStructure& learned : model.structures) {
+        Json row = class_json(learned.of);
+        row["by_root"] = class_json(learned.by_root);
+        row["members"] = learned.members;
+        row["instances"] = learned.instances;
+        row["constant_error_ns"] = learned.constant_error;
+        row["structure"] = nullptr;
+        if (learned.structure)
+            row["structure"] = {{"made_of", to_string(learned.structure->pattern)},
+                                {"hop_ns", learned.structure->hop},
+                                {"own_ns", learned.structure->own},
+                                {"error_ns", learned.structure->error},
+                                {"beyond_doubt", learned.structure->beyond_doubt}};
+        structures.push_back(std::move(row));
+    }
+    return {{"schema", schema},
+            {"costs", costs},
+            {"protocols", protocols},
+            {"structures", structures},
+            {"clock_disorder_ns", model.clock_disorder_ns}};
+}
+
+}  // namespace
+
+void check_writable(const std::string& file) {
+    const std::filesystem::path path(file), folder = path.has_parent_path() ? path.parent_path() : ".";
+    if (std::error_code error; std::filesystem::is_directory(path, error))
+        throw InputError(fmt::format("{}: is a directory; name a file", file));
+    if (access(folder.c_str(), W_OK) != 0)
+        throw InputError(fmt::format("{}: cannot be written ({}: {}); name a file elsewhere", file, folder.string(), std::strerror(errno)));
+}
+
+void write_model(const Learned& model, const std::string& file) {
+    const std::string partial = fmt::format("{}.partial-{}", file, getpid());
+    std::ofstream out(partial);
+    out << to_file(model).dump(1) << '\n';
+    out.close();
+    std::error_code error;
+    if (out) std::filesystem::rename(partial, file, error);
+    if (out && !error) return;
+    const std::string why = error ? error.message() : std::strerror(errno);
+    std::filesystem::remove(partial, error);
+    throw InputError(fmt::format("{}: the model cannot be written ({}); name a file elsewhere", file, why));
+}
+
+Learned read_model(const std::string& file) {
+    std::ifstream in(file);
+    if (!in)
+        throw InputError(
+            fmt::format("{}: cannot be read ({}); give a file that `polter replay --save-model` wrote", file, std::strerror(errno)));
+    const Json json = Json::parse(in, nullptr, false);
+    if (json.is_discarded()) throw InputError(fmt::format("{}: is no JSON; give a file that `polter replay --save-model` wrote", file));
+    const Fields fields(file, "the model", json);
+    if (const std::string found = fields.text("schema"); found != schema)
+        fields.refuse(fmt::format("is of schema \"{}\", not {}", found, schema));
+    Learned learned;
+    std::set<uint64_t> known;
+    std::set<std::pair<uint64_t, uint32_t>> known_structures;
+    fields.each("costs", [&](const Fields& row) {
+        learned.costs.push_back(read_cost(row));
+        if (!known.insert(learned.costs.back().of.key()).second) row.refuse("stands there twice");
+    });
+    fields.each("protocols", [&](const Fields& row) { learned.protocols.push_back(read_protocol(row)); });
+    fields.each("structures", [&](const Fields& row) {
+        learned.structures.push_back(read_collective(row));
+        const LearnedStructure& last = learned.structures.back();
+        if (!known_structures.insert({last.of.key(), last.members}).second) row.refuse("stands there twice");
+    });
+    learned.clock_disorder_ns = fields.number("clock_disorder_ns", 0, INT64_MAX);
+    return learned;
+}
+
+std::vector<std::string> unknown_lines(const Learned& shown, const Model& given, const std::string& file) {
+    int64_t classes = 0, times = 0;
+    const auto count = [&](bool known, int64_t samples) {
+        if (known) return;
+        ++classes;
+        times += samples;
+    };
+    for (const LearnedCost& cost : shown.costs) count(given.cost(cost.of).known, cost.samples);
+    for (const LearnedProtocol& protocol : shown.protocols) count(given.knows_protocol(protocol.same_host), protocol.eager + protocol.late);
+    for (const LearnedStructure& structure : shown.structures)
+        count(given.knows_structure(structure.of, structure.members), structure.instances);
+    if (classes == 0) return {};
+    return {fmt::format(
+        "{} kinds of communication in the trace, seen {} times, are not in the model {}: they are taken to cost what is nearest to "
+        "them, or nothing; replay without --use-model, or save a model from a trace that has them",
+        classes, times, file)};
+}
+
+}  // namespace polter::replay

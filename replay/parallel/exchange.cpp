@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exchange.hpp"
+
+#include <algorithm>
+
+namespace polter::replay {
+
+std::vector<int> spread(const Definitions& definitions, int processes) {
+    std::vector<uint64_t> weight(static_cast<size_t>(std::max(definitions.ranks, 1)), 0);
+    uint64_t all = 0;
+    for (const Location& location : definitions.locations) {
+        if (location.rank < 0) continue;
+        const uint64_t events = location.declared_events + 1;
+        weight[static_cast<size_t>(location.rank)] += events;
+        all += events;
+    }
+    std::vector<int> of_rank(weight.size(), 0);
+    uint64_t before = 0;
+    for (size_t rank = 0; rank < weight.size(); ++rank) {  // where the middle of its events lies
+        const auto middle = static_cast<unsigned __int128>(before + weight[rank] / 2) * static_cast<unsigned>(processes);
+        of_rank[rank] = std::min(processes - 1, static_cast<int>(middle / std::max<uint64_t>(all, 1)));
+        before += weight[rank];
+    }
+    std::vector<int> owner;
+    for (const Location& location : definitions.locations)
+        owner.push_back(location.rank < 0 ? 0 : of_rank[static_cast<size_t>(location.rank)]);
+    return owner;
+}
+
+Exchange::Exchange(Engine& engine, Group& group)
+    : engine_(engine), group_(group), owner_(spread(engine.archive_.definitions(), group.size())) {
+    owner_of_rank_.assign(engine.processes_.size(), 0);
+    const auto& locations = engine.archive_.definitions().locations;
+    for (size_t i = 0; i < locations.size(); ++i)
+        if (locations[i].rank >= 0) owner_of_rank_[static_cast<size_t>(locations[i].rank)] = owner_[i];
+}
+
+const Exchange::Audience& Exchange::audience(uint32_t comm) {
+    const auto [place, fresh] = audiences_.try_emplace(comm);
+    Audience& audience = place->second;
+    if (!fresh) return audience;
+    audience.first = -1;
+    std::vector<bool> has(static_cast<size_t>(group_.size()), false);
+    const Communicator* of = engine_.communicator(comm);
+    for (const auto* ranks : {&of->ranks, &of->remote})
+        for (const int32_t rank : *ranks) {
+            if (rank < 0) continue;
+            const int owner = owner_of(rank);
+            if (audience.first < 0) audience.first = owner;
+            audience.own_members += owner == group_.rank();
+            has[static_cast<size_t>(owner)] = true;
+        }
+    for (int process = 0; process < group_.size(); ++process)
+        if (has[static_cast<size_t>(process)] && process != group_.rank()) audience.others.push_back(process);
+    return audience;
+}
+
+Bytes& Exchange::begin(int process, Kind kind) {
+    Bytes& bytes = group_.to(process);
+    bytes.put(kind);
+    return bytes;
+}
+
+// ---- to the others -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct SendRecord {
+    uint64_t proxy;  // the sender's half, for the posting to come back to; 0: it need not
+    uint64_t size;
+    int64_t time, noise;
+    uint32_t thread, comm, tag;
+    int32_t destination;
+    bool same_host, synchronous, synchronous_mode;
+};
+
+struct ArrivalRecord {
+    uint64_t size;
+    int64_t enter, leave;
+    uint32_t thread, comm, root, window;
+    uint8_t operation;
+    bool nonblocking, pieces;
+};
+
+struct ResumeRecord {
+    uint64_t comm, sequence, size;
+    int64_t enter, leave;
+    uint32_t thread, member, root;
+    uint8_t operation;
+    bool alone;
+};
+
+}  // namespace
+
+void Exchange::ship_send(Match& match) {
+    const int process = owner_of(match.destination);
+    const bool answer = match.users > 1;
+    Bytes& bytes = begin(process, Kind::send);
+    bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_time, match.send_noise,
+                         match.sender->index, match.comm, match.tag, match.destination, match.same_host, match.synchronous,
+                         match.synchronous_mode});
+    put_lanes(bytes, match.send_delay);
+    if (match.send_noise > 0) put_lanes(bytes, match.send_noise_removed);
+    group_.written(process);
+    if (!answer) engine_.release(&match);
+}
+
+void Exchange::ship_posting(const Match& match) {
+    if (engine_.faults().keep_posting) return;
+    const int process = owner_[match.sender->index];
+    Bytes& bytes = begin(process, match.refused ? Kind::refused : Kind::posting);
+    bytes.put(match.proxy);
+    if (!match.refused) {
+        bytes.put(match.post_time);
+        put_lanes(bytes, match.post_delay);
+    }
+    group_.written(process);
+}
+
+void Exchange::ship_arrival(const Thread& thread, const Engine::Arrival& arrival) {
+    for (const int process : audience(arrival.comm).others) {
+        Bytes& bytes = begin(process, Kind::arrival);
+        bytes.put(ArrivalRecord{arrival.size, arrival.enter, arrival.leave, thread.index, arrival.comm, arrival.root, arrival.window,
+                                arrival.operation, arrival.nonblocking, arrival.pieces != nullptr});
+        put_lanes(bytes, arrival.delay);
+        if (arrival.pieces) bytes.put(*arrival.pieces);
+        group_.written(process);
+    }
+}
+
+void Exchange::ship_resume(const Collective& collective, uint32_t member, const Thread& thread, uint8_t operation, uint32_t root,
+                           uint64_t size, bool alone) {
+    for (const int process : audience(collective.comm).others) {
+        Bytes& bytes = begin(process, Kind::resume);
+        bytes.put(ResumeRecord{collective.key_comm, collective.key_sequence, size, thread.enter, thread.leave, thread.index, member, root,
+                               operation, alone});
+        put_lanes(bytes, thread.delay);
+        bytes.put(thread.pieces);
+        group_.written(process);
+    }
+}
+
+void Exchange::ship_finished(const Thread& thread) {
+    for (int process = 0; process < group_.size(); ++process) {
+        if (process == group_.rank()) continue;
+        begin(process, Kind::finished).put(thread.index);
+        group_.written(process);
+    }
+}
+
+// ---- from the others -----------------------------------------------------------------------------------------------------------
+
+bool Exchange::exchange() {
+    group_.flush();
+    return group_.deliver([&](int process, const Bytes& records) { take(process, records); });
+}
+
+void Exchange::take(int process, const Bytes& records) {
+    for (Input input(records); !input.empty();) {
+        switch (input.get<Kind>()) {
+            case Kind::send:
+                take_send(process, input);
+                break;
+            case Kind::posting:
+                take_posting(input, false);
+                break;
+            case Kind::refused:
+                take_posting(input, true);
+                break;
+            case Kind::arrival:
+                take_arrival(input);
+                break;
+            case Kind::resume:
+                take_resume(input);
+                break;
+            case Kind::finished:
+                engine_.threads_[input.get<uint32_t>()]->state = Thread::State::finished;
+                break;
+        }
+    }
+}
+
+void Exchange::take_send(int, Input& input) {
+    const auto record = input.get<SendRecord>();
+    Thread& sender = *engine_.threads_[record.thread];
+    sender.enter = record.time;
+    get_lanes(input, sender.delay);
+    Operation operation{.kind = Operation::Kind::send, .comm = record.comm, .tag = record.tag, .size = record.size};
+    Match* match = engine_.add_send(sender, *engine_.processes_[static_cast<size_t>(record.destination)].thread, operation);
+    match->same_host = record.same_host;
+    match->synchronous = record.synchronous;
+    match->synchronous_mode = record.synchronous_mode;
+    match->send_noise = record.noise;
+    match->proxy = record.proxy;
+    if (record.noise > 0) {
+        match->send_noise_removed = engine_.lane_pool_.take();
+        get_lanes(input, match->send_noise_removed);
+    }
+    if (match->proxy && (match->posted || match->refused)) ship_posting(*match);
+    engine_.hand_over(match);
+}
+
+void Exchange::take_posting(Input& input, bool refused) {
+    Match* match = reinterpret_cast<Match*>(input.get<uint64_t>());
+    match->refused = refused;
+    match->posted = !refused;
+    if (!refused) {
+        match->post_time = input.get<int64_t>();
+        match->post_delay = engine_.lane_pool_.take();
+        get_lanes(input, match->post_delay);
+    }
+    engine_.settle(*match);
+    if (Thread* waiting = match->sender_waits) {
+        match->sender_waits = nullptr;
+        engine_.wake(waiting);
+    }
+    engine_.release(match);
+}
+
+void Exchange::take_arrival(Input& input) {
+    const auto record = input.get<ArrivalRecord>();
+    Thread& thread = *engine_.threads_[record.thread];
+    get_lanes(input, thread.delay);
+    if (record.pieces) input.get(thread.pieces);
+    uint32_t member = 0;
+    Collective* collective = engine_.arrive(thread,
+                                            {record.comm, record.root, record.operation, record.nonblocking, record.size, record.enter,
+                                             record.leave, thread.delay, record.pieces ? &thread.pieces : nullptr, record.window},
+                                            &member);
+    if (collective) engine_.end_collective(collective);
+}
+
+void Exchange::take_resume(Input& input) {
+    const auto record = input.get<ResumeRecord>();
+    Thread& thread = *engine_.threads_[record.thread];
+    thread.enter = record.enter;
+    thread.leave = record.leave;
+    get_lanes(input, thread.delay);
+    input.get(thread.pieces);
+    const auto found = engine_.collectives_.find({record.comm, record.sequence, true});
+    if (found == engine_.collectives_.end()) return;
+    engine_.resume(*found->second, record.member, thread, record.operation, record.root, record.size, record.alone);
+    engine_.end_collective(found->second);
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One engine among several: each reads the locations of its own ranks, and what crosses between ranks of different processes goes as
+// records. A channel is where its receiver is: sends are shipped there, postings back to senders that have to know. A collective is
+// wherever it has members: each process follows it in a copy of its own, from the arrivals of all.
+//
+// Threads that are read elsewhere stand in the engine as mirrors: as far as they are known here, and never ready.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "../engine.hpp"
+#include "group.hpp"
+
+namespace polter::replay {
+
+// By location: the process that reads it. Ranks stay whole and in order, events are spread evenly.
+std::vector<int> spread(const Definitions& definitions, int processes);
+
+class Exchange {
+  public:
+    Exchange(Engine& engine, Group& group);
+
+    bool own(const Thread& thread) const { return owner_[thread.index] == group_.rank(); }
+    int processes() const { return group_.size(); }
+    // Of a communicator.
+    uint32_t own_members(uint32_t comm) { return audience(comm).own_members; }
+    bool first_is_own(uint32_t comm) { return audience(comm).first == group_.rank(); }
+
+    void ship_send(Match& match);  // keeps it where the sender has to know the posting
+    void ship_posting(const Match& match);
+    void ship_arrival(const Thread& thread, const Engine::Arrival& arrival);
+    void ship_resume(const Collective& collective, uint32_t member, const Thread& thread, uint8_t operation, uint32_t root, uint64_t size,
+                     bool alone);
+    void ship_finished(const Thread& thread);
+
+    bool exchange();  // everything that is there to go and to come; true if something came
+    Group& group() { return group_; }
+
+  private:
+    enum class Kind : uint8_t { send, posting, refused, arrival, resume, finished };
+    struct Audience {
+        std::vector<int> others;  // processes besides this one that have members
+        uint32_t own_members = 0;
+        int first = 0;  // where the first member is
+    };
+    const Audience& audience(uint32_t comm);
+    Bytes& begin(int process, Kind kind);
+    void put_lanes(Bytes& to, const int64_t* lanes) const { to.put(lanes, engine_.lanes().count); }
+    void get_lanes(Input& from, int64_t* lanes) const { from.get(lanes, engine_.lanes().count); }
+    int owner_of(int32_t rank) const { return owner_of_rank_[static_cast<size_t>(rank)]; }
+
+    void take(int process, const Bytes& records);
+    void take_send(int process, Input& input);
+    void take_posting(Input& input, bool refused);
+    void take_arrival(Input& input);
+    void take_resume(Input& input);
+
+    Engine& engine_;
+    Group& group_;
+    std::vector<int> owner_, owner_of_rank_;
+    std::unordered_map<uint32_t, Audience> audiences_;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What was learned, between processes. All of it adds up: see Model::merge.
+#include "../model.hpp"
+#include "bytes.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+void put(Bytes& to, const InstanceSample& sample) {
+    to.put(sample.root);
+    to.put(sample.enter);
+    to.put(sample.leave);
+    to.put(sample.resume);
+    to.put(static_cast<uint64_t>(sample.noise.size()));
+    for (const auto& pieces : sample.noise) to.put(pieces);
+}
+
+InstanceSample get_sample(Input& from) {
+    InstanceSample sample;
+    sample.root = from.get<uint32_t>();
+    from.get(sample.enter);
+    from.get(sample.leave);
+    from.get(sample.resume);
+    sample.noise.resize(from.get<uint64_t>());
+    for (auto& pieces : sample.noise) from.get(pieces);
+    return sample;
+}
+
+}  // namespace
+
+void Model::write(Bytes& to) const {
+    to.put(clock_disorder_ns);
+    to.put(static_cast<uint64_t>(samples_.size()));
+    for (const auto& [key, samples] : samples_) {
+        to.put(samples.of);
+        to.put(samples.first);
+        to.put(static_cast<uint64_t>(samples.by_slack.size()));
+        for (const auto& [slack, histogram] : samples.by_slack) {
+            to.put(slack);
+            to.put(static_cast<uint64_t>(histogram.bins().size()));
+            for (const auto& [at, bin] : histogram.bins()) {
+                to.put(at);
+                to.put(bin);
+            }
+        }
+    }
+    to.put(static_cast<uint64_t>(protocols_.size()));
+    for (const auto& [key, protocol] : protocols_) {
+        to.put(key);
+        to.put(protocol);
+    }
+    to.put(static_cast<uint64_t>(instances_.size()));
+    for (const auto& [key, instances] : instances_) {
+        to.put(key.second);
+        to.put(instances.of);
+        to.put(instances.by_root);
+        to.put(instances.waits);
+        to.put(static_cast<uint64_t>(instances.kept.size()));
+        for (const auto& [hash, sample] : instances.kept) {
+            to.put(hash);
+            put(to, sample);
+        }
+    }
+}
+
+Model Model::read(Input& from, Faults faults) {
+    Model model(faults);
+    model.clock_disorder_ns = from.get<int64_t>();
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto of = from.get<CostClass>();
+        Samples& samples = model.samples_[of.key()];
+        samples.of = of;
+        samples.first = from.get<int64_t>();
+        for (auto slacks = from.get<uint64_t>(); slacks > 0; --slacks) {
+            Histogram& histogram = samples.by_slack[from.get<int>()];
+            for (auto bins = from.get<uint64_t>(); bins > 0; --bins) {
+                const auto at = from.get<uint16_t>();
+                histogram.merge(at, from.get<Histogram::Bin>());
+            }
+        }
+    }
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto key = from.get<uint64_t>();
+        model.protocols_[key] = from.get<LearnedProtocol>();
+    }
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto members = from.get<uint32_t>();
+        Instances instances;
+        instances.of = from.get<CostClass>();
+        instances.by_root = from.get<CostClass>();
+        instances.waits = from.get<Waits>();
+        for (auto kept = from.get<uint64_t>(); kept > 0; --kept) {
+            const auto hash = from.get<uint64_t>();
+            instances.kept[hash] = get_sample(from);
+        }
+        model.instances_[{instances.of.key(), members}] = std::move(instances);
+    }
+    return model;
+}
+
+void Model::write_structures(Bytes& to) const {
+    to.put(static_cast<uint64_t>(structures_.size()));
+    for (const auto& [key, learned] : structures_) {
+        to.put(learned.of);
+        to.put(learned.by_root);
+        to.put(learned.members);
+        to.put(learned.instances);
+        to.put(learned.constant_error);
+        to.put(learned.structure.has_value());
+        if (learned.structure) to.put(*learned.structure);
+    }
+}
+
+void Model::merge_structures(Input& from) {
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        LearnedStructure learned;
+        learned.of = from.get<CostClass>();
+        learned.by_root = from.get<CostClass>();
+        learned.members = from.get<uint32_t>();
+        learned.instances = from.get<int64_t>();
+        learned.constant_error = from.get<double>();
+        if (from.get<bool>()) learned.structure = from.get<Structure>();
+        structures_[{learned.of.key(), learned.members}] = learned;
+    }
+}
+
+}  // namespace polter::replay

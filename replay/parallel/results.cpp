@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "results.hpp"
+
+#include "../engine.hpp"
+#include "../payment.hpp"
+
+namespace polter::replay {
+
+Archive::Opened gather_opened(Group& group, const Archive::Opened& mine) {
+    Bytes bytes;
+    bytes.put(mine.files);
+    bytes.put(mine.failed);
+    bytes.put(mine.first_failure);
+    bytes.put(mine.why);
+    bytes.put(mine.damaged);
+    bytes.put(mine.damage);
+    Archive::Opened all;
+    for (const Bytes& one : group.gather(bytes)) {
+        Input input(one);
+        all.files += input.get<uint64_t>();
+        all.failed += input.get<uint64_t>();
+        const auto first = input.get<uint64_t>();
+        std::string why;
+        input.get(why);
+        const auto damaged = input.get<uint64_t>();
+        all.damaged += damaged;
+        std::string damage;
+        input.get(damage);
+        if (damaged > 0) all.damage = damage;
+        if (first >= all.first_failure) continue;
+        all.first_failure = first;
+        all.why = why;
+    }
+    return all;
+}
+
+void gather_statistics(Group& group, Model& model, const Faults& faults) {
+    Bytes bytes;
+    model.write(bytes);
+    Model all(faults);
+    for (const Bytes& one : group.gather(bytes)) {
+        if (faults.merge_first_alone && !all.shown().costs.empty()) break;
+        Input input(one);
+        all.merge(Model::read(input));
+    }
+    model = std::move(all);
+}
+
+void freeze_together(Group& group, Model& model, bool noise_placed) {
+    model.freeze(noise_placed, static_cast<size_t>(group.rank()), static_cast<size_t>(group.size()));
+    Bytes bytes;
+    model.write_structures(bytes);
+    for (const Bytes& one : group.gather(bytes)) {
+        Input input(one);
+        model.merge_structures(input);
+    }
+}
+
+void Engine::write_results(Bytes& to) const {
+    for (const auto& thread : threads_) {
+        if (thread->remote) continue;
+        to.put(true);
+        to.put(thread->index);
+        to.put(thread->started);
+        to.put(thread->has_mpi);
+        to.put(thread->first);
+        to.put(thread->last);
+        to.put(thread->init_ns);
+        to.put(thread->finalize_ns);
+        to.put(thread->doubt);
+        to.put(thread->local);
+        to.put(thread->delay, lanes_.count);
+    }
+    to.put(false);
+    to.put(flaws_);
+    to.put(events_);
+    to.put(noise_records_at_leave);
+    to.put(noise_records_inside);
+    to.put(static_cast<uint64_t>(culprits_.size()));
+    for (const auto& [key, sums] : culprits_) {
+        to.put(key);
+        to.put(sums.first);
+        to.put(sums.second);
+    }
+    for (const auto* calls : {&unseen_calls, &lock_calls}) {
+        to.put(static_cast<uint64_t>(calls->size()));
+        for (const auto& [region, counted] : *calls) {
+            to.put(region);
+            to.put(counted);
+        }
+    }
+    to.put(std::vector<uint32_t>(exclusive_windows.begin(), exclusive_windows.end()));
+    to.put(static_cast<uint64_t>(cancelled_postings.size()));
+    for (const Posting& posting : cancelled_postings) {
+        to.put(posting.first);
+        to.put(posting.second);
+    }
+}
+
+void Engine::merge_results(Input& from) {
+    while (from.get<bool>()) {
+        Thread& thread = *threads_[from.get<uint32_t>()];
+        thread.started = from.get<bool>();
+        thread.has_mpi = from.get<bool>();
+        thread.first = from.get<int64_t>();
+        thread.last = from.get<int64_t>();
+        thread.init_ns = from.get<int64_t>();
+        thread.finalize_ns = from.get<int64_t>();
+        thread.doubt = from.get<Doubt>();
+        from.get(thread.local);
+        from.get(thread.delay, lanes_.count);
+    }
+    std::vector<FlawCount> flaws;
+    from.get(flaws);
+    for (size_t i = 0; i < flaws_.size(); ++i) {
+        flaws_[i].count += flaws[i].count;
+        flaws_[i].ns += flaws[i].ns;
+    }
+    events_ += from.get<int64_t>();
+    noise_records_at_leave += from.get<int64_t>();
+    noise_records_inside += from.get<int64_t>();
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        auto& sums = culprits_[from.get<CulpritKey>()];
+        sums.first += from.get<int64_t>();
+        sums.second += from.get<int64_t>();
+    }
+    for (auto* calls : {&unseen_calls, &lock_calls})
+        for (auto left = from.get<uint64_t>(); left > 0; --left) {
+            FlawCount& sum = (*calls)[from.get<uint32_t>()];
+            const auto counted = from.get<FlawCount>();
+            sum.count += counted.count;
+            sum.ns += counted.ns;
+        }
+    std::vector<uint32_t> windows;
+    from.get(windows);
+    exclusive_windows.insert(windows.begin(), windows.end());
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto thread = from.get<uint32_t>();
+        cancelled_postings.insert({thread, from.get<uint64_t>()});
+    }
+}
+
+void gather_payment(Group& group, Payment& payment) {
+    Bytes bytes;
+    for (const auto& [cell, changes] : payment.cells()) {
+        bytes.put(cell);
+        bytes.put(changes);
+    }
+    const std::vector<Bytes> all = group.gather(bytes);
+    for (int process = 0; process < group.size(); ++process) {
+        if (process == group.rank()) continue;
+        for (Input input(all[static_cast<size_t>(process)]); !input.empty();) {
+            const auto cell = input.get<Payment::Cell>();
+            std::vector<int64_t> changes;
+            input.get(changes);
+            payment.add(cell, changes);
+        }
+    }
+}
+
+void gather_results(Group& group, Engine& engine) {
+    Bytes bytes;
+    engine.write_results(bytes);
+    const std::vector<Bytes> all = group.gather(bytes);
+    for (int process = 0; process < group.size(); ++process) {
+        if (process == group.rank()) continue;
+        Input input(all[static_cast<size_t>(process)]);
+        engine.merge_results(input);
+    }
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What each process has found becomes what all know: behind each of these, every process has the same.
+#pragma once
+
+#include "../archive.hpp"
+#include "group.hpp"
+
+namespace polter::replay {
+
+class Engine;
+class Model;
+class Payment;
+struct Faults;
+
+Archive::Opened gather_opened(Group&, const Archive::Opened&);
+// Before freeze(): all statistics; freezes with the structures looked for by all.
+void gather_statistics(Group&, Model&, const Faults&);
+void freeze_together(Group&, Model&, bool noise_placed);
+// Where the threads of all have come, what was counted.
+void gather_results(Group&, Engine&);
+void gather_payment(Group&, Payment&);  // kept by the process of the rank that pays
+
+}  // namespace polter::replay

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`mpirun polter replay`, with each MPI that is here: the answer of one process, one message for an error, no hang."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["POLTER_BUILD"])
+WRITER = BUILD / "test" / "replay" / "write_random"
+MPIS = [m for m in ("openmpi", "mpich") if shutil.which(f"mpirun.{m}") and (BUILD / "lib" / "polter" / f"libpolter-group-{m}.so").exists()]
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
+                   OMPI_MCA_hwloc_base_binding_policy="none")
+LIMIT = 100  # seconds
+
+
+def replay(words, launcher=(), polter=BUILD / "polter", environment=None):
+    return subprocess.run([*launcher, str(polter), "replay", *map(str, words)], env=dict(ENVIRONMENT, **(environment or {})), timeout=LIMIT,
+                          check=False, capture_output=True, text=True)
+
+
+def said(done):
+    """What polter itself said; launchers add what they think of an exit code."""
+    return [line for line in done.stderr.splitlines() if line.startswith("polter:")]
+
+
+class Launched(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="polter-test-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+
+    def trace(self, seed, name="t"):
+        path = self.root / name
+        subprocess.run([WRITER, str(seed), str(path)], check=True, timeout=LIMIT)
+        return path
+
+    def compare(self, trace, counts=(2, 3), *options):
+        alone = replay(["--json", "--model", *options, trace])
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        for mpi in MPIS:
+            for count in counts:
+                with self.subTest(mpi=mpi, count=count):
+                    done = replay(["--json", "--model", *options, trace], [f"mpirun.{mpi}", "-n", str(count)])
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(done.stdout, alone.stdout)
+
+    def test_same_answer(self):
+        self.compare(self.trace(3))
+
+    def test_more_processes_than_ranks(self):
+        self.compare(self.trace(4), (8,))
+
+    def test_sick_trace(self):
+        trace = self.trace(6)
+        events = trace / "traces" / "4.evt"
+        events.write_bytes(events.read_bytes()[: events.stat().st_size * 2 // 3])  # messages that nobody takes, collectives without members
+        self.compare(trace, (2,))
+
+    def test_model_saved_and_given(self):
+        trace, model = self.trace(5), self.root / "m.json"
+        alone = replay(["--json", "--save-model", model, trace])
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        first = model.read_text()
+        for mpi in MPIS:
+            model.unlink()
+            done = replay(["--json", "--save-model", model, trace], [f"mpirun.{mpi}", "-n", "2"])
+            self.assertEqual(done.stdout, alone.stdout, done.stderr)
+            self.assertEqual(model.read_text(), first)
+        self.compare(self.trace(7), (2,), "--use-model", str(model))
+
+    def test_errors(self):
+        trace, everywhere, first = self.trace(8), self.root / "nowhere", self.trace(9, "first")
+        (first / "traces.def").write_bytes(b"nothing")
+        for mpi in MPIS:
+            for words, says in (([everywhere], "no such trace"), ([first], "traces.otf2"), (["--remove", "moon", trace], "moon"),
+                                (["--write-approximated", self.root / "a", trace], "one process"),
+                                (["--attribution", trace], "one process"), (["--inject", trace, trace], "one process"),
+                                (["--save-model", self.root / "no" / "m", trace], "cannot be written")):  # known to the first alone
+                with self.subTest(mpi=mpi, says=says):
+                    done = replay(words, [f"mpirun.{mpi}", "-n", "3"])
+                    self.assertEqual(done.returncode, 1, done.stderr)
+                    self.assertEqual(len(said(done)), 1, done.stderr)
+                    self.assertIn(says, said(done)[0])
+                    self.assertEqual(done.stdout, "")
+
+    def test_a_process_that_dies(self):
+        """Its preload ends it where it opens the event file of the last rank, which the second process owns."""
+        trace = self.trace(10)
+        source, library = self.root / "die.c", self.root / "die.so"
+        source.write_text("""#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+FILE* fopen64(const char* path, const char* mode) {
+    if (strstr(path, "/5.evt")) raise(SIGKILL);
+    return ((FILE* (*)(const char*, const char*))dlsym(RTLD_NEXT, "fopen64"))(path, mode);
+}
+FILE* fopen(const char* path, const char* mode) {
+    if (strstr(path, "/5.evt")) raise(SIGKILL);
+    return ((FILE* (*)(const char*, const char*))dlsym(RTLD_NEXT, "fopen"))(path, mode);
+}
+""")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True, timeout=LIMIT)
+        for mpi in MPIS:
+            with self.subTest(mpi=mpi):
+                done = replay(["--json", trace], [f"mpirun.{mpi}", "-n", "2", "env", f"LD_PRELOAD={library}"])
+                self.assertNotEqual(done.returncode, 0)
+                self.assertNotIn("polter.replay", done.stdout)
+
+    def test_progress(self):
+        """On a terminal alone, and by the first process alone."""
+        trace = self.trace(13)
+
+        def shown(*options):
+            master, slave = os.openpty()
+            done = subprocess.run([str(BUILD / "polter"), "replay", *options, str(trace)], timeout=LIMIT, check=False, stdout=subprocess.DEVNULL, stderr=slave)
+            os.close(slave)
+            self.assertEqual(done.returncode, 0)
+            try:
+                return os.read(master, 1 << 16).decode()
+            except OSError:  # nothing was written, and nobody is left who could
+                return ""
+            finally:
+                os.close(master)
+
+        text = shown()
+        self.assertIn("replaying 100 %", text)
+        self.assertTrue(text.endswith("\r\033[K"), text)  # and is gone at the end
+        self.assertEqual(shown("-q"), "")
+
+    def test_wrong_mpi(self):
+        trace = self.trace(11)
+        for mpi in MPIS:
+            other = next((m for m in MPIS if m != mpi), None)
+            if not other:
+                self.skipTest("one MPI alone")
+            done = replay([trace], [f"mpirun.{mpi}", "-n", "2"], environment={"POLTER_MPI": other})
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("POLTER_MPI", done.stderr)
+
+    def test_installed(self):
+        for part in ("cli", "replay"):
+            subprocess.run([os.environ["CMAKE"], "--install", BUILD / part, "--prefix", self.root / "prefix"], check=True, timeout=LIMIT,
+                           stdout=subprocess.DEVNULL)
+        trace = self.trace(12)
+        alone = replay(["--json", trace])
+        for mpi in MPIS:
+            done = replay(["--json", trace], [f"mpirun.{mpi}", "-n", "2"], self.root / "prefix" / "bin" / "polter")
+            self.assertEqual(done.stdout, alone.stdout, done.stderr)
+
+
+if __name__ == "__main__":
+    if not MPIS:
+        print("SKIP: no MPI launcher here (Debian: openmpi-bin, mpich; scripts/setup installs both)")
+        sys.exit(77)
+    unittest.main()

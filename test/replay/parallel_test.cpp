@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Several analysis processes give the answer of one, byte for byte: on random programs, on the traces computed by hand, on sick ones.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "micro_parse.hpp"
+#include "process_group.hpp"
+#include "random_program.hpp"
+#include "replay/passes.hpp"
+
+using namespace polter;
+
+namespace {
+
+constexpr int process_counts[] = {2, 3, 5};
+
+std::string answer(const std::string& trace, replay::Group* group, const replay::Hooks& hooks = {}) {
+    replay::Options options;
+    options.trace = trace;
+    options.group = group;
+    const replay::Result result = replay::replay_with(options, hooks);
+    return replay::to_json(result).dump(1) + replay::model_to_json(result.model).dump(1);
+}
+
+// How many of the runs with several processes do not give what one gives.
+int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks& hooks = {}) {
+    const test::TemporaryDirectory directory;
+    test::write_trace(trace, directory.path("t"));
+    const std::string alone = answer(directory.path("t"), nullptr);
+    int count = 0;
+    for (const int processes : process_counts)
+        for (const std::string& one :
+             test::together(processes, mood, [&](replay::Group& group) { return answer(directory.path("t"), &group, hooks); })) {
+            if (one == alone) continue;
+            if (count++ > 0) continue;
+            size_t at = 0;
+            while (at < std::min(one.size(), alone.size()) && one[at] == alone[at]) ++at;
+            MESSAGE(processes << " processes: " << one.substr(at < 200 ? 0 : at - 200, 400)
+                              << "\n---- one: " << alone.substr(at < 200 ? 0 : at - 200, 400));
+        }
+    return count;
+}
+
+test::Program program_of(uint64_t seed) {
+    test::ProgramOptions options;
+    options.seed = seed;
+    options.ranks = 2 + seed % 7;
+    options.steps = 20 + seed % 40;
+    options.accounts = 1 + seed % 4;
+    options.noise_every_ns = seed % 5 == 0 ? 5'000 : 40'000;
+    options.structured = seed % 4 == 1;
+    options.windows = seed % 4 == 3;
+    if (options.structured) options.steps *= 4;
+    return test::random_program(options);
+}
+
+}  // namespace
+
+TEST_CASE("random programs") {
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+        CAPTURE(seed);
+        CHECK(differences(program_of(seed).trace, seed) == 0);
+    }
+}
+
+TEST_CASE("the same question finds what is not told to the others") {
+    replay::Hooks hooks;
+    int unmerged = 0, untold = 0;
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+        hooks.faults = {.merge_first_alone = true};
+        unmerged += differences(program_of(seed).trace, seed, hooks);
+        hooks.faults = {.keep_posting = true};
+        untold += differences(program_of(seed).trace, seed, hooks);
+    }
+    CHECK(unmerged > 0);
+    CHECK(untold > 0);
+}
+
+TEST_CASE("the traces computed by hand") {
+    for (const auto& entry : std::filesystem::directory_iterator(POLTER_MICRO_TRACES)) {
+        if (entry.path().extension() != ".txt") continue;
+        CAPTURE(entry.path().filename().string());
+        CHECK(differences(test::parse_micro(entry.path().string()).trace, 1) == 0);
+    }
+}
+
+TEST_CASE("sick traces: a rank that breaks off, a message that vanishes, a receive that nobody answers") {
+    for (uint64_t seed = 1; seed <= 24; ++seed) {
+        CAPTURE(seed);
+        test::TraceSpec trace = program_of(seed).trace;
+        auto& records = trace.records[seed % trace.ranks()];
+        if (seed % 3 == 0) {
+            records.resize(records.size() * (seed % 5 + 1) / 7);
+        } else {
+            const auto kind = seed % 3 == 1 ? test::Record::Kind::send : test::Record::Kind::recv;
+            size_t number = 0;
+            std::erase_if(records, [&](const test::Record& record) { return record.kind == kind && number++ % 5 == 2; });
+        }
+        CHECK(differences(trace, seed) == 0);
+    }
+}
+
+TEST_CASE("an error in one process ends all, and each knows it") {
+    const test::TemporaryDirectory directory;
+    test::write_trace(program_of(6).trace, directory.path("t"));
+    const auto fail = [&](int process, bool die) {
+        return test::together(
+            3, 1,
+            [&](replay::Group& group) {
+                replay::Hooks hooks;
+                hooks.observer = [&](const replay::Scenarios&, const replay::Thread&, int64_t time, const int64_t*) {
+                    if (group.rank() != process || time < 20'000) return;
+                    if (die) raise(SIGKILL);
+                    throw std::runtime_error("the disk is full");
+                };
+                return answer(directory.path("t"), &group, hooks);
+            },
+            20);
+    };
+    for (int process = 0; process < 3; ++process) {
+        const std::vector<std::string> said = fail(process, false);
+        for (int i = 0; i < 3; ++i)
+            CHECK(said[static_cast<size_t>(i)] == (i == process ? "failed: the disk is full" : "failed: peer: the disk is full"));
+    }
+    const std::vector<std::string> said = fail(1, true);
+    CHECK(said[1] == "died");
+    for (const int i : {0, 2}) CHECK(said[static_cast<size_t>(i)].find("has died") != std::string::npos);
+}
+
+TEST_CASE("memory: no process runs ahead of another") {
+    // A producer that never waits, in one process, and in the other its consumer, which begins a second later. How far the first was ahead
+    // of the second, in ns of measured time: what lies between is held by somebody.
+    const auto most_ahead = [](int64_t messages, replay::Faults faults) {
+        test::TraceSpec spec(2);
+        spec.accounts = {"os:timer"};
+        const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
+            test::Record record;
+            record.kind = kind;
+            record.time = time;
+            record.name = name;
+            spec.records[rank].push_back(record);
+            return spec.records[rank].back();
+        };
+        for (int64_t i = 0; i < messages; ++i) {
+            add(0, i * 1000, test::Record::Kind::enter, "MPI_Send");
+            add(0, i * 1000, test::Record::Kind::send, "").peer = 1;
+            add(0, i * 1000 + 100, test::Record::Kind::leave, "MPI_Send");
+            add(1, i * 1000 + 300, test::Record::Kind::enter, "MPI_Recv");
+            add(1, i * 1000 + 400, test::Record::Kind::recv, "").peer = 0;
+            add(1, i * 1000 + 400, test::Record::Kind::leave, "MPI_Recv");
+        }
+        const test::TemporaryDirectory directory;
+        test::write_trace(spec, directory.path("t"));
+        struct Shared {
+            std::atomic<int64_t> at[2], ahead;
+        };
+        void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        REQUIRE(memory != MAP_FAILED);
+        auto* shared = new (memory) Shared{};
+        for (const std::string& one : test::together(2, 1, [&](replay::Group& group) {
+                 replay::Hooks hooks;
+                 hooks.faults = faults;
+                 hooks.observer = [&, slept = false](const replay::Scenarios&, const replay::Thread& thread, int64_t time,
+                                                     const int64_t*) mutable {
+                     if (thread.rank == 1 && !std::exchange(slept, true)) sleep(1);
+                     shared->at[thread.rank] = time;
+                     shared->ahead = std::max<int64_t>(shared->ahead, shared->at[0] - shared->at[1]);
+                 };
+                 return answer(directory.path("t"), &group, hooks);
+             }))
+            CHECK(one.starts_with("{"));
+        const int64_t ahead = shared->ahead;
+        munmap(memory, sizeof(Shared));
+        return ahead;
+    };
+    const int64_t ahead = most_ahead(50'000, {});
+    MESSAGE(ahead << " ns of 50,000,000");
+    CHECK(ahead < 5'000'000);
+    CHECK(most_ahead(50'000, {.no_window = true}) > 25'000'000);
+}
