@@ -32,6 +32,7 @@ nlohmann::json run_json(const launch::Outcome& outcome) {
              {{"name", outcome.exporter},
               {"why", outcome.exporter_why},
               {"unseen", outcome.unseen},
+              {"limits", outcome.limits},
               {"events_not_shown", outcome.events_not_shown}}},
             {"own_cost_ns", outcome.own_cost_ns},
             {"no_trace", outcome.no_trace.empty() ? nlohmann::json() : nlohmann::json(outcome.no_trace)},
@@ -54,6 +55,7 @@ void print_text(const launch::Outcome& outcome, const replay::Result& result) {
     } else if (!outcome.unseen.empty()) {
         fmt::print("Measured by {}; not seen: {}.\n", outcome.exporter, fmt::join(outcome.unseen, ", "));
     }
+    if (!outcome.limits.empty()) fmt::print("Limits of {}: {}.\n", outcome.exporter, outcome.limits);
     fmt::print("{}\n", own_cost(outcome, result.measured_ns));
     fmt::print("Trace: {}/traces.otf2\n", trace);
     fmt::print("Next: polter replay {}\n", trace);

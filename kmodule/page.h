@@ -33,10 +33,12 @@
 typedef uint64_t polter_u64;
 typedef uint32_t polter_u32;
 typedef int32_t polter_s32;
+typedef int64_t polter_s64;
 #else
 typedef __u64 polter_u64;
 typedef __u32 polter_u32;
 typedef __s32 polter_s32;
+typedef __s64 polter_s64;
 #endif
 
 #define POLTER_PAGE_MAGIC 0x315245544c4f50ull /* "POLTER1" in memory order */

@@ -62,8 +62,9 @@ inline constexpr int sidecar_version = 1;
 inline constexpr const char* env_experiment = "POLTER_EXPERIMENT";      // absolute path; unset: the library does nothing
 inline constexpr const char* env_job = "POLTER_JOB";                    // hexadecimal, shared by the processes of a job
 inline constexpr const char* env_socket = "POLTER_SOCKET";              // of the daemon
-inline constexpr const char* env_exporter = "POLTER_EXPORTER";          // "none": do not look for a daemon
-inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why it is "none", for the trace
+inline constexpr const char* env_exporter = "POLTER_EXPORTER";          // as chosen; "none": do not look for one
+inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why it is none, or none better, for the trace
+inline constexpr const char* env_tracepoints = "POLTER_TRACEPOINTS";    // for perf: kmodule/perf/perf.h
 inline constexpr const char* env_buffer_chunks =
     "POLTER_BUFFER_CHUNKS";  // event chunks of a thread before they are flushed; 2 to 256, else 4
 

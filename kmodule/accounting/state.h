@@ -62,7 +62,10 @@ struct polter_thread {
     polter_s32 tid; /* ids in the initial pid namespace */
     polter_u32 tgid;
     polter_u32 slot;
+    polter_u32 process;                 /* the backend's number of the process */
     polter_u32 gone;                    /* exited: its page is frozen */
+    polter_u32 stolen_known;            /* its CPU's stolen_ns is of its own time */
+    polter_u64 interrupted_ns;          /* in all, when stolen_ns was looked at last */
     char throttler[POLTER_CULPRIT_LEN]; /* the cgroup whose quota holds it */
 };
 
@@ -116,7 +119,9 @@ struct polter_split {
 struct polter_cpu {
     polter_u64 head;     /* windows begun so far */
     polter_u64 since_ns; /* since when the current task runs */
-    polter_u32 current;  /* which of the newest window's */
+    polter_u64 stolen_ns;    /* by the hypervisor, at the last look */
+    polter_u64 steal_end_ns; /* of what was stolen last */
+    polter_u32 current;      /* which of the newest window's */
     polter_u32 depth;
     struct polter_frame frame[POLTER_NESTING];
     struct polter_split split;

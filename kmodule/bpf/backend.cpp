@@ -18,7 +18,11 @@
 
 #include "../accounting/state.h"
 #include "net_irqs.hpp"
+#include "steal.hpp"
+// clang-format off: the skeleton needs the types
+#include "tids.h"
 #include "polter.skel.h"
+// clang-format on
 
 namespace polter::exporter {
 namespace {
@@ -72,6 +76,8 @@ constexpr Part parts[] = {
     {"on_irq_work_entry", "irq_work_entry", bit(POLTER_IPI)},
     {"on_irq_work_exit", "irq_work_exit", bit(POLTER_IPI)},
     {"on_nmi_handler", "nmi_handler", bit(POLTER_NMI)},
+    {"on_page_fault_user", "page_fault_user", 0},
+    {"on_page_fault_kernel", "page_fault_kernel", 0},
 };
 
 bool has_member(const btf* types, const char* structure, const char* member) {
@@ -104,19 +110,51 @@ class Bpf final : public Backend {
     bool has_thread(pid_t tid) const override;
 
   private:
+    struct Thread {
+        pid_t tid;
+        std::uint32_t number;
+    };
     struct Pages {
         int fd;
         unsigned slots;
-        std::map<unsigned, pid_t> threads;  // by slot
+        std::uint32_t number;
+        std::map<unsigned, Thread> threads;  // by slot
+    };
+    // Numbers are given out in turn, so that what a program still does with one on another CPU is over before it is used again.
+    struct Numbers {
+        explicit Numbers(std::uint32_t n) : used(n) {}
+        std::vector<bool> used;
+        std::size_t next = 0;
+        std::optional<std::uint32_t> take() {
+            for (std::size_t i = 0; i < used.size(); i++) {
+                const std::size_t n = (next + i) % used.size();
+                if (used[n]) continue;
+                used[n] = true;
+                next = n + 1;
+                return static_cast<std::uint32_t>(n);
+            }
+            return std::nullopt;
+        }
+        void give_back(std::uint32_t n) { used[n] = false; }
     };
 
     Failure attach();
     void refresh_net_irqs();
+    // Room for a tid in the programs' table; NULL: there is none.
+    std::uint32_t* empty_way(pid_t tid) const {
+        for (auto& way : object_->bss->tids[static_cast<std::uint32_t>(tid) % POLTER_BPF_BUCKETS].tid)
+            if (way == 0) return &way;
+        return nullptr;
+    }
+    bool lookup(std::uint32_t number, polter_thread& thread) const {
+        return bpf_map_lookup_elem(bpf_map__fd(object_->maps.threads), &number, &thread) == 0;
+    }
     static int run(const bpf_program* program, std::uint64_t (&arguments)[4]);
 
     polter_bpf* object_ = nullptr;
     std::vector<bpf_link*> links_;
     std::map<pid_t, Pages> processes_;
+    Numbers process_numbers_{POLTER_BPF_PROCESSES}, thread_numbers_{POLTER_BPF_THREADS};
     std::uint32_t seen_ = 0;
     std::uint64_t irqs_refreshed_ns_ = 0;
 };
@@ -152,6 +190,10 @@ Failure Bpf::start() {
     seen_ = (bit(POLTER_STEAL) - 1) | bit(POLTER_PREEMPT_JOB) | bit(POLTER_WAKEUP) | bit(POLTER_NET);
     seen_ &= ~missing;
     if (!has_member(types, "task_struct", "throttled") && !has_member(types, "cfs_rq", "throttle_count")) seen_ &= ~bit(POLTER_THROTTLE);
+    const Hypervisor above = hypervisor();
+    const bool booked = above == Hypervisor::tells && (has_member(types, "rq", "prev_steal_time") || has_member(types, "rq", "prev_steal_time_rq"));
+    object_->rodata->has_steal = booked;
+    if (booked || above == Hypervisor::none) seen_ |= bit(POLTER_STEAL);
     btf__free(types);
     if (missing & bit(POLTER_PREEMPT)) {
         stop();
@@ -203,9 +245,10 @@ std::string Bpf::cannot_see() const {
     add(POLTER_SOFTIRQ, "softirq: no softirq tracepoints");
     add(POLTER_NMI, "nmi: no nmi_handler tracepoint");
     add(POLTER_THROTTLE, "throttle: the kernel has no CPU quotas");
-    add(POLTER_STEAL, "steal: what the hypervisor takes has no tracepoint");
+    add(POLTER_STEAL, "steal: this machine's hypervisor does not tell what it takes");
     add(POLTER_NET, "net: needs the irq_handler and softirq tracepoints");
-    add(POLTER_FAULT, "fault: page faults have an entry tracepoint only");
+    add(POLTER_FAULT, "fault: page faults are counted, but have a tracepoint at their beginning only");
+    if (object_->rodata->has_steal) text += "; steal: no finer than a timer tick";
     return text;
 }
 
@@ -247,9 +290,15 @@ int Bpf::run(const bpf_program* program, std::uint64_t (&arguments)[4]) {
 
 Failure Bpf::add_process(pid_t tgid, std::uint64_t job, unsigned slots) {
     refresh_net_irqs();
+    const auto number = process_numbers_.take();
+    if (!number) return fmt::format("bpf: all of the {} processes of this node are taken", POLTER_BPF_PROCESSES);
     LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
     const int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "polter_pages", sizeof(__u32), POLTER_PAGE_SIZE, slots, &options);
-    if (fd < 0) return fmt::format("bpf: no memory for {} noise pages of {} bytes: {}", slots, POLTER_PAGE_SIZE, std::strerror(errno));
+    if (fd < 0) {
+        const int error = errno;
+        process_numbers_.give_back(*number);
+        return fmt::format("bpf: no memory for {} noise pages of {} bytes: {}", slots, POLTER_PAGE_SIZE, std::strerror(error));
+    }
 
     const auto page = std::make_unique<polter_page>();
     auto& header = page->header;
@@ -271,14 +320,15 @@ Failure Bpf::add_process(pid_t tgid, std::uint64_t job, unsigned slots) {
     const auto key = static_cast<__u32>(tgid);
     const polter_process process{job};
     if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.processes), &key, &process, BPF_ANY);
-    if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.pages), &key, &fd, BPF_ANY);
+    if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.pages), &*number, &fd, BPF_ANY);
     if (error) {
         const std::string why = std::strerror(-error);
         bpf_map_delete_elem(bpf_map__fd(object_->maps.processes), &key);
         close(fd);
+        process_numbers_.give_back(*number);
         return fmt::format("bpf: cannot set up the noise pages of process {}: {}", tgid, why);
     }
-    processes_[tgid] = {fd, slots, {}};
+    processes_[tgid] = {fd, slots, *number, {}};
     return std::nullopt;
 }
 
@@ -286,12 +336,13 @@ void Bpf::remove_process(pid_t tgid) {
     const auto found = processes_.find(tgid);
     if (found == processes_.end()) return;
     while (!found->second.threads.empty()) {
-        const auto [slot, tid] = *found->second.threads.begin();
-        remove_thread(tgid, tid, slot);
+        const auto& [slot, thread] = *found->second.threads.begin();
+        remove_thread(tgid, thread.tid, slot);
     }
     const auto key = static_cast<__u32>(tgid);
     bpf_map_delete_elem(bpf_map__fd(object_->maps.processes), &key);
-    bpf_map_delete_elem(bpf_map__fd(object_->maps.pages), &key);
+    bpf_map_delete_elem(bpf_map__fd(object_->maps.pages), &found->second.number);
+    process_numbers_.give_back(found->second.number);
     close(found->second.fd);
     processes_.erase(found);
 }
@@ -304,9 +355,15 @@ int Bpf::pages(pid_t tgid) const {
 Failure Bpf::add_thread(pid_t tgid, pid_t tid, unsigned slot) {
     const auto found = processes_.find(tgid);
     if (found == processes_.end() || slot >= found->second.slots) return fmt::format("bpf: process {} has no noise page {}", tgid, slot);
-    std::uint64_t arguments[4] = {static_cast<std::uint64_t>(tgid), slot, static_cast<std::uint64_t>(tid), now_ns()};
+    std::uint64_t arguments[4] = {found->second.number, slot, static_cast<std::uint64_t>(tid), now_ns()};
     if (run(object_->progs.begin_page, arguments) != 0) return fmt::format("bpf: cannot begin the noise page of thread {}", tid);
 
+    const auto number = thread_numbers_.take();
+    std::uint32_t* const free = empty_way(tid);
+    if (!number || !free) {
+        if (number) thread_numbers_.give_back(*number);
+        return fmt::format("bpf: no room for thread {}: {} threads are accounted on this node", tid, POLTER_BPF_THREADS);
+    }
     polter_process process{};
     const auto process_key = static_cast<__u32>(tgid);
     bpf_map_lookup_elem(bpf_map__fd(object_->maps.processes), &process_key, &process);
@@ -314,33 +371,43 @@ Failure Bpf::add_thread(pid_t tgid, pid_t tid, unsigned slot) {
     thread.tid = tid;
     thread.tgid = static_cast<std::uint32_t>(tgid);
     thread.slot = slot;
+    thread.process = found->second.number;
     thread.job = process.job;
     // It waits for our answer, or still runs and will be seen to leave the CPU: both are right with this state.
     thread.off = POLTER_BLOCKED;
-    const auto key = static_cast<__u32>(tid);
-    if (bpf_map_update_elem(bpf_map__fd(object_->maps.threads), &key, &thread, BPF_ANY) != 0)
-        return fmt::format("bpf: cannot account thread {}: {}", tid, std::strerror(errno));
-    found->second.threads[slot] = tid;
+    if (bpf_map_update_elem(bpf_map__fd(object_->maps.threads), &*number, &thread, BPF_ANY) != 0) {
+        const int error = errno;
+        thread_numbers_.give_back(*number);
+        return fmt::format("bpf: cannot account thread {}: {}", tid, std::strerror(error));
+    }
+    free[POLTER_BPF_WAYS] = *number;  // polter_tids.thread of the same way
+    __atomic_store_n(free, static_cast<std::uint32_t>(tid), __ATOMIC_RELEASE);
+    found->second.threads[slot] = {tid, *number};
     return std::nullopt;
 }
 
-void Bpf::remove_thread(pid_t tgid, pid_t tid, unsigned slot) {
-    const auto key = static_cast<__u32>(tid);
-    // Its id may belong to another thread by now, even a registered one.
-    polter_thread thread;
-    if (bpf_map_lookup_elem(bpf_map__fd(object_->maps.threads), &key, &thread) == 0 && thread.tgid == static_cast<std::uint32_t>(tgid) &&
-        thread.slot == slot)
-        bpf_map_delete_elem(bpf_map__fd(object_->maps.threads), &key);
-    std::uint64_t arguments[4] = {static_cast<std::uint64_t>(tgid), slot, now_ns(), 0};
-    run(object_->progs.freeze_page, arguments);
+void Bpf::remove_thread(pid_t tgid, pid_t, unsigned slot) {
     const auto found = processes_.find(tgid);
-    if (found != processes_.end()) found->second.threads.erase(slot);
+    if (found == processes_.end()) return;
+    const auto thread = found->second.threads.find(slot);
+    if (thread == found->second.threads.end()) return;
+    // Its id may belong to another thread by now, even a registered one: the entry is known by the number.
+    auto& bucket = object_->bss->tids[static_cast<std::uint32_t>(thread->second.tid) % POLTER_BPF_BUCKETS];
+    for (unsigned way = 0; way < POLTER_BPF_WAYS; way++)
+        if (bucket.tid[way] && bucket.thread[way] == thread->second.number) __atomic_store_n(&bucket.tid[way], 0u, __ATOMIC_RELEASE);
+    thread_numbers_.give_back(thread->second.number);
+    std::uint64_t arguments[4] = {found->second.number, slot, now_ns(), 0};
+    run(object_->progs.freeze_page, arguments);
+    found->second.threads.erase(thread);
 }
 
 bool Bpf::has_thread(pid_t tid) const {
-    const auto key = static_cast<__u32>(tid);
-    polter_thread thread;
-    return bpf_map_lookup_elem(bpf_map__fd(object_->maps.threads), &key, &thread) == 0 && !thread.gone;
+    const auto& bucket = object_->bss->tids[static_cast<std::uint32_t>(tid) % POLTER_BPF_BUCKETS];
+    for (unsigned way = 0; way < POLTER_BPF_WAYS; way++) {
+        polter_thread thread;
+        if (bucket.tid[way] == static_cast<std::uint32_t>(tid) && lookup(bucket.thread[way], thread) && !thread.gone) return true;
+    }
+    return false;
 }
 
 }  // namespace

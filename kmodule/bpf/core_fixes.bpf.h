@@ -102,6 +102,33 @@ static __always_inline u64 task_arrival(struct task_struct* task, u64 now) {
     return arrival && clock >= arrival && clock - arrival < now ? now - (clock - arrival) : 0;
 }
 
+/* The time that the hypervisor has taken from the task's CPU, as the scheduler saw it last, which is at each tick and switch. With
+ * CONFIG_PARAVIRT_TIME_ACCOUNTING (e6e6685accfa, 3.2) that is prev_steal_time_rq, else prev_steal_time, which the tick alone moves. (KVM's own
+ * clock, steal_time, is finer, but kernels without CONFIG_KALLSYMS_ALL do not let programs have it.) */
+struct rq___steal {
+    u64 prev_steal_time;
+    u64 prev_steal_time_rq;
+} __attribute__((preserve_access_index));
+struct cfs_rq___steal {
+    struct rq___steal* rq;
+} __attribute__((preserve_access_index));
+struct sched_entity___steal {
+    struct cfs_rq___steal* cfs_rq;
+} __attribute__((preserve_access_index));
+struct task_struct___steal {
+    struct sched_entity___steal se;
+} __attribute__((preserve_access_index));
+
+static __always_inline u64 stolen_from_cpu_of(struct task_struct* task) {
+    struct task_struct___steal* t = (void*)task;
+    if (!bpf_core_field_exists(t->se.cfs_rq) || !bpf_core_field_exists(struct cfs_rq___steal, rq)) return 0;
+    if (bpf_core_field_exists(struct rq___steal, prev_steal_time_rq)) {
+        u64 stolen = t->se.cfs_rq->rq->prev_steal_time_rq;
+        if (stolen) return stolen;
+    }
+    return bpf_core_field_exists(struct rq___steal, prev_steal_time) ? t->se.cfs_rq->rq->prev_steal_time : 0;
+}
+
 /* The name of the cgroup whose CPU controller a task is under; the nearest one, which need not be the one whose quota is used up. */
 struct kernfs_node___name {
     const char* name;

@@ -13,6 +13,7 @@
 #include "../accounting/state.h"
 #include "arch.bpf.h"
 #include "core_fixes.bpf.h"
+#include "tids.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -26,25 +27,29 @@ struct page_array {
 };
 
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
-    __uint(max_entries, 1024);
-    __type(key, u32); /* tgid */
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, POLTER_BPF_PROCESSES);
+    __type(key, u32); /* the daemon's number of the process */
     __array(values, struct page_array);
 } pages SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1024);
+    __uint(max_entries, POLTER_BPF_PROCESSES);
     __type(key, u32); /* tgid */
     __type(value, struct polter_process);
 } processes SEC(".maps");
 
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 4096);
-    __type(key, u32); /* tid */
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, POLTER_BPF_THREADS);
+    __type(key, u32); /* the daemon's number of the thread */
     __type(value, struct polter_thread);
 } threads SEC(".maps");
+
+/* Which of them is a task's: a hash table of the daemon's making, since a look into one of the kernel's costs as much as all the rest of what
+ * is done at a switch. A task that is not registered is told so by one cache line. */
+struct polter_tids tids[POLTER_BPF_BUCKETS];
 
 /* An array of all CPUs, not a per-CPU one: a thread that moved while it waited reads the log of the CPU that it left. */
 struct {
@@ -71,14 +76,26 @@ static __always_inline u64 job_of(u32 tgid) {
     return process ? process->job : 0;
 }
 
-static __always_inline struct polter_page* page_of(u32 tgid, u32 slot) {
-    void* array = bpf_map_lookup_elem(&pages, &tgid);
+static __always_inline struct polter_page* page_at(u32 process, u32 slot) {
+    void* array = bpf_map_lookup_elem(&pages, &process);
     return array ? bpf_map_lookup_elem(array, &slot) : NULL;
 }
 
+static __always_inline struct polter_page* page_of(struct polter_thread* thread) {
+    return page_at(thread->process, thread->slot);
+}
+
 static __always_inline struct polter_thread* thread_of(u32 tid) {
-    struct polter_thread* thread = tid ? bpf_map_lookup_elem(&threads, &tid) : NULL;
-    return thread && !thread->gone ? thread : NULL;
+    struct polter_tids* bucket = &tids[tid & (POLTER_BPF_BUCKETS - 1)];
+    u32 thread = POLTER_BPF_THREADS;
+
+    if (!tid) return NULL;
+#pragma clang loop unroll(full)
+    for (u32 i = 0; i < POLTER_BPF_WAYS; i++)
+        if (bucket->tid[i] == tid) thread = bucket->thread[i];
+    if (thread == POLTER_BPF_THREADS) return NULL;
+    struct polter_thread* found = bpf_map_lookup_elem(&threads, &thread);
+    return found && !found->gone ? found : NULL;
 }
 
 static __always_inline struct polter_thread* current_thread(void) {
@@ -90,7 +107,28 @@ static __always_inline struct polter_thread* current_thread(void) {
 #define POLTER_JOB_OF(tgid) job_of(tgid)
 #define POLTER_REPEAT(n, callback, context) bpf_loop(n, callback, context, 0)
 #include "../accounting/nesting.h"
+#include "../accounting/steal.h"
 #include "../accounting/waiting.h"
+
+static __always_inline void record(struct polter_thread* thread, u64 end, u64 duration, u32 account, const struct polter_culprit* culprit) {
+    struct polter_page* page = page_of(thread);
+    if (!page) return;
+    int outermost = polter_publish_begin(thread);
+    polter_publish_record(thread, page, end, duration, account, 1, culprit);
+    polter_publish_end(thread, page, outermost, end);
+}
+
+/* ---- what the hypervisor takes ---- */
+
+/* Whether there is somebody who takes, and tells; set before loading. */
+const volatile _Bool has_steal = 0;
+static const struct polter_culprit hypervisor = {0, "hypervisor"};
+
+/* As an interruption of `thread` that nests in no other ends. */
+static __always_inline void look_for_steal(struct polter_thread* thread, struct polter_cpu* cpu) {
+    u64 taken = polter_steal_look(cpu, thread, stolen_from_cpu_of(bpf_get_current_task_btf()), &cpu->frame[0]);
+    if (taken) record(thread, cpu->frame[0].start_ns, taken, POLTER_STEAL, &hypervisor);
+}
 
 /* ---- scheduling ---- */
 
@@ -99,15 +137,14 @@ unsigned long long unseen_switches;
 
 /* Twice in on_switch: a function of its own keeps that small. */
 static __noinline int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
-    struct polter_page* page = page_of(thread->tgid, thread->slot);
+    struct polter_page* page = page_of(thread);
     if (page) polter_waiting_return(thread, page, &cpu->split, now);
     return 0;
 }
 
 static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* task) {
     struct polter_ran* ran = polter_ran_open(cpu, task->pid, task->tgid);
-#pragma clang loop unroll(full)
-    for (u32 i = 0; i < sizeof ran->comm; i++) ran->comm[i] = task->comm[i]; /* cheaper than the helper that copies */
+    __builtin_memcpy(ran->comm, task->comm, sizeof ran->comm); /* cheaper than the helper that copies */
 }
 
 SEC("tp_btf/sched_switch")
@@ -147,7 +184,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
     }
 
     thread = thread_of(next->pid);
-    if (thread) returns(thread, cpu, now);
+    if (thread) {
+        returns(thread, cpu, now);
+        if (has_steal) polter_steal_begin(cpu, thread, stolen_from_cpu_of(next), now, polter_steal_interrupted(thread));
+    }
     runs(cpu, next);
     return 0;
 }
@@ -177,7 +217,7 @@ int BPF_PROG(on_exit, struct task_struct* task) {
     u32 tid = task->pid;
     struct polter_thread* thread = thread_of(tid);
     if (!thread) return 0;
-    struct polter_page* page = page_of(thread->tgid, thread->slot);
+    struct polter_page* page = page_of(thread);
     u64 now = bpf_ktime_get_ns();
     if (page) {
         int outermost = polter_publish_begin(thread);
@@ -187,7 +227,11 @@ int BPF_PROG(on_exit, struct task_struct* task) {
         POLTER_STORE(page->header.state, (u32)POLTER_PAGE_FROZEN);
     }
     thread->gone = 1;
-    bpf_map_delete_elem(&threads, &tid);
+    /* The id may be another's soon. */
+    struct polter_tids* bucket = &tids[tid & (POLTER_BPF_BUCKETS - 1)];
+#pragma clang loop unroll(full)
+    for (u32 i = 0; i < POLTER_BPF_WAYS; i++)
+        if (bucket->tid[i] == tid) bucket->tid[i] = 0;
     return 0;
 }
 
@@ -200,19 +244,15 @@ static __always_inline int enter(u32 kind, u32 id) {
     return 0;
 }
 
-static __always_inline void record(struct polter_thread* thread, u64 end, u64 duration, u32 account, const struct polter_culprit* culprit) {
-    struct polter_page* page = page_of(thread->tgid, thread->slot);
-    if (!page) return;
-    int outermost = polter_publish_begin(thread);
-    polter_publish_record(thread, page, end, duration, account, 1, culprit);
-    polter_publish_end(thread, page, outermost, end);
-}
-
 static __always_inline int leave(u32 kind, u32 id, u32 account, const struct polter_culprit* culprit) {
     struct polter_thread* thread = current_thread();
     struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
     u64 end, net;
-    if (cpu && polter_nesting_exit(cpu, thread, kind, id, &end, &net)) record(thread, end, net, account, culprit);
+    if (!cpu) return 0;
+    if (!polter_nesting_exit(cpu, thread, kind, id, &end, &net)) return 0;
+    /* The tick, or where the timer has no tracepoint of its own, whatever interrupts. */
+    if (has_steal && kind != POLTER_FRAME_SOFTIRQ && POLTER_LOAD(cpu->depth) == 0) look_for_steal(thread, cpu);
+    record(thread, end, net, account, culprit);
     return 0;
 }
 
@@ -318,12 +358,28 @@ int BPF_PROG(on_nmi_handler, void* handler, s64 delta_ns) {
     return 0;
 }
 
+/* ---- page faults: counted, since there is no tracepoint at their end ---- */
+
+static __always_inline int on_fault(void) {
+    struct polter_thread* thread = current_thread();
+    if (thread) POLTER_ADD(thread->master.count[POLTER_FAULT], 1ull); /* made public with the next event */
+    return 0;
+}
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(on_page_fault_user) {
+    return on_fault();
+}
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(on_page_fault_kernel) {
+    return on_fault();
+}
+
 /* ---- called by the daemon (BPF_PROG_TEST_RUN), which cannot write a frozen map ---- */
 
-/* A thread takes a slot: (tgid, slot, tid, start_ns). */
+/* A thread takes a slot: (process, slot, tid, start_ns). */
 SEC("raw_tp")
 int begin_page(struct bpf_raw_tracepoint_args* ctx) {
-    struct polter_page* page = page_of(ctx->args[0], ctx->args[1]);
+    struct polter_page* page = page_at(ctx->args[0], ctx->args[1]);
     if (!page) return 1;
     struct polter_counters* copies = page->copy;
     u64* word = (u64*)copies;
@@ -337,10 +393,10 @@ int begin_page(struct bpf_raw_tracepoint_args* ctx) {
     return 0;
 }
 
-/* What stands there is final: (tgid, slot, end_ns). */
+/* What stands there is final: (process, slot, end_ns). */
 SEC("raw_tp")
 int freeze_page(struct bpf_raw_tracepoint_args* ctx) {
-    struct polter_page* page = page_of(ctx->args[0], ctx->args[1]);
+    struct polter_page* page = page_at(ctx->args[0], ctx->args[1]);
     if (!page) return 1;
     if (page->header.state != POLTER_PAGE_LIVE) return 0;
     page->header.end_ns = ctx->args[2];

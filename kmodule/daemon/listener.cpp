@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -91,12 +92,25 @@ std::variant<Listener, std::string> Listener::open(const std::string& path) {
     return Listener(path, fd, lock);
 }
 
+std::optional<std::variant<Listener, std::string>> Listener::inherited() {
+    const int n = sd_listen_fds(1);
+    if (n == 0) return std::nullopt;
+    if (n != 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, nullptr, 0) <= 0)
+        return std::string("the service manager gives other than one listening Unix socket of type seqpacket; its unit needs one ListenSequentialPacket=");
+    fcntl(SD_LISTEN_FDS_START, F_SETFL, fcntl(SD_LISTEN_FDS_START, F_GETFL) | O_NONBLOCK);
+    return Listener("", SD_LISTEN_FDS_START, -1);
+}
+
 Listener::Listener(Listener&& other) noexcept : path_(std::move(other.path_)), fd_(other.fd_), lock_(other.lock_) {
     other.fd_ = other.lock_ = -1;
 }
 
 Listener::~Listener() {
     if (fd_ < 0) return;
+    if (path_.empty()) {
+        close(fd_);
+        return;
+    }
     unlink(path_.c_str());
     close(fd_);
     unlink((path_ + ".lock").c_str());

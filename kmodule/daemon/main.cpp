@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -52,17 +53,20 @@ void say_ready(int fd) {
 }
 
 int serve(const std::string& socket, const node::ServerOptions& options, int ready_fd) {
-    auto listener = node::Listener::open(socket);
+    auto inherited = node::Listener::inherited();
+    auto listener = inherited ? std::move(*inherited) : node::Listener::open(socket);
     if (auto* reason = std::get_if<std::string>(&listener)) return fail(*reason);
     std::string why;
     const auto backend = pick(why);
     if (!backend) return fail(why);
     const std::string unseen = backend->cannot_see();
     if (!unseen.empty()) why += (why.empty() ? "" : "; ") + unseen;
-    fmt::print(stderr, "polterd: serves on {} by {}{}\n", socket, backend->name(), why.empty() ? "" : "; not seen: " + why);
-
     node::Server server(std::get<node::Listener>(listener), *backend, why, options);
+    if (const auto failure = server.read_policy()) return fail(*failure);
+    fmt::print(stderr, "polterd: serves on {} by {}{}\n", inherited ? "its service manager's socket" : socket, backend->name(),
+               why.empty() ? "" : "; not seen: " + why);
     say_ready(ready_fd);
+    sd_notify(0, "READY=1");
     if (const auto failure = server.run()) return fail(*failure);
     if (const auto missed = backend->recursion_misses())
         fmt::print(stderr, "polterd: {} events were not shown to the backend by the kernel\n", missed);
@@ -86,6 +90,7 @@ int main(int argc, char** argv) {
     app.add_flag("--exit-with-last", options.exit_with_last,
                  "end when the last registered process has left, and remove the socket's directory if nothing else is in it");
     app.add_option("--grace", grace, "seconds to wait for another process before that")->capture_default_str()->check(CLI::Range(0, 86400));
+    app.add_option("--policy", options.policy, R"(who may register, as {"allow": ["*"], "deny": ["user:NAME", "group:NAME"]}; SIGHUP reads it again)");
     app.add_option("--ready-fd", ready_fd, "descriptor that gets one byte when clients may connect")->check(CLI::Range(0, 1 << 20));
     try {
         app.parse(argc, argv);
@@ -101,14 +106,15 @@ int main(int argc, char** argv) {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
     raise_descriptor_limit();
 
+    const bool activated = std::getenv("LISTEN_FDS") != nullptr;  // serve() takes it out of the environment
     const int code = serve(socket, options, ready_fd);
     // What was made for one job, by a launcher that may be gone.
     std::error_code ignored;
-    if (code == 0 && options.exit_with_last) std::filesystem::remove(std::filesystem::path(socket).parent_path(), ignored);
+    if (code == 0 && options.exit_with_last && !activated) std::filesystem::remove(std::filesystem::path(socket).parent_path(), ignored);
     return code;
 }

@@ -21,7 +21,13 @@ std::optional<Peer> peer_of(int socket) {
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0 || credentials.pid <= 0) return std::nullopt;
     const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0));
     if (pidfd < 0) return std::nullopt;
-    return Peer{credentials.pid, credentials.uid, pidfd};
+    // NGROUPS_MAX of them may be there.
+    std::vector<gid_t> groups(65536 + 1);
+    size = static_cast<socklen_t>((groups.size() - 1) * sizeof(gid_t));
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) size = 0;
+    groups.resize(size / sizeof(gid_t));
+    groups.push_back(credentials.gid);
+    return Peer{credentials.pid, credentials.uid, pidfd, std::move(groups)};
 }
 
 bool is_alive(const Peer& peer) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 namespace polter::daemon {
 
@@ -13,6 +14,7 @@ struct Peer {
     pid_t pid;
     uid_t uid;
     int pidfd;  // readable once the process is gone; owned by the connection
+    std::vector<gid_t> groups = {};  // when it connected
 };
 
 // Nothing if the peer is gone already, or lives in a pid namespace that this process cannot see into.

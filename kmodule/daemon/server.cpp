@@ -149,6 +149,12 @@ bool Server::answer(Connection& connection, const polter_request& request, polte
             outcome.text = why_;
             break;
         case POLTER_REQUEST_PROCESS: {
+            if (!policy_.permits(connection.peer)) {
+                outcome = {POLTER_NOT_PERMITTED,
+                           fmt::format("polterd: user {} may not register on this node, says {}; ask its administrator", connection.peer.uid,
+                                       options_.policy.string())};
+                break;
+            }
             // The same process may have connected before and executed another program since: its old connection is closed then.
             for (auto it = connections_.begin(); registry_.has_process(connection.peer.pid) && it != connections_.end();) {
                 const auto [id, other] = *it++;
@@ -238,11 +244,31 @@ int Server::wait_ms() const {
     return static_cast<int>(std::max<long long>(0, std::chrono::ceil<milliseconds>(*next - Clock::now()).count()));
 }
 
+exporter::Failure Server::read_policy() {
+    if (options_.policy.empty()) return std::nullopt;
+    auto policy = Policy::read(options_.policy);
+    if (auto* reason = std::get_if<std::string>(&policy)) return std::move(*reason);
+    policy_ = std::get<Policy>(std::move(policy));
+    return std::nullopt;
+}
+
+// True: it is time to end.
+bool Server::on_signal() {
+    signalfd_siginfo info;
+    while (read(signals_, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGHUP) return true;
+        const auto failure = read_policy();
+        fmt::print(stderr, "polterd: {}\n", failure ? *failure + "; the policy stays as it was" : std::string("policy read again"));
+    }
+    return false;
+}
+
 exporter::Failure Server::run() {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (epoll_ < 0 || signals_ < 0 || !watch(epoll_, listener_.fd(), listener_tag, EPOLLIN) ||
@@ -255,7 +281,10 @@ exporter::Failure Server::run() {
         if (n < 0 && errno != EINTR) return fmt::format("its event loop failed: {}", std::strerror(errno));
         for (int i = 0; i < n; i++) {
             const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
-            if (tag == signal_tag) return std::nullopt;
+            if (tag == signal_tag) {
+                if (on_signal()) return std::nullopt;
+                continue;
+            }
             if (tag == listener_tag)
                 accept_some();
             else if (tag & pidfd_bit)

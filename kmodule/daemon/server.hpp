@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "listener.hpp"
+#include "policy.hpp"
 #include "registry.hpp"
 
 namespace polter::daemon {
@@ -16,6 +17,7 @@ namespace polter::daemon {
 struct ServerOptions {
     bool exit_with_last = false;
     std::chrono::seconds grace{30};
+    std::filesystem::path policy;  // read at the start and on SIGHUP; empty: everybody may register
 };
 
 // Single-threaded, and nothing in it waits for a client: all sockets are non-blocking, each request is one message, and one message of each
@@ -26,8 +28,10 @@ class Server {
     ~Server();
     Server(const Server&) = delete;
 
-    // Serves until SIGTERM or SIGINT (block them before), or until the last process has left if that is asked for. The reason of a failure.
+    // Serves until SIGTERM or SIGINT (block them and SIGHUP before), or until the last process has left if that is asked for. The reason of a failure.
     exporter::Failure run();
+    // Who may register from now on. The reason of a failure, which changes nothing.
+    exporter::Failure read_policy();
 
   private:
     using Clock = std::chrono::steady_clock;
@@ -47,11 +51,13 @@ class Server {
     void drop_idle();
     int wait_ms() const;
     bool may_exit() const;
+    bool on_signal();
 
     Listener& listener_;
     exporter::Backend& backend_;
     std::string why_;
     ServerOptions options_;
+    Policy policy_;
     Registry registry_;
     std::map<std::uint64_t, Connection> connections_;
     std::map<uid_t, unsigned> by_user_;

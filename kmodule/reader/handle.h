@@ -15,6 +15,7 @@ struct polter_noise {
     polter_u64 taken;            /* index of the next ring entry to drain */
     struct polter_counters last; /* the last consistent copy */
 
+    struct polter_own* own;  /* the tier whose page this thread writes itself; NULL: another does */
     polter_session* session; /* NULL: the page is the caller's memory */
     void* mapping;
     size_t mapping_size;

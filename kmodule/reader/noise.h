@@ -3,7 +3,8 @@
  * The reader of the page: a thread's own noise, without a system call. A C interface, so that any tool can embed it.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC of the initial time namespace (see polter_noise_clock_offset).
- * Nothing here allocates after polter_noise_open_*, takes a lock, or makes a system call in snapshot, moved or drain.
+ * Nothing here allocates after polter_noise_open_*, takes a lock, or makes a system call in snapshot, moved or drain; but for the tier
+ * proc, which reads a file in them.
  * A polter_noise is used by one thread at a time.
  */
 #ifndef POLTER_NOISE_H
@@ -17,7 +18,7 @@
 extern "C" {
 #endif
 
-typedef struct polter_session polter_session; /* this process's registration with the daemon */
+typedef struct polter_session polter_session; /* this process's registration with an exporter */
 typedef struct polter_noise polter_noise;     /* one thread's mapped page */
 
 struct polter_noise_options {
@@ -25,12 +26,19 @@ struct polter_noise_options {
     polter_u64 job;          /* processes of one job share it; 0: $POLTER_JOB (hexadecimal), else this process alone */
     polter_u32 threads;      /* pages the process may need; 0: 16 */
     polter_u32 timeout_ms;   /* for each answer of the daemon; 0: 2000 */
+    const char* exporter;    /* "bpf": a daemon; "perf", "proc": the threads themselves; "auto"; NULL: $POLTER_EXPORTER, else "auto" */
+    const char* tracepoints; /* for perf, see ../perf/perf.h: "group:name=number,…,net=line,…"; NULL: $POLTER_TRACEPOINTS, else none */
 };
 
-/* Registers the process. NULL on failure, with the reason (what, where, what to do) in `error`. The session owns one
- * close-on-exec descriptor; the daemon ends the registration when that closes. */
+/* Registers the process. NULL on failure, with the reason (what, where, what to do) in `error`. A session with a daemon owns one
+ * close-on-exec descriptor; the daemon ends the registration when that closes. "auto" takes the daemon, else perf, else proc; but where a
+ * socket is named, the daemon alone. "perf" becomes proc where perf is refused. */
 polter_session* polter_session_open(const struct polter_noise_options* options, char* error, size_t error_size);
 void polter_session_close(polter_session*);
+/* enum polter_backend: what measures the session's threads. */
+unsigned polter_session_backend(const polter_session*);
+/* What stood in the way of something better; empty: nothing. Lives as long as the session. */
+const char* polter_session_lacks(const polter_session*);
 /* Whether the daemon still serves this session (one system call). Once it does not, the pages are no longer written. */
 int polter_session_alive(const polter_session*);
 
@@ -39,6 +47,7 @@ int polter_session_alive(const polter_session*);
 polter_noise* polter_noise_open(polter_session*, char* error, size_t error_size);
 /* Maps a page from a descriptor or checks one in memory that the caller owns: the seam for tests and other transports. */
 polter_noise* polter_noise_open_memory(const void* page, size_t size, char* error, size_t error_size);
+/* A page that its thread writes itself stays open where another thread closes it: the thread may be writing. */
 void polter_noise_close(polter_noise*);
 
 const struct polter_page_header* polter_noise_header(const polter_noise*);
@@ -55,6 +64,10 @@ int polter_noise_snapshot(polter_noise*, struct polter_counters* out);
  * *lost is increased by those that were overwritten before they could be taken. */
 size_t polter_noise_drain(polter_noise*, polter_u64 until_ns, struct polter_ring_entry* out, size_t capacity, polter_u64* lost);
 
+/* sched_yield(), and what the thread waits in it is not noise. Exporters in the kernel know yields by themselves; the tiers perf and proc
+ * take a yield that is not made known for a preemption. Safe in a signal handler. NULL: only yields. Returns what sched_yield() does. */
+int polter_noise_yield(polter_noise*);
+
 /* What to add to this process's CLOCK_MONOTONIC to get that of the initial time namespace. */
 long long polter_noise_clock_offset(void);
 
@@ -62,6 +75,8 @@ long long polter_noise_clock_offset(void);
 const char* polter_account_name(unsigned account);
 int polter_account_is_service(unsigned account);
 const char* polter_backend_name(unsigned backend);
+/* What its accounts do not tell apart, in words; empty for the exporters in the kernel. */
+const char* polter_backend_limits(unsigned backend);
 
 #ifdef __cplusplus
 }

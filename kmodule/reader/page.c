@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "handle.h"
+#include "own.h"
 
 /* A reader is beaten only by a writer that publishes during each try, which takes an interrupt each time. */
 enum { SNAPSHOT_TRIES = 100 };
@@ -116,13 +118,34 @@ const struct polter_page_header* polter_noise_header(const polter_noise* noise) 
     return noise->header;
 }
 
+static void update(const polter_noise* noise) {
+    struct polter_own* own = noise->own;
+    if (!own || own->busy) return;
+    own->busy = 1;
+    own->tier->update(own);
+    own->busy = 0;
+}
+
 int polter_noise_moved(const polter_noise* noise) {
     const struct polter_page_header* h = noise->header;
-    return h && load_acquire(&h->seq) != noise->seen_seq;
+    if (!h) return 0;
+    return load_acquire(&h->seq) != noise->seen_seq || (noise->own && noise->own->tier->moved(noise->own));
+}
+
+int polter_noise_yield(polter_noise* noise) {
+    struct polter_own* own = noise && noise->header ? noise->own : NULL;
+    if (!own || own->busy) return (int)syscall(SYS_sched_yield);
+    own->busy = 1;
+    own->tier->update(own);
+    const int result = (int)syscall(SYS_sched_yield);
+    own->tier->update_after_yield(own);
+    own->busy = 0;
+    return result;
 }
 
 int polter_noise_snapshot(polter_noise* noise, struct polter_counters* out) {
     const struct polter_page_header* h = noise->header;
+    if (h) update(noise);
     for (int i = 0; h && i < SNAPSHOT_TRIES; i++) {
         polter_u64 seq = load_acquire(&h->seq);
         copy_words(out, &noise->copies[seq & 1], sizeof *out);
@@ -148,6 +171,7 @@ static polter_u64 recorded(const polter_noise* noise) {
 
 size_t polter_noise_drain(polter_noise* noise, polter_u64 until_ns, struct polter_ring_entry* out, size_t capacity, polter_u64* lost) {
     if (!noise->header) return 0;
+    update(noise);
     polter_u64 end = recorded(noise), size = noise->ring_mask + 1;
     size_t n = 0;
     while (n < capacity && noise->taken < end) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registration with polterd: the process once, then each thread that wants a page. */
+/* Registration with polterd, or with nobody: the process once, then each thread that wants a page. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -12,12 +12,19 @@
 #include <unistd.h>
 
 #include "handle.h"
+#include "own.h"
 #include "transport.h"
 
+enum kind { DAEMON, PERF, PROC };
+
 struct polter_session {
-    int socket;
+    enum kind kind;
+    unsigned backend;     /* enum polter_backend */
+    int socket;           /* DAEMON */
     pid_t pid;            /* the process that registered: a forked child has no part in it */
     pthread_mutex_t lock; /* one exchange at a time */
+    char lacks[768];      /* what stood in the way of something better */
+    char tracepoints[1024];
 };
 
 /* The job from the environment: hexadecimal, with or without 0x. 0 if there is none; -1 if it is none. */
@@ -35,39 +42,86 @@ static int job_from_environment(polter_u64* job, char* error, size_t error_size)
     return 0;
 }
 
-polter_session* polter_session_open(const struct polter_noise_options* options, char* error, size_t error_size) {
-    static const struct polter_noise_options defaults;
-    if (!options) options = &defaults;
-    const char* path = options->socket_path;
-    if (!path || !*path) path = getenv("POLTER_SOCKET");
-    if (!path || !*path) path = POLTER_DEFAULT_SOCKET;
+static const char* chosen(const char* option, const char* variable, const char* otherwise) {
+    if (option && *option) return option;
+    const char* text = getenv(variable);
+    return text && *text ? text : otherwise;
+}
 
+static int open_daemon(polter_session* session, const char* path, const struct polter_noise_options* options, char* error, size_t error_size) {
     struct polter_request request;
+    struct polter_reply reply;
     polter_request_init(&request, POLTER_REQUEST_PROCESS);
     request.threads = options->threads ? options->threads : POLTER_DEFAULT_THREADS;
     request.job = options->job;
-    if (!request.job && job_from_environment(&request.job, error, error_size) < 0) return NULL;
+    if (!request.job && job_from_environment(&request.job, error, error_size) < 0) return -1;
+    session->kind = DAEMON;
+    session->socket = polter_connect(path, options->timeout_ms ? options->timeout_ms : 2000, error, error_size);
+    if (session->socket < 0) return -1;
+    if (polter_exchange(session->socket, &request, &reply, NULL, error, error_size) == 0) {
+        session->backend = reply.backend;
+        return 0;
+    }
+    close(session->socket);
+    session->socket = -1;
+    return -1;
+}
 
+/* Whether this thread can be measured so. */
+static int try_own(polter_session* session, enum kind kind, char* error, size_t error_size) {
+    struct polter_own* own = kind == PERF ? polter_perf_own(NULL, error, error_size) : polter_proc_own(error, error_size);
+    if (!own) return -1;
+    session->backend = own->page->header.backend;
+    own->tier->close(own);
+    session->kind = kind;
+    return 0;
+}
+
+static void lacks(polter_session* session, const char* what, const char* why) {
+    const size_t used = strlen(session->lacks);
+    snprintf(session->lacks + used, sizeof session->lacks - used, "%s%s: %s", used ? "; " : "", what, why);
+}
+
+static int open_best(polter_session* session, const struct polter_noise_options* options, char* error, size_t error_size) {
+    const char* exporter = chosen(options->exporter, "POLTER_EXPORTER", "auto");
+    const char* path = chosen(options->socket_path, "POLTER_SOCKET", NULL);
+    const int any = !strcmp(exporter, "auto") && !path;
+    const int own = !strcmp(exporter, "perf") || !strcmp(exporter, "proc");
+    if (!own) {
+        if (open_daemon(session, path ? path : POLTER_DEFAULT_SOCKET, options, error, error_size) == 0) return 0;
+        if (!any) return -1;
+        lacks(session, "bpf", error);
+    }
+    snprintf(session->tracepoints, sizeof session->tracepoints, "%s", chosen(options->tracepoints, "POLTER_TRACEPOINTS", ""));
+    if (any || !strcmp(exporter, "perf")) {
+        if (try_own(session, PERF, error, error_size) == 0) return 0;
+        lacks(session, "perf", error);
+    }
+    if (try_own(session, PROC, error, error_size) == 0) return 0;
+    lacks(session, "proc", error);
+    snprintf(error, error_size, "%s", session->lacks);
+    return -1;
+}
+
+polter_session* polter_session_open(const struct polter_noise_options* options, char* error, size_t error_size) {
+    static const struct polter_noise_options defaults;
+    if (!options) options = &defaults;
     polter_session* session = calloc(1, sizeof *session);
     if (!session) {
         snprintf(error, error_size, "no memory for a session");
         return NULL;
     }
-    session->socket = polter_connect(path, options->timeout_ms ? options->timeout_ms : 2000, error, error_size);
-    struct polter_reply reply;
-    if (session->socket < 0 || polter_exchange(session->socket, &request, &reply, NULL, error, error_size) < 0) {
-        if (session->socket >= 0) close(session->socket);
-        free(session);
-        return NULL;
-    }
     session->pid = getpid();
+    session->socket = -1;
     pthread_mutex_init(&session->lock, NULL);
-    return session;
+    if (open_best(session, options, error, error_size) == 0) return session;
+    polter_session_close(session);
+    return NULL;
 }
 
 void polter_session_close(polter_session* session) {
     if (!session) return;
-    close(session->socket);
+    if (session->socket >= 0) close(session->socket);
     pthread_mutex_destroy(&session->lock);
     free(session);
 }
@@ -75,8 +129,17 @@ void polter_session_close(polter_session* session) {
 int polter_session_alive(const polter_session* session) {
     char byte;
     if (!session || session->pid != getpid()) return 0;
+    if (session->kind != DAEMON) return 1;
     ssize_t n = recv(session->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+unsigned polter_session_backend(const polter_session* session) {
+    return session->backend;
+}
+
+const char* polter_session_lacks(const polter_session* session) {
+    return session->lacks;
 }
 
 polter_u64 polter_noise_ended_ns(const polter_noise* noise) {
@@ -120,14 +183,22 @@ static void leave(polter_session* session, polter_s32 tid, polter_u32 slot) {
     pthread_mutex_unlock(&session->lock);
 }
 
-polter_noise* polter_noise_open(polter_session* session, char* error, size_t error_size) {
-    if (!session || session->pid != getpid()) {
-        snprintf(error, error_size, "this session is %s; open one in this process",
-                 session ? "of the process that forked this one" : "none");
-        return NULL;
+static int open_own(polter_session* session, polter_noise* noise, char* error, size_t error_size) {
+    struct polter_own* own =
+        session->kind == PERF ? polter_perf_own(session->tracepoints, error, error_size) : polter_proc_own(error, error_size);
+    if (!own) return -1;
+    madvise(noise, noise->handle_size, MADV_WIPEONFORK);
+    if (polter_handle_attach(noise, own->page, POLTER_PAGE_SIZE, error, error_size) < 0) {
+        own->tier->close(own);
+        return -1;
     }
-    polter_noise* noise = polter_handle_new(error, error_size);
-    if (!noise) return NULL;
+    noise->own = own;
+    noise->session = session;
+    noise->tid = own->account.tid;
+    return 0;
+}
+
+static int open_page(polter_session* session, polter_noise* noise, char* error, size_t error_size) {
     struct polter_request request;
     struct polter_reply reply;
     int fd = -1;
@@ -146,17 +217,34 @@ polter_noise* polter_noise_open(polter_session* session, char* error, size_t err
     }
     if (result < 0) {
         if (noise->mapping) munmap(noise->mapping, noise->mapping_size);
-        polter_handle_free(noise);
-        return NULL;
+        return -1;
     }
     noise->session = session;
     noise->slot = reply.slot;
     noise->tid = request.tid;
-    return noise;
+    return 0;
+}
+
+polter_noise* polter_noise_open(polter_session* session, char* error, size_t error_size) {
+    if (!session || session->pid != getpid()) {
+        snprintf(error, error_size, "this session is %s; open one in this process",
+                 session ? "of the process that forked this one" : "none");
+        return NULL;
+    }
+    polter_noise* noise = polter_handle_new(error, error_size);
+    if (!noise) return NULL;
+    const int result = session->kind == DAEMON ? open_page(session, noise, error, error_size) : open_own(session, noise, error, error_size);
+    if (result == 0) return noise;
+    polter_handle_free(noise);
+    return NULL;
 }
 
 void polter_noise_close(polter_noise* noise) {
     if (!noise) return;
+    if (noise->own) {
+        if (noise->tid != (polter_s32)syscall(SYS_gettid)) return;
+        noise->own->tier->close(noise->own);
+    }
     if (noise->mapping) {
         munmap(noise->mapping, noise->mapping_size);
         leave(noise->session, noise->tid, noise->slot);

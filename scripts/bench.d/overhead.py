@@ -39,9 +39,9 @@ def main() -> None:
     parser.add_argument("--exporter", default="auto")
     options = parser.parse_args()
     polterd = common.BUILD / "lib/polter/polterd"
-    page = subprocess.run([common.BUILD / "bench/bench_page", polterd, str(options.page_rounds)], capture_output=True, text=True, timeout=300)
+    page = subprocess.run([common.BUILD / "bench/bench_exporter", polterd, str(options.page_rounds)], capture_output=True, text=True, timeout=300)
     if page.returncode not in (0, 77):  # 77: no exporter here, so no page
-        sys.exit(f"bench: bench_page ended with {page.returncode}: {page.stderr}")
+        sys.exit(f"bench: bench_exporter ended with {page.returncode}: {page.stderr}")
     common.show({
         "schema": "polter.bench.overhead/1",
         "lammps_dilation": dilation(options.pairs, options.steps, options.exporter),

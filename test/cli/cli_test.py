@@ -23,7 +23,6 @@ WRONG = [
     (["replay"], 2, "TRACE"),
     (["run", "polter-no-such-program"], 1, "no such program"),
     (["run", "./polter-no-such-program"], 1, "no such program"),
-    (["run", "--exporter", "perf", "true"], 1, "available here"),
     (["run", "--exporter", "module", "true"], 1, "available here"),
     (["run", "sh", "-c", "exit 0"], 1, "--mpi"),
     (["replay", "/polter/nowhere"], 1, "/polter/nowhere"),
@@ -215,7 +214,7 @@ class WithMpi(unittest.TestCase):
             parts = next(prefix.glob("lib*/**/polter"))
             (parts / "polterd").unlink()
             exporter = json.loads(run("without-polterd").stdout)["run"]["exporter"]
-            self.assertEqual(exporter["name"], "none")
+            self.assertIn(exporter["name"], ("perf", "proc"))
             self.assertIn("polterd is not installed", exporter["why"])
             shutil.rmtree(parts)
             done = run("without-tracer")

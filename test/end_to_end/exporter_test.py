@@ -16,7 +16,7 @@ import polter_run as p
 
 LIMIT = 60
 PHASES, WORK = 300, 4_000_000  # some seconds
-NEAR_NS = 100_000_000          # a rank's page moves at each timer interrupt, but the machine may be busy
+NEAR_NS = 400_000_000          # a rank's page moves at each timer interrupt, but the machine may be busy
 
 
 def soon(what, says):

@@ -68,7 +68,7 @@ TEST_CASE("the daemon says what it is") {
     CHECK(status.backend == POLTER_BACKEND_BPF);
     CHECK((status.accounts_seen & (1u << POLTER_PREEMPT)) != 0);
     CHECK(status.accounts_net == status.accounts_seen);
-    CHECK(status.why.find("steal") != std::string::npos);
+    CHECK(status.why.find("fault") != std::string::npos);
     CHECK(status.processes == 0);
     CHECK_FALSE(probe(daemon.socket() + "x").answers);
     CHECK(probe(daemon.socket() + "x").reason.find("no polterd runs there") != std::string::npos);

@@ -52,6 +52,7 @@ Environment job_environment(const std::vector<std::string>& command, const std::
     out.emplace_back(trace::env_socket, exporter.socket);
     out.emplace_back(trace::env_exporter, exporter.name);
     out.emplace_back(trace::env_exporter_why, exporter.why);
+    out.emplace_back(trace::env_tracepoints, exporter.tracepoints);
     if (mpi != Mpi::openmpi || !may_leave_the_node(command)) return out;
     constexpr const char* list = "OMPI_MCA_mca_base_env_list";
     if (has_word(command, {"-x", "mca_base_env_list"})) {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <linux/capability.h>
 #include <noise.h>
+#include <perf/tracepoints.hpp>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <start.hpp>
 #include <utility>
 
@@ -40,6 +42,26 @@ std::string bpf_obstacle() {
     return "loading it needs root, or CAP_BPF and CAP_PERFMON; run as root, or have root run `polterd` on this node";
 }
 
+using Session = std::unique_ptr<polter_session, decltype(&polter_session_close)>;
+
+// For threads that write their pages themselves. "perf" may turn out as proc.
+Session own_session(const char* exporter, const char* tracepoints, std::string& reason) {
+    char error[1024] = "";
+    const polter_noise_options options{
+        .socket_path = nullptr, .job = 0, .threads = 1, .timeout_ms = 0, .exporter = exporter, .tracepoints = tracepoints};
+    Session session(polter_session_open(&options, error, sizeof error), polter_session_close);
+    reason = session ? polter_session_lacks(session.get()) : error;
+    return session;
+}
+
+// Whether this process can be measured so, and with it, as a rule, its children.
+template <polter_backend backend>
+std::string own_obstacle() {
+    std::string reason;
+    const auto session = own_session(polter_backend_name(backend), nullptr, reason);
+    return session && polter_session_backend(session.get()) == backend ? std::string() : reason;
+}
+
 std::string absent() {
     return "this version does not have it";
 }
@@ -52,7 +74,8 @@ struct Kind {
     const char* name;
     std::string (*obstacle)();
 };
-constexpr Kind kinds[] = {{"module", absent}, {"bpf", bpf_obstacle}, {"perf", absent}, {"proc", absent}, {"none", nothing}};
+constexpr Kind kinds[] = {
+    {"module", absent}, {"bpf", bpf_obstacle}, {"perf", own_obstacle<POLTER_BACKEND_PERF>}, {"proc", own_obstacle<POLTER_BACKEND_PROC>}, {"none", nothing}};
 
 std::string available_names() {
     std::vector<std::string> names{"auto"};
@@ -102,6 +125,8 @@ Exporter::Exporter(Exporter&& other) noexcept
       socket(std::move(other.socket)),
       why(std::move(other.why)),
       unseen(std::move(other.unseen)),
+      limits(std::move(other.limits)),
+      tracepoints(std::move(other.tracepoints)),
       ended(std::move(other.ended)),
       ended_ns(other.ended_ns),
       daemon_(std::exchange(other.daemon_, -1)),
@@ -120,8 +145,52 @@ void Exporter::join(const std::string& at, const daemon::Status& status) {
         if (!(status.accounts_seen >> account & 1)) unseen.push_back(polter_account_name(account));
     if (!status.why.empty()) why += "; it cannot see: " + status.why;
     char ignored[600];  // it goes without: the ranks will say what is wrong
-    const polter_noise_options options{.socket_path = socket.c_str(), .job = 0, .threads = 1, .timeout_ms = 0};
+    const polter_noise_options options{.socket_path = socket.c_str(), .job = 0, .threads = 1, .timeout_ms = 0, .exporter = "bpf", .tracepoints = nullptr};
     session_ = polter_session_open(&options, ignored, sizeof ignored);
+}
+
+// Measured by the threads themselves. False: that is refused; why is added to `reasons`.
+bool Exporter::join_own(const char* exporter, std::string& reasons) {
+    const auto allowed = std::strcmp(exporter, "perf") == 0 ? perf::allowed_tracepoints() : perf::Tracepoints{};
+    std::string reason;
+    const auto session = own_session(exporter, allowed.list.c_str(), reason);
+    if (!session || std::strcmp(polter_backend_name(polter_session_backend(session.get())), exporter) != 0) {
+        reasons += (reasons.empty() ? "" : "; ") + reason;
+        return false;
+    }
+    char error[512] = "";
+    polter_noise* page = polter_noise_open(session.get(), error, sizeof error);
+    const uint32_t seen = page ? polter_noise_header(page)->accounts_seen : 0;
+    polter_noise_close(page);
+    name = exporter;
+    why = reasons;
+    tracepoints = allowed.list;
+    limits = polter_backend_limits(polter_session_backend(session.get()));
+    if (!allowed.why_not.empty()) limits += "; interrupts are not seen: " + allowed.why_not;
+    for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account)
+        if (!(seen >> account & 1)) unseen.push_back(polter_account_name(account));
+    return true;
+}
+
+// Whether the choice is made without looking for a daemon.
+bool Exporter::needs_no_daemon(const std::string& choice) {
+    if (choice == "none") {
+        why = "asked for: no noise is measured";
+        return true;
+    }
+    check_exporter(choice);
+    if (choice != "perf" && choice != "proc") return false;
+    std::string reasons;
+    if (!join_own(choice.c_str(), reasons)) throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, reasons, available_names()));
+    return true;
+}
+
+// No daemon could be had, for `reasons`.
+void Exporter::without_daemon(const std::string& choice, std::string reasons) {
+    if (choice == "auto" && (join_own("perf", reasons) || join_own("proc", reasons))) return;
+    if (choice != "auto") throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, reasons, available_names()));
+    why = reasons;
+    for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account) unseen.push_back(polter_account_name(account));
 }
 
 uint64_t Exporter::events_not_shown() const {
@@ -155,30 +224,9 @@ void check_exporter(const std::string& choice) {
             throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, absent(), available_names()));
 }
 
-namespace {
-
-// "none" was asked for: settled without looking for a daemon.
-bool settle_early(Exporter& exporter, const std::string& choice) {
-    if (choice == "none") {
-        exporter.why = "asked for: no noise is measured";
-        return true;
-    }
-    check_exporter(choice);
-    return false;
-}
-
-// No daemon could be had.
-void settle_without(Exporter& exporter, const std::string& choice, const std::string& reason) {
-    if (choice != "auto") throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, reason, available_names()));
-    exporter.why = reason;
-    for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account) exporter.unseen.push_back(polter_account_name(account));
-}
-
-}  // namespace
-
 Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     Exporter out;
-    if (settle_early(out, choice)) return out;
+    if (out.needs_no_daemon(choice)) return out;
     std::string no_daemon;
     if (auto status = find_running(choice, user_socket(), no_daemon); status.answers) {
         out.why = fmt::format("polterd runs on {}", user_socket());
@@ -187,12 +235,12 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     }
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
-        settle_without(out, choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
+        out.without_daemon(choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
         return out;
     }
     auto folder = private_folder();
     if (folder.empty()) {
-        settle_without(out, choice, "no private folder for the daemon's socket can be made in $XDG_RUNTIME_DIR, /run or /tmp");
+        out.without_daemon(choice, "no private folder for the daemon's socket can be made in $XDG_RUNTIME_DIR, /run or /tmp");
         return out;
     }
     auto socket = (folder / "polterd.sock").string();
@@ -202,7 +250,7 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     out.take_over(daemon.pid, folder);
     auto status = daemon ? daemon::probe(socket) : daemon::Status{};
     if (!daemon || !status.answers) {
-        settle_without(out, choice, fmt::format("polterd did not start: {}", daemon ? status.reason : daemon.reason));
+        out.without_daemon(choice, fmt::format("polterd did not start: {}", daemon ? status.reason : daemon.reason));
         return out;
     }
     out.why = "started polterd for this job";
@@ -212,7 +260,7 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
 
 Exporter choose_node_exporter(const std::string& choice, const std::string& job) {
     Exporter out;
-    if (settle_early(out, choice)) return out;
+    if (out.needs_no_daemon(choice)) return out;
     std::string no_daemon;
     if (auto status = find_running(choice, user_socket(), no_daemon); status.answers) {
         out.why = fmt::format("polterd runs on {}", user_socket());
@@ -221,7 +269,7 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
     }
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
-        settle_without(out, choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
+        out.without_daemon(choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
         return out;
     }
     // A name that the other processes of the job find too; it must be ours alone all the same.
@@ -229,13 +277,13 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
     struct stat info {};
     if ((mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) || lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
         info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-        settle_without(out, choice, fmt::format("{} cannot be made, or is not this user's alone", folder.string()));
+        out.without_daemon(choice, fmt::format("{} cannot be made, or is not this user's alone", folder.string()));
         return out;
     }
     int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lock < 0 || flock(lock, LOCK_EX) != 0) {
         if (lock >= 0) close(lock);
-        settle_without(out, choice, fmt::format("{} cannot be locked: {}", folder.string(), std::strerror(errno)));
+        out.without_daemon(choice, fmt::format("{} cannot be locked: {}", folder.string(), std::strerror(errno)));
         return out;
     }
     auto socket = (folder / "polterd.sock").string();
@@ -251,7 +299,7 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
         out.why = "polterd runs for this job";
         out.join(socket, status);
     } else {
-        settle_without(out, choice, fmt::format("polterd did not start: {}", reason));
+        out.without_daemon(choice, fmt::format("polterd did not start: {}", reason));
     }
     close(lock);
     return out;

@@ -34,6 +34,8 @@ class Exporter {
     std::string socket;               // of the daemon; empty: none
     std::string why;                  // why it was taken, and what it cannot see
     std::vector<std::string> unseen;  // accounts
+    std::string limits;               // what it does not tell apart; empty: nothing
+    std::string tracepoints;          // for perf
     std::string ended;                // the daemon ended before the job did: what is known of it; empty: it did not
     uint64_t ended_ns = 0;            // when, if it was started by this process; CLOCK_MONOTONIC of the initial time namespace
 
@@ -42,6 +44,9 @@ class Exporter {
     friend Exporter choose_node_exporter(const std::string&, const std::string&);
     void take_over(pid_t daemon, const std::filesystem::path& folder);
     void join(const std::string& socket, const daemon::Status&);
+    bool needs_no_daemon(const std::string& choice);
+    bool join_own(const char* exporter, std::string& reasons);
+    void without_daemon(const std::string& choice, std::string reasons);
     pid_t daemon_ = -1;
     polter_session* session_ = nullptr;
     std::filesystem::path folder_;  // private, of the socket; removed with it

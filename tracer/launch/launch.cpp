@@ -112,7 +112,7 @@ void seal_into(Outcome& outcome, const std::vector<std::string>& command, const 
 nlohmann::ordered_json record_of(const Options& options, const Flavour& flavour, const Exporter& exporter, const std::string& job) {
     auto record = provenance(options.command);
     record["mpi"] = {{"flavour", name_of(flavour.mpi)}, {"why", flavour.why}};
-    record["exporter"] = {{"name", exporter.name}, {"why", exporter.why}, {"unseen", exporter.unseen}};
+    record["exporter"] = {{"name", exporter.name}, {"why", exporter.why}, {"unseen", exporter.unseen}, {"limits", exporter.limits}};
     record["job"] = job;
     return record;
 }
@@ -134,6 +134,7 @@ Outcome outcome_of(const Exporter& exporter, const fs::path& experiment) {
     out.exporter = exporter.name;
     out.exporter_why = exporter.why;
     out.unseen = exporter.unseen;
+    out.limits = exporter.limits;
     return out;
 }
 
@@ -154,8 +155,15 @@ Outcome run(const Options& options) {
     auto flavour = choose_flavour(options);
     auto preload = choose_preload(options, flavour);
     auto experiment = make_experiment(options.output, application_name(options.command, flavour.program));
-    auto exporter = choose_exporter(choice, experiment / "polterd.log");
-    tell(options, fmt::format("exporter {}: {}", exporter.name, exporter.why));
+    auto exporter = [&] {
+        try {
+            return choose_exporter(choice, experiment / "polterd.log");
+        } catch (const Error&) {
+            fs::remove_all(experiment);  // made for nothing
+            throw;
+        }
+    }();
+    tell(options, fmt::format("exporter {}{}{}", exporter.name, exporter.why.empty() ? "" : ": ", exporter.why));
     if (flavour.launcher != Mpi::none && flavour.mpi != flavour.launcher)
         tell(options, fmt::format("{} uses {} and its launcher is that of {}: each process will be alone in its own MPI_COMM_WORLD",
                                   flavour.program, name_of(flavour.mpi), name_of(flavour.launcher)));

@@ -32,6 +32,7 @@ struct Outcome {
     std::string no_trace;                // why there is none; empty: there is one, or (exec) another process makes it
     std::string exporter, exporter_why;  // as chosen by the launcher
     std::vector<std::string> unseen;     // accounts that it cannot see
+    std::string limits;                  // what it does not tell apart; empty: nothing
     uint32_t ranks = 0;
     uint64_t own_cost_ns = 0;       // the tracer's own time, all ranks
     uint64_t events_not_shown = 0;  // kernel events that the kernel did not show to the exporter, all threads of the node

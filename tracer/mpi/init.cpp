@@ -121,11 +121,22 @@ void Init::open_exporter() {
     feed_->begin();
     exporter_.page = &feed_->header();
     exporter_.name = polter_backend_name(exporter_.page->backend);
+    exporter_.why = polter_backend_limits(exporter_.page->backend);
+    if (exporter_.why.empty()) return;
+    const std::string better = polter_session_lacks(process.session), chosen = environment(trace::env_exporter_why);
+    if (!chosen.empty()) exporter_.why += "; " + chosen;
+    if (!better.empty()) exporter_.why += "; in this process " + better;
+    thread.noise = page;
 }
 
 void Init::end(int result) {
     thread.depth--;
-    if (!active_ || result != MPI_SUCCESS) return;
+    if (!active_) return;
+    if (result == MPI_SUCCESS) begin_trace();
+    if (!process.on) thread.noise = nullptr;  // its page goes with this
+}
+
+void Init::begin_trace() {
     const uint64_t began = write::now();
     for (unsigned region = 0; region < trace::region_count; region++) find_next(region);
     const write::Identity self = identity();
@@ -155,6 +166,7 @@ void Finalize::end(int) {
     if (thread.depth != 1 || !process.archive) return;
     call_.leave();
     process.on = false;
+    thread.noise = nullptr;
     process.archive->finish();
     process.archive = nullptr;
     if (process.session) polter_session_close(process.session);

@@ -16,6 +16,7 @@ class Init {
 
   private:
     void open_exporter();
+    void begin_trace();
 
     const uint32_t region_;
     bool active_ = false;

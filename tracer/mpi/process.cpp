@@ -20,6 +20,7 @@ std::once_flag thread_end_made;
 void end_thread(void* location) {
     delete thread.scratch;
     thread.scratch = nullptr;
+    thread.noise = nullptr;
     if (process.on.load(std::memory_order_relaxed)) static_cast<write::Location*>(location)->close_noise();
 }
 
@@ -29,11 +30,13 @@ write::Location* adopt_thread() {
     std::call_once(thread_end_made, [] { pthread_key_create(&thread_end, end_thread); });
     const uint64_t began = write::now();
     std::unique_ptr<write::NoiseFeed> feed;
+    polter_noise* own = nullptr;
     if (process.session) {
         char error[256] = "";
         if (polter_noise* page = polter_noise_open(process.session, error, sizeof error)) {
             feed = std::make_unique<write::NoiseFeed>(page);
             feed->begin();
+            if (*polter_backend_limits(feed->header().backend)) own = page;
         } else {
             process.archive->warn(std::string("a further thread has no noise in the trace: ") + error);
         }
@@ -42,6 +45,7 @@ write::Location* adopt_thread() {
     write::Location* location = process.archive->add_location(number, gettid(), std::move(feed), write::now());
     process.archive->add_own_cost(write::now() - began);
     if (!location) return nullptr;
+    thread.noise = own;
     pthread_setspecific(thread_end, location);
     return thread.location = location;
 }

@@ -59,6 +59,7 @@ struct Scratch {
 
 struct Thread {
     write::Location* location = nullptr;
+    polter_noise* noise = nullptr;  // where the thread writes its page itself, and must be told of its yields
     Scratch* scratch = nullptr;
     uint32_t depth = 0;  // of MPI calls: an MPI may call its own functions by their public names
 };

@@ -44,7 +44,7 @@ void NoiseFeed::write(const polter_ring_entry& e, uint64_t time, const polter_co
 // What the counters say beyond `held`, of which records are still to come.
 void NoiseFeed::write_rest(uint64_t time, const polter_counters& counters, const uint64_t (&held)[POLTER_ACCOUNT_SLOTS],
                            Location& location) {
-    const bool has_ring = header().backend == POLTER_BACKEND_BPF || header().backend == POLTER_BACKEND_MODULE;
+    const bool has_ring = header().backend != POLTER_BACKEND_PROC;
     for (unsigned a = 0; a < POLTER_ACCOUNTS; a++) {
         if (counters.ns[a] <= written_[a] + held[a]) continue;
         const uint64_t sum = counters.ns[a] - held[a];

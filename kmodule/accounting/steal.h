@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * What the hypervisor took from a thread while it ran: the growth of the CPU's stolen time, which the kernel brings up to date at its timer
+ * ticks. A virtual CPU that comes back takes its pending timer interrupt first, so the time is what lies before that interrupt. What is
+ * stolen while the thread is off the CPU is part of its wait.
+ */
+#ifndef POLTER_STEAL_H
+#define POLTER_STEAL_H
+
+#include "state.h"
+
+/* All that interruptions have taken of the thread so far. */
+POLTER_INLINE polter_u64 polter_steal_interrupted(struct polter_thread* thread) {
+    return thread->master.ns[POLTER_TIMER] + thread->master.ns[POLTER_IRQ] + thread->master.ns[POLTER_IPI] +
+           thread->master.ns[POLTER_SOFTIRQ] + thread->master.ns[POLTER_NMI] + thread->master.ns[POLTER_NET];
+}
+
+/* The thread comes to the CPU at `now_ns`: what was stolen before is not its. */
+POLTER_INLINE void polter_steal_begin(struct polter_cpu* cpu, struct polter_thread* thread, polter_u64 stolen_ns, polter_u64 now_ns,
+                                      polter_u64 interrupted_ns) {
+    cpu->stolen_ns = stolen_ns;
+    cpu->steal_end_ns = now_ns;
+    thread->interrupted_ns = interrupted_ns;
+    thread->stolen_known = 1;
+}
+
+/* At the end of the interruption `frame`, which nests in no other, before it is recorded. The time that was stolen before it began; 0: none. */
+POLTER_INLINE polter_u64 polter_steal_look(struct polter_cpu* cpu, struct polter_thread* thread, polter_u64 stolen_ns,
+                                           const struct polter_frame* frame) {
+    polter_u64 taken = stolen_ns - cpu->stolen_ns, end_ns = frame->start_ns, interrupted = polter_steal_interrupted(thread), had;
+
+    interrupted -= interrupted < frame->child_ns ? interrupted : frame->child_ns; /* what nests in it comes after its beginning */
+    if (!thread->stolen_known) { /* registered while it ran */
+        polter_steal_begin(cpu, thread, stolen_ns, end_ns, interrupted);
+        return 0;
+    }
+    if (!taken) return 0;
+    /* Some of it may be of the time before this thread came: no more than it had is its. */
+    had = end_ns > cpu->steal_end_ns ? end_ns - cpu->steal_end_ns : 0;
+    interrupted = interrupted > thread->interrupted_ns ? interrupted - thread->interrupted_ns : 0;
+    had = had > interrupted ? had - interrupted : 0;
+    if ((polter_s64)taken < 0) taken = 0; /* the clock began anew, as when the machine has been moved to another host */
+    polter_steal_begin(cpu, thread, stolen_ns, end_ns, thread->interrupted_ns + interrupted);
+    return taken < had ? taken : had;
+}
+
+#endif

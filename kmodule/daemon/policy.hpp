@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who may register: a file that the node's administrator writes. Root and the daemon's own user always may.
+//
+//   {"allow": ["*"], "deny": ["user:mallory", "group:students"]}
+//
+// An entry is "*", "user:NAME", "group:NAME", or a number in a name's place. Denied is who matches `deny`, or does not match `allow`;
+// without `allow` that is ["*"]. Groups are all that the peer's process has.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "peer.hpp"
+
+namespace polter::daemon {
+
+class Policy {
+  public:
+    // Everybody may.
+    Policy() = default;
+    // Or the reason: unreadable, not JSON, an unknown key or name, or a file that others than root and the daemon's user may write to.
+    static std::variant<Policy, std::string> read(const std::filesystem::path& file);
+
+    bool permits(const Peer& peer) const;
+
+  private:
+    struct Entries {
+        bool everybody = false;
+        std::set<uid_t> users;
+        std::set<gid_t> groups;
+        bool match(const Peer& peer) const;
+    };
+    Entries allow_{true, {}, {}}, deny_;
+};
+
+}  // namespace polter::daemon

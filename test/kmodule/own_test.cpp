@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tiers that need no exporter: pages that the measured thread writes itself, against the kernel's own accounts.
+#include <sys/mount.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <thread>
+
+#include "measured.hpp"
+#include "perf/perf.h"
+#include "perf/tracepoints.hpp"
+
+namespace {
+
+struct Tier {
+    char error[600] = "";
+    polter_session* session;
+    polter_noise* noise = nullptr;
+    explicit Tier(const char* exporter, const char* tracepoints = nullptr) {
+        const polter_noise_options options{
+            .socket_path = nullptr, .job = 0, .threads = 0, .timeout_ms = 0, .exporter = exporter, .tracepoints = tracepoints};
+        session = polter_session_open(&options, error, sizeof error);
+        if (session) noise = polter_noise_open(session, error, sizeof error);
+    }
+    ~Tier() {
+        polter_noise_close(noise);
+        polter_session_close(session);
+    }
+    Tier(const Tier&) = delete;
+    unsigned backend() const { return session ? polter_session_backend(session) : unsigned{POLTER_BACKEND_NONE}; }
+};
+
+bool perf_refused() {
+    char why[600];
+    int number;
+    if (polter_perf_switches(&number, why, sizeof why) == 0) return false;
+    MESSAGE("no perf events here: not tested: " << why);
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("a competitor's time is preempt, and agrees with run-delay") {
+    for (const char* name : {"perf", "proc"}) {
+        if (!strcmp(name, "perf") && perf_refused()) continue;
+        CAPTURE(name);
+        Pinned pinned;
+        Competitor competitor("competitor", 2 * ms, 8 * ms);
+        Tier tier(name);
+        REQUIRE_MESSAGE(tier.noise, tier.error);
+        CHECK(polter_backend_name(tier.backend()) == std::string(name));
+        CHECK(polter_noise_header(tier.noise)->accounts_seen == 1u << POLTER_PREEMPT);
+        CHECK(*polter_backend_limits(tier.backend()) != 0);
+        CHECK(std::string(polter_session_lacks(tier.session)).empty());
+        retry([&](bool last) {
+            Measured m = measure(tier.noise, 1000 * ms, spin);
+            if (!last && !between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02)) return false;
+            CHECK(between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02));
+            CHECK(m.delay > 50 * ms);
+            CHECK(m.count[POLTER_PREEMPT] > 10);
+            CHECK(m.after_yield == 0);
+            return true;
+        });
+    }
+}
+
+TEST_CASE("what follows a yield that is made known is apart, and of one that is not it is preempt") {
+    for (const char* name : {"perf", "proc"})
+        for (const bool known : {true, false}) {
+            if (!strcmp(name, "perf") && perf_refused()) continue;
+            CAPTURE(name);
+            CAPTURE(known);
+            Pinned pinned;
+            Competitor competitor("competitor", 2 * ms, 8 * ms);
+            Tier tier(name);
+            REQUIRE_MESSAGE(tier.noise, tier.error);
+            retry([&](bool last) {
+                Measured m = measure(tier.noise, 700 * ms, [&](std::uint64_t ns) {
+                    for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end;) {
+                        if (known)
+                            polter_noise_yield(tier.noise);
+                        else
+                            sched_yield();
+                    }
+                });
+                const bool good = between(m.off(), m.delay, m.delay_around, 0.03);
+                if (!good && !last) return false;
+                CHECK(good);
+                if (known) {
+                    CHECK(m.yields > 5);
+                    CHECK(m.after_yield > 5 * m.ns[POLTER_PREEMPT]);
+                } else {
+                    CHECK(m.yields == 0);
+                    CHECK(m.ns[POLTER_PREEMPT] > 20 * ms);
+                }
+                return true;
+            });
+        }
+}
+
+TEST_CASE("sleep is no noise") {
+    for (const char* name : {"perf", "proc"}) {
+        if (!strcmp(name, "perf") && perf_refused()) continue;
+        CAPTURE(name);
+        Tier tier(name);
+        REQUIRE_MESSAGE(tier.noise, tier.error);
+        Measured m = measure(tier.noise, 300 * ms, [](std::uint64_t) { sleep_ms(20); });
+        CHECK(m.ns[POLTER_PREEMPT] < 150 * ms);  // 300 ms were slept; the waiting after it may be long on a busy machine
+    }
+}
+
+TEST_CASE("a ring that is full says so, and the next records count again") {
+    if (perf_refused()) return;
+    Pinned pinned;
+    Tier tier("perf");
+    REQUIRE_MESSAGE(tier.noise, tier.error);
+    polter_counters c;
+    REQUIRE(polter_noise_snapshot(tier.noise, &c) == 0);
+    CHECK(c.unbalanced == 0);
+    for (int i = 0; i < 20000; i++) {  // two records each; the ring has room for some 2700
+        const timespec t{0, 1000};
+        nanosleep(&t, nullptr);
+    }
+    REQUIRE(polter_noise_snapshot(tier.noise, &c) == 0);
+    // The record of the loss comes with the first for which there is room again.
+    sleep_ms(1);
+    REQUIRE(polter_noise_snapshot(tier.noise, &c) == 0);
+    CHECK(c.unbalanced > 10000);
+    Competitor competitor("competitor", 2 * ms, 8 * ms);
+    retry([&](bool last) {
+        std::uint64_t before = run_delay();
+        polter_counters begin, end;
+        polter_noise_snapshot(tier.noise, &begin);
+        spin(300 * ms);
+        polter_noise_snapshot(tier.noise, &end);
+        const std::uint64_t delay = run_delay() - before, counted = end.ns[POLTER_PREEMPT] - begin.ns[POLTER_PREEMPT];
+        if (relative(counted, delay) > 0.05 && !last) return false;
+        CHECK(relative(counted, delay) < 0.05);
+        return true;
+    });
+}
+
+TEST_CASE("a child has no part in its parent's page, and each thread has its own") {
+    for (const char* name : {"perf", "proc"}) {
+        if (!strcmp(name, "perf") && perf_refused()) continue;
+        CAPTURE(name);
+        Tier tier(name);
+        REQUIRE_MESSAGE(tier.noise, tier.error);
+        CHECK(in_child([&] {
+                  polter_counters c{};
+                  if (polter_noise_moved(tier.noise)) return 1;
+                  polter_noise_snapshot(tier.noise, &c);
+                  char error[600];
+                  if (polter_noise_open(tier.session, error, sizeof error)) return 2;
+                  return polter_noise_yield(tier.noise) == 0 ? 0 : 3;
+              }) == 0);
+        std::atomic<polter_noise*> theirs{nullptr};
+        std::atomic<bool> closed{false};
+        std::thread other([&] {
+            char error[600];
+            theirs = polter_noise_open(tier.session, error, sizeof error);
+            while (!closed) polter_noise_yield(theirs);
+            polter_noise_close(theirs);
+        });
+        while (!theirs) sleep_ms(1);
+        CHECK(polter_noise_header(theirs)->tid != polter_noise_header(tier.noise)->tid);
+        polter_noise_close(theirs);  // from here: nothing happens to a page that is being written
+        closed = true;
+        other.join();
+    }
+}
+
+TEST_CASE("without a daemon the best that works is taken, and what stood in the way is said") {
+    if (access("/run/polter/polterd.sock", F_OK) == 0) {
+        MESSAGE("a polterd serves this node: not tested");
+        return;
+    }
+    unsetenv("POLTER_SOCKET");
+    unsetenv("POLTER_EXPORTER");
+    Tier tier(nullptr);
+    REQUIRE_MESSAGE(tier.noise, tier.error);
+    CHECK((tier.backend() == POLTER_BACKEND_PERF || tier.backend() == POLTER_BACKEND_PROC));
+    CHECK(std::string(polter_session_lacks(tier.session)).find("no polterd runs there") != std::string::npos);
+    Tier named("bpf");
+    CHECK(named.session == nullptr);
+}
+
+TEST_CASE("with the kernel's tracepoints perf sees interrupts too, and who took the CPU") {
+    CHECK(in_child([] {
+              // A mount of this process's own.
+              if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                  mount("nodev", "/sys/kernel/debug", "debugfs", 0, nullptr) != 0) {
+                  std::printf("no debugfs can be mounted here: not tested\n");
+                  return 0;
+              }
+              const auto allowed = polter::perf::allowed_tracepoints();
+              if (allowed.list.empty()) {
+                  std::printf("no tracepoints here: not tested: %s\n", allowed.why_not.c_str());
+                  return 0;
+              }
+              Pinned pinned;
+              Competitor competitor("competitor", 2 * ms, 8 * ms);
+              Tier tier("perf", allowed.list.c_str());
+              if (!tier.noise) return 1;
+              const std::uint32_t seen = polter_noise_header(tier.noise)->accounts_seen;
+              for (const unsigned account : {POLTER_TIMER, POLTER_IRQ, POLTER_IPI, POLTER_SOFTIRQ, POLTER_PREEMPT, POLTER_NET})
+                  if (!(seen >> account & 1)) return 2;
+              int code = 0;
+              retry([&](bool) {
+                  Measured m = measure(tier.noise, 1000 * ms, spin);
+                  code = m.count[POLTER_TIMER] < 20                                          ? 3
+                         : !between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02)       ? 4
+                         : m.culprits["preempt:competitor"] * 10 < m.ns[POLTER_PREEMPT] * 9    ? 5
+                         : m.ns[POLTER_TIMER] > m.cpu / 10 || m.ns[POLTER_TIMER] == 0          ? 6
+                         : m.unbalanced != 0                                                   ? 7
+                                                                                               : 0;
+                  return code == 0;
+              });
+              return code;
+          }) == 0);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who may register, by the administrator's file.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "policy.hpp"
+
+namespace {
+
+using polter::daemon::Peer;
+using polter::daemon::Policy;
+
+struct File {
+    std::filesystem::path path;
+    File(const std::string& text, mode_t mode = 0644) {
+        char name[] = "/tmp/polter-test-XXXXXX";
+        close(mkstemp(name));
+        path = name;
+        std::ofstream(path) << text;
+        chmod(name, mode);
+    }
+    ~File() { std::filesystem::remove(path); }
+    File(const File&) = delete;
+};
+
+Peer peer(uid_t uid, std::vector<gid_t> groups) {
+    return Peer{1, uid, -1, std::move(groups)};
+}
+
+bool permits(const std::string& text, const Peer& who) {
+    const File file(text);
+    const auto policy = Policy::read(file.path);
+    REQUIRE_MESSAGE(std::holds_alternative<Policy>(policy), std::get<std::string>(policy));
+    return std::get<Policy>(policy).permits(who);
+}
+
+std::string refusal(const std::string& text, mode_t mode = 0644) {
+    const File file(text, mode);
+    const auto policy = Policy::read(file.path);
+    return std::holds_alternative<Policy>(policy) ? "" : std::get<std::string>(policy);
+}
+
+}  // namespace
+
+TEST_CASE("who matches") {
+    const Peer alice = peer(60001, {70001, 70002}), root = peer(0, {0});
+    CHECK(Policy().permits(alice));
+    CHECK(permits("{}", alice));
+    CHECK(permits(R"({"allow": ["*"]})", alice));
+    CHECK_FALSE(permits(R"({"allow": []})", alice));
+    CHECK(permits(R"({"allow": []})", root));
+    CHECK(permits(R"({"allow": ["user:60001"]})", alice));
+    CHECK_FALSE(permits(R"({"allow": ["user:60002"]})", alice));
+    CHECK(permits(R"({"allow": ["user:60002", "group:70002"]})", alice));
+    CHECK_FALSE(permits(R"({"allow": ["*"], "deny": ["user:60001"]})", alice));
+    CHECK_FALSE(permits(R"({"allow": ["user:60001"], "deny": ["group:70001"]})", alice));
+    CHECK_FALSE(permits(R"({"deny": ["*"]})", alice));
+    CHECK(permits(R"({"deny": ["*"]})", root));
+    CHECK(permits(R"({"allow": ["user:root", "group:root"], "deny": []})", peer(60001, {0})));
+}
+
+TEST_CASE("what is no policy says so") {
+    CHECK(refusal("").find("parse") != std::string::npos);
+    CHECK(refusal("[]").find("expected") != std::string::npos);
+    CHECK(refusal(R"({"allow": "*"})").find("no list") != std::string::npos);
+    CHECK(refusal(R"({"allow": ["alice"]})").find("user:NAME") != std::string::npos);
+    CHECK(refusal(R"({"allow": [7]})").find("user:NAME") != std::string::npos);
+    CHECK(refusal(R"({"allow": ["user:no-such-user-here"]})").find("no user") != std::string::npos);
+    CHECK(refusal(R"({"permit": ["*"]})").find("unknown") != std::string::npos);
+    CHECK(refusal("{}", 0666).find("chmod") != std::string::npos);
+    CHECK(std::holds_alternative<std::string>(Policy::read("/polter/no/such/file")));
+}
