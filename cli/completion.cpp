@@ -58,13 +58,15 @@ std::string bash(const CLI::App& app) {
     for (const CLI::App* verb : verbs_of(app)) {
         const auto flags = flags_of(*verb);
         verbs += (verbs.empty() ? "" : " ") + verb->get_name();
-        by_verb += fmt::format("        {}) flags=\"{}\" command={} ;;\n", verb->get_name(), names(flags), verb->get_prefix_command() ? 1 : 0);
+        by_verb +=
+            fmt::format("        {}) flags=\"{}\" command={} ;;\n", verb->get_name(), names(flags), verb->get_prefix_command() ? 1 : 0);
         for (const auto& flag : flags) {
             if (!flag.takes_value) continue;
             for (const auto& name : flag.names)
                 by_value += fmt::format("        \"{} {}\") {} ;;\n", verb->get_name(), name,
                                         flag.values.empty() ? std::string("COMPREPLY=($(compgen -f -- \"$word\")); return")
-                                                            : fmt::format("COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return", fmt::join(flag.values, " ")));
+                                                            : fmt::format("COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return",
+                                                                          fmt::join(flag.values, " ")));
         }
     }
     return fmt::format(R"(# bash completion of polter; made by `polter completion bash`
@@ -104,7 +106,8 @@ std::string fish(const CLI::App& app) {
         for (const auto& flag : flags_of(*verb)) {
             out += fmt::format("complete -c polter -n '__fish_seen_subcommand_from {}'", verb->get_name());
             for (const auto& name : flag.names) out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-            if (flag.takes_value) out += flag.values.empty() ? " -r" : fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(flag.values, " "))));
+            if (flag.takes_value)
+                out += flag.values.empty() ? " -r" : fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(flag.values, " "))));
             out += fmt::format(" -d {}\n", quoted(flag.about));
         }
     }

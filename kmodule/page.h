@@ -55,17 +55,15 @@ typedef __s64 polter_s64;
     X(RUNQUEUE, "runqueue")     \
     X(THROTTLE, "throttle")     \
     X(STEAL, "steal")
-#define POLTER_SERVICES(X)          \
-    X(PREEMPT_JOB, "preempt_job")   \
-    X(WAKEUP, "wakeup")             \
-    X(NET, "net")                   \
+#define POLTER_SERVICES(X)        \
+    X(PREEMPT_JOB, "preempt_job") \
+    X(WAKEUP, "wakeup")           \
+    X(NET, "net")                 \
     X(FAULT, "fault")
 
 #define POLTER_ENUMERATE(id, name) POLTER_##id,
 enum polter_account {
-    POLTER_NOISE_SOURCES(POLTER_ENUMERATE)
-    POLTER_SERVICES(POLTER_ENUMERATE)
-    POLTER_ACCOUNTS /* how many there are */
+    POLTER_NOISE_SOURCES(POLTER_ENUMERATE) POLTER_SERVICES(POLTER_ENUMERATE) POLTER_ACCOUNTS /* how many there are */
 };
 #undef POLTER_ENUMERATE
 #define POLTER_FIRST_SERVICE POLTER_PREEMPT_JOB
@@ -108,21 +106,21 @@ struct polter_counters {
 struct polter_page_header {
     polter_u64 magic;
     polter_u32 version;
-    polter_u32 size;         /* bytes of the whole mapping of this thread */
-    polter_u32 copy_offset;  /* of copy[0]; copy[1] follows at copy_stride */
+    polter_u32 size;        /* bytes of the whole mapping of this thread */
+    polter_u32 copy_offset; /* of copy[0]; copy[1] follows at copy_stride */
     polter_u32 copy_stride;
     polter_u32 ring_offset;
-    polter_u32 ring_entries; /* a power of two */
-    polter_u32 backend;      /* enum polter_backend */
+    polter_u32 ring_entries;  /* a power of two */
+    polter_u32 backend;       /* enum polter_backend */
     polter_u32 accounts_seen; /* bit set of enum polter_account: what this backend can see */
     polter_u32 accounts_net;  /* bit set: durations are net of what is nested */
     polter_s32 tid;           /* in the initial pid namespace */
     polter_s32 pid;
-    polter_u32 state;         /* enum polter_page_state */
-    polter_u64 start_ns;      /* registration */
-    polter_u64 end_ns;        /* when it froze; 0 while live */
+    polter_u32 state;    /* enum polter_page_state */
+    polter_u64 start_ns; /* registration */
+    polter_u64 end_ns;   /* when it froze; 0 while live */
     polter_u64 padding0[5];
-    polter_u64 seq; /* generation << 1 | front, in effect: the copy in front is copy[seq & 1]; alone on what changes often */
+    polter_u64 seq;      /* generation << 1 | front, in effect: the copy in front is copy[seq & 1]; alone on what changes often */
     polter_u64 reserved; /* ring entries begun; recorded <= reserved */
 };
 

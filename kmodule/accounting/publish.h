@@ -13,24 +13,39 @@
 
 #define POLTER_PUBLISH_TRIES 4
 
+/* The last argument of these, a constant: nothing but non-maskable interrupts nests in this writer, as where interrupts are off. Those
+ * leave the page alone (polter_publish_nmi), so it can do without atomic instructions. */
+enum { POLTER_NESTED = 0, POLTER_ALONE = 1 };
+
 /* 1 for the outermost writer, which publishes at its end; 0 for one nested in it. */
-POLTER_INLINE int polter_publish_begin(struct polter_thread* thread) {
-    return POLTER_SWAP(thread->pub, 1ull) == 0;
+POLTER_INLINE int polter_publish_begin(struct polter_thread* thread, int alone) {
+    polter_u64 taken;
+
+    if (!alone) return POLTER_SWAP(thread->pub, 1ull) == 0;
+    taken = POLTER_LOAD(thread->pub);
+    POLTER_STORE(thread->pub, 1ull);
+    return taken == 0;
 }
 
 /* One noise event into counters and ring; only between begin and end. `count` is 0 for the further parts of one wait. */
 POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct polter_page* page, polter_u64 end_ns, polter_u64 duration_ns,
-                                         polter_u32 account, polter_u64 count, const struct polter_culprit* culprit) {
+                                         polter_u32 account, polter_u64 count, const struct polter_culprit* culprit, int alone) {
     polter_u64 index;
     struct polter_ring_entry* entry;
 
     POLTER_HIDE(culprit);
     account &= POLTER_ACCOUNT_SLOTS - 1;
-    POLTER_ADD(thread->master.ns[account], duration_ns);
-    if (count) POLTER_ADD(thread->master.count[account], count);
-
     /* Claimed before it is written: a reader that still reads the slot's old entry sees by `reserved` that it is overtaken. */
-    index = POLTER_FETCH_ADD(page->header.reserved, 1ull);
+    if (alone) {
+        POLTER_ADD_ALONE(thread->master.ns[account], duration_ns);
+        POLTER_ADD_ALONE(thread->master.count[account], count);
+        index = POLTER_LOAD(page->header.reserved);
+        POLTER_ADD_ALONE(page->header.reserved, 1ull);
+    } else {
+        POLTER_ADD(thread->master.ns[account], duration_ns);
+        if (count) POLTER_ADD(thread->master.count[account], count);
+        index = POLTER_FETCH_ADD(page->header.reserved, 1ull);
+    }
     entry = &page->ring[index & (POLTER_RING_ENTRIES - 1)];
     POLTER_STORE(entry->index, index);
     entry->end_ns = end_ns;
@@ -38,6 +53,26 @@ POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct po
     entry->account = account;
     entry->culprit_pid = culprit->pid;
     __builtin_memcpy(entry->culprit, culprit->name, POLTER_CULPRIT_LEN);
+}
+
+/* A non-maskable interrupt has come and gone. It may have come between any two instructions of a writer, so it is only noted here, and
+ * recorded by the next one. */
+POLTER_INLINE void polter_publish_nmi(struct polter_thread* thread, polter_u64 end_ns, polter_u64 duration_ns) {
+    POLTER_ADD(thread->nmi_ns, duration_ns);
+    POLTER_STORE(thread->nmi_end_ns, end_ns);
+    POLTER_ADD(thread->nmi_count, 1ull);
+}
+
+POLTER_INLINE int polter_publish_has_nmi(struct polter_thread* thread) {
+    return POLTER_LOAD(thread->nmi_count) != 0;
+}
+
+/* Records what was noted, as one event; only between begin and end. */
+POLTER_INLINE void polter_publish_noted_nmi(struct polter_thread* thread, struct polter_page* page, const struct polter_culprit* culprit,
+                                            int alone) {
+    polter_u64 count = POLTER_SWAP(thread->nmi_count, 0ull), ns = POLTER_SWAP(thread->nmi_ns, 0ull);
+
+    polter_publish_record(thread, page, POLTER_LOAD(thread->nmi_end_ns), ns, POLTER_NMI, count, culprit, alone);
 }
 
 POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polter_page* page, struct polter_counters* back,
@@ -58,9 +93,17 @@ POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polt
     back->recorded = POLTER_LOAD(page->header.reserved);
 }
 
-POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polter_page* page, int outermost, polter_u64 now_ns) {
+POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polter_page* page, int outermost, polter_u64 now_ns, int alone) {
     if (!outermost) {
         POLTER_STORE(thread->dirty, 1ull);
+        return;
+    }
+    if (alone) { /* nobody can have made it dirty meanwhile */
+        polter_publish_copy(thread, page, &page->copy[(POLTER_LOAD(page->header.seq) + 1) & 1], now_ns);
+        POLTER_BARRIER();
+        POLTER_ADD_ALONE(page->header.seq, 1ull);
+        POLTER_STORE(thread->dirty, 0ull);
+        POLTER_STORE(thread->pub, 0ull);
         return;
     }
     POLTER_NO_UNROLL

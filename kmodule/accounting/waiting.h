@@ -33,7 +33,7 @@ POLTER_INLINE void polter_waiting_flush(struct polter_waiting* w) {
         culprit.pid = s->part_tid;
         __builtin_memcpy(culprit.name, s->part_culprit, POLTER_CULPRIT_LEN);
         polter_publish_record(w->thread, w->page, s->cursor_ns, s->cursor_ns - s->part_from_ns, account, !(s->counted & (1u << account)),
-                              &culprit);
+                              &culprit, POLTER_ALONE);
         s->counted |= 1u << account;
     }
     s->part_from_ns = s->cursor_ns;
@@ -157,7 +157,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
         thread->off = POLTER_RUNNING;
         return;
     }
-    outermost = polter_publish_begin(thread);
+    outermost = polter_publish_begin(thread, POLTER_ALONE);
     if (thread->off == POLTER_YIELDED) {
         POLTER_ADD(thread->master.after_yield_ns, now_ns > thread->off_ns ? now_ns - thread->off_ns : 0ull);
         POLTER_ADD(thread->master.yields, 1ull);
@@ -179,7 +179,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
         polter_waiting_flush(&w);
     }
     thread->off = POLTER_RUNNING;
-    polter_publish_end(thread, page, outermost, now_ns);
+    polter_publish_end(thread, page, outermost, now_ns, POLTER_ALONE);
 }
 
 #endif

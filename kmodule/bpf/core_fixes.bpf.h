@@ -103,8 +103,8 @@ static __always_inline u64 task_arrival(struct task_struct* task, u64 now) {
 }
 
 /* The time that the hypervisor has taken from the task's CPU, as the scheduler saw it last, which is at each tick and switch. With
- * CONFIG_PARAVIRT_TIME_ACCOUNTING (e6e6685accfa, 3.2) that is prev_steal_time_rq, else prev_steal_time, which the tick alone moves. (KVM's own
- * clock, steal_time, is finer, but kernels without CONFIG_KALLSYMS_ALL do not let programs have it.) */
+ * CONFIG_PARAVIRT_TIME_ACCOUNTING (e6e6685accfa, 3.2) that is prev_steal_time_rq, else prev_steal_time, which the tick alone moves. (KVM's
+ * own clock, steal_time, is finer, but kernels without CONFIG_KALLSYMS_ALL do not let programs have it.) */
 struct rq___steal {
     u64 prev_steal_time;
     u64 prev_steal_time_rq;

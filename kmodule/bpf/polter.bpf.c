@@ -47,8 +47,8 @@ struct {
     __type(value, struct polter_thread);
 } threads SEC(".maps");
 
-/* Which of them is a task's: a hash table of the daemon's making, since a look into one of the kernel's costs as much as all the rest of what
- * is done at a switch. A task that is not registered is told so by one cache line. */
+/* Which of them is a task's: a hash table of the daemon's making, since a look into one of the kernel's costs as much as all the rest of
+ * what is done at a switch. A task that is not registered is told so by one cache line. */
 struct polter_tids tids[POLTER_BPF_BUCKETS];
 
 /* An array of all CPUs, not a per-CPU one: a thread that moved while it waited reads the log of the CPU that it left. */
@@ -110,12 +110,17 @@ static __always_inline struct polter_thread* current_thread(void) {
 #include "../accounting/steal.h"
 #include "../accounting/waiting.h"
 
-static __always_inline void record(struct polter_thread* thread, u64 end, u64 duration, u32 account, const struct polter_culprit* culprit) {
+static const struct polter_culprit nmi = {0, "nmi"};
+
+/* `alone`: see publish.h; softirqs run with interrupts on. */
+static __always_inline void record(struct polter_thread* thread, u64 end, u64 duration, u32 account, const struct polter_culprit* culprit,
+                                   int alone) {
     struct polter_page* page = page_of(thread);
     if (!page) return;
-    int outermost = polter_publish_begin(thread);
-    polter_publish_record(thread, page, end, duration, account, 1, culprit);
-    polter_publish_end(thread, page, outermost, end);
+    int outermost = polter_publish_begin(thread, alone);
+    if (polter_publish_has_nmi(thread)) polter_publish_noted_nmi(thread, page, &nmi, alone);
+    polter_publish_record(thread, page, end, duration, account, 1, culprit, alone);
+    polter_publish_end(thread, page, outermost, end, alone);
 }
 
 /* ---- what the hypervisor takes ---- */
@@ -127,7 +132,7 @@ static const struct polter_culprit hypervisor = {0, "hypervisor"};
 /* As an interruption of `thread` that nests in no other ends. */
 static __always_inline void look_for_steal(struct polter_thread* thread, struct polter_cpu* cpu) {
     u64 taken = polter_steal_look(cpu, thread, stolen_from_cpu_of(bpf_get_current_task_btf()), &cpu->frame[0]);
-    if (taken) record(thread, cpu->frame[0].start_ns, taken, POLTER_STEAL, &hypervisor);
+    if (taken) record(thread, cpu->frame[0].start_ns, taken, POLTER_STEAL, &hypervisor, POLTER_ALONE);
 }
 
 /* ---- scheduling ---- */
@@ -220,8 +225,8 @@ int BPF_PROG(on_exit, struct task_struct* task) {
     struct polter_page* page = page_of(thread);
     u64 now = bpf_ktime_get_ns();
     if (page) {
-        int outermost = polter_publish_begin(thread);
-        polter_publish_end(thread, page, outermost, now);
+        int outermost = polter_publish_begin(thread, POLTER_NESTED);
+        polter_publish_end(thread, page, outermost, now, POLTER_NESTED);
         thread->gone = 1;
         page->header.end_ns = now;
         POLTER_STORE(page->header.state, (u32)POLTER_PAGE_FROZEN);
@@ -252,7 +257,7 @@ static __always_inline int leave(u32 kind, u32 id, u32 account, const struct pol
     if (!polter_nesting_exit(cpu, thread, kind, id, &end, &net)) return 0;
     /* The tick, or where the timer has no tracepoint of its own, whatever interrupts. */
     if (has_steal && kind != POLTER_FRAME_SOFTIRQ && POLTER_LOAD(cpu->depth) == 0) look_for_steal(thread, cpu);
-    record(thread, end, net, account, culprit);
+    record(thread, end, net, account, culprit, kind == POLTER_FRAME_SOFTIRQ ? POLTER_NESTED : POLTER_ALONE);
     return 0;
 }
 
@@ -323,7 +328,7 @@ int BPF_PROG(on_irq_handler_exit, int irq, struct irqaction* action) {
     struct polter_culprit culprit = {};
     u32 line = irq;
     bpf_probe_read_kernel_str(culprit.name, sizeof culprit.name, action->name);
-    record(thread, end, net, bpf_map_lookup_elem(&net_irqs, &line) ? POLTER_NET : POLTER_IRQ, &culprit);
+    record(thread, end, net, bpf_map_lookup_elem(&net_irqs, &line) ? POLTER_NET : POLTER_IRQ, &culprit, POLTER_ALONE);
     return 0;
 }
 
@@ -346,15 +351,13 @@ int BPF_PROG(on_softirq_exit, unsigned int vector) {
 }
 
 /* The tracepoint comes after each handler of a non-maskable interrupt, with the handler's time; nothing nests in it. */
-static const struct polter_culprit nmi = {0, "nmi"};
-
 SEC("tp_btf/nmi_handler")
 int BPF_PROG(on_nmi_handler, void* handler, s64 delta_ns) {
     struct polter_thread* thread = current_thread();
     struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
     if (!cpu || delta_ns <= 0) return 0;
     polter_nesting_charge(cpu, POLTER_LOAD(cpu->depth), delta_ns);
-    record(thread, bpf_ktime_get_ns(), delta_ns, POLTER_NMI, &nmi);
+    polter_publish_nmi(thread, bpf_ktime_get_ns(), delta_ns);
     return 0;
 }
 

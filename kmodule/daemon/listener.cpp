@@ -96,7 +96,8 @@ std::optional<std::variant<Listener, std::string>> Listener::inherited() {
     const int n = sd_listen_fds(1);
     if (n == 0) return std::nullopt;
     if (n != 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, nullptr, 0) <= 0)
-        return std::string("the service manager gives other than one listening Unix socket of type seqpacket; its unit needs one ListenSequentialPacket=");
+        return std::string(
+            "the service manager gives other than one listening Unix socket of type seqpacket; its unit needs one ListenSequentialPacket=");
     fcntl(SD_LISTEN_FDS_START, F_SETFL, fcntl(SD_LISTEN_FDS_START, F_GETFL) | O_NONBLOCK);
     return Listener("", SD_LISTEN_FDS_START, -1);
 }

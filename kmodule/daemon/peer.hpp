@@ -13,7 +13,7 @@ namespace polter::daemon {
 struct Peer {
     pid_t pid;
     uid_t uid;
-    int pidfd;  // readable once the process is gone; owned by the connection
+    int pidfd;                       // readable once the process is gone; owned by the connection
     std::vector<gid_t> groups = {};  // when it connected
 };
 

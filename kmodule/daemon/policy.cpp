@@ -55,10 +55,12 @@ bool Policy::permits(const Peer& peer) const {
 std::variant<Policy, std::string> Policy::read(const std::filesystem::path& file) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0)
-        return fmt::format("policy {}: {}; write one, or leave --policy out to let everybody register", file.string(), std::strerror(errno));
+        return fmt::format("policy {}: {}; write one, or leave --policy out to let everybody register", file.string(),
+                           std::strerror(errno));
     if ((info.st_mode & 022) != 0 || (info.st_uid != 0 && info.st_uid != geteuid()))
         return fmt::format("policy {}: others than root may write to it; chown root and chmod 644", file.string());
-    if (static_cast<std::uintmax_t>(info.st_size) > most_bytes) return fmt::format("policy {}: more than {} bytes", file.string(), most_bytes);
+    if (static_cast<std::uintmax_t>(info.st_size) > most_bytes)
+        return fmt::format("policy {}: more than {} bytes", file.string(), most_bytes);
     std::ifstream in(file);
     try {
         const auto json = nlohmann::json::parse(in);

@@ -151,8 +151,8 @@ bool Server::answer(Connection& connection, const polter_request& request, polte
         case POLTER_REQUEST_PROCESS: {
             if (!policy_.permits(connection.peer)) {
                 outcome = {POLTER_NOT_PERMITTED,
-                           fmt::format("polterd: user {} may not register on this node, says {}; ask its administrator", connection.peer.uid,
-                                       options_.policy.string())};
+                           fmt::format("polterd: user {} may not register on this node, says {}; ask its administrator",
+                                       connection.peer.uid, options_.policy.string())};
                 break;
             }
             // The same process may have connected before and executed another program since: its old connection is closed then.

@@ -28,7 +28,8 @@ class Server {
     ~Server();
     Server(const Server&) = delete;
 
-    // Serves until SIGTERM or SIGINT (block them and SIGHUP before), or until the last process has left if that is asked for. The reason of a failure.
+    // Serves until SIGTERM or SIGINT (block them and SIGHUP before), or until the last process has left if that is asked for. The reason of
+    // a failure.
     exporter::Failure run();
     // Who may register from now on. The reason of a failure, which changes nothing.
     exporter::Failure read_policy();

@@ -75,11 +75,13 @@ static void explain(int e, char* error, size_t error_size) {
     if (e == ENOSYS || !file)
         snprintf(error, error_size, "this kernel, or this container, has no perf_event_open: %s", strerror(e));
     else if ((e == EACCES || e == EPERM) && level > 2)
-        snprintf(error, error_size, "kernel.perf_event_paranoid is %d, which refuses users any perf event; as root: sysctl kernel.perf_event_paranoid=2",
+        snprintf(error, error_size,
+                 "kernel.perf_event_paranoid is %d, which refuses users any perf event; as root: sysctl kernel.perf_event_paranoid=2",
                  level);
     else if (e == EACCES || e == EPERM)
         snprintf(error, error_size,
-                 "perf_event_open is refused (%s) though kernel.perf_event_paranoid is %d: a security filter, as containers have; run the container with "
+                 "perf_event_open is refused (%s) though kernel.perf_event_paranoid is %d: a security filter, as containers have; run the "
+                 "container with "
                  "--cap-add PERFMON or --security-opt seccomp=unconfined",
                  strerror(e), level);
     else if (e == EMFILE)
@@ -101,7 +103,8 @@ int polter_perf_switches(int* error_number, char* error, size_t error_size) {
     close(fd);
     if (ring) return 0;
     *error_number = ENOMEM;
-    snprintf(error, error_size, "no memory may be locked for a perf ring; as root: sysctl kernel.perf_event_mlock_kb=4096 (or raise ulimit -l)");
+    snprintf(error, error_size,
+             "no memory may be locked for a perf ring; as root: sysctl kernel.perf_event_mlock_kb=4096 (or raise ulimit -l)");
     return -1;
 }
 

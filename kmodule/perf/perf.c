@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The perf tier: a thread's own switches, and where it is allowed interrupts, from the kernel's records in a perf ring (perf_event_open(2)),
- * through the accounting that all backends share. The thread reads the ring itself, when it asks for its noise; there is no helper thread.
+ * The perf tier: a thread's own switches, and where it is allowed interrupts, from the kernel's records in a perf ring
+ * (perf_event_open(2)), through the accounting that all backends share. The thread reads the ring itself, when it asks for its noise; there
+ * is no helper thread.
  *
  * PERF_RECORD_SWITCH_OUT_PREEMPT says "left while runnable", which a sched_yield is too. Who knows when the program yields says so
  * (polter_noise_yield), and the first such record in the call is the yield's.
@@ -63,8 +64,8 @@ struct perf_own {
     polter_u64 now_ns; /* of the record at hand */
     polter_u64 id[TRACEPOINTS];
     int switches, fd[TRACEPOINTS];
-    int in_yield; /* the next switch away is a yield's */
-    int named;    /* `next` holds who comes, for the switch that follows */
+    int in_yield;                     /* the next switch away is a yield's */
+    int named;                        /* `next` holds who comes, for the switch that follows */
     struct polter_culprit next, line; /* line: of the device interrupt that was entered last */
     polter_u32 net_lines[NET_LINES], net_count;
     struct polter_cpu cpu;
@@ -75,16 +76,16 @@ static __thread struct perf_own* current;
 #define POLTER_NOW() (current->now_ns)
 #define POLTER_CPU(n) (&current->cpu)
 #define POLTER_JOB_OF(tgid) 0ull
-#define POLTER_REPEAT(n, callback, context)  \
+#define POLTER_REPEAT(n, callback, context)          \
     for (polter_u32 step_ = 0; step_ < (n); step_++) \
         if (callback(step_, context)) break
 #include "../accounting/nesting.h"
 #include "../accounting/waiting.h"
 
 static void record(struct perf_own* own, polter_u64 end, polter_u64 net, polter_u32 account, const struct polter_culprit* culprit) {
-    const int outermost = polter_publish_begin(&own->base.account);
-    polter_publish_record(&own->base.account, own->base.page, end, net, account, 1, culprit);
-    polter_publish_end(&own->base.account, own->base.page, outermost, end);
+    const int outermost = polter_publish_begin(&own->base.account, POLTER_ALONE);
+    polter_publish_record(&own->base.account, own->base.page, end, net, account, 1, culprit, POLTER_ALONE);
+    polter_publish_end(&own->base.account, own->base.page, outermost, end, POLTER_ALONE);
 }
 
 static struct polter_culprit named(const char* name) {
@@ -114,13 +115,13 @@ static void on_switch(struct perf_own* own, int out, int runnable) {
 
 static void on_lost(struct perf_own* own, polter_u64 records) {
     struct polter_thread* thread = &own->base.account;
-    const int outermost = polter_publish_begin(thread);
+    const int outermost = polter_publish_begin(thread, POLTER_ALONE);
     polter_nesting_reset(&own->cpu, NULL);
     POLTER_ADD(thread->master.unbalanced, records);
     thread->off = POLTER_RUNNING;
     own->cpu.head = 0;
     own->named = 0;
-    polter_publish_end(thread, own->base.page, outermost, own->base.page->copy[own->base.page->header.seq & 1].updated_ns);
+    polter_publish_end(thread, own->base.page, outermost, own->base.page->copy[own->base.page->header.seq & 1].updated_ns, POLTER_ALONE);
 }
 
 /* Fields of the tracepoints, at the offsets that their `format` files give; whoever names the tracepoints has compared those. */
@@ -220,7 +221,7 @@ static void update(struct polter_own* base) {
         const polter_u64 at = own->tail % own->data_size;
         struct perf_event_header h;
         memcpy(&h, own->data + at, sizeof h); /* records are multiples of 8 bytes: a header never wraps */
-        if (h.size < sizeof h) { /* no kernel writes this */
+        if (h.size < sizeof h) {              /* no kernel writes this */
             own->tail = head;
             break;
         }
@@ -264,8 +265,8 @@ static void add_tracepoints(struct perf_own* own, const char* list) {
         for (unsigned t = 0; t < TRACEPOINTS; t++) {
             if (strlen(tracepoints[t].name) != name || memcmp(tracepoints[t].name, list, name) != 0 || own->fd[t] >= 0) continue;
             own->fd[t] = polter_perf_open_tracepoint(value);
-            if (own->fd[t] >= 0 &&
-                (ioctl(own->fd[t], PERF_EVENT_IOC_ID, &own->id[t]) < 0 || ioctl(own->fd[t], PERF_EVENT_IOC_SET_OUTPUT, own->switches) < 0)) {
+            if (own->fd[t] >= 0 && (ioctl(own->fd[t], PERF_EVENT_IOC_ID, &own->id[t]) < 0 ||
+                                    ioctl(own->fd[t], PERF_EVENT_IOC_SET_OUTPUT, own->switches) < 0)) {
                 close(own->fd[t]);
                 own->fd[t] = -1;
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which of the kernel's tracepoints the perf tier may use here, for launchers: resolved once a job, by libpfm4. Library polter::perf-tracepoints.
+// Which of the kernel's tracepoints the perf tier may use here, for launchers: resolved once a job, by libpfm4. Library
+// polter::perf-tracepoints.
 #pragma once
 
 #include <string>

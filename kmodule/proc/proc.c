@@ -63,11 +63,11 @@ static void update(struct polter_own* base) {
 static void update_after_yield(struct polter_own* base) {
     struct proc_own* own = (struct proc_own*)base;
     if (!moved(base)) return;
-    const int outermost = polter_publish_begin(&base->account);
+    const int outermost = polter_publish_begin(&base->account, POLTER_ALONE);
     base->account.master.after_yield_ns += own->delay_ns - own->accounted_ns;
     base->account.master.yields++;
     own->accounted_ns = own->delay_ns;
-    polter_publish_end(&base->account, base->page, outermost, now_ns(own));
+    polter_publish_end(&base->account, base->page, outermost, now_ns(own), POLTER_ALONE);
 }
 
 static void release(struct polter_own* base) {
@@ -84,7 +84,8 @@ struct polter_own* polter_proc_own(char* error, size_t error_size) {
     own->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     own->clock_offset = polter_noise_clock_offset();
     if (own->fd < 0 || read_delay(own) < 0) {
-        snprintf(error, error_size, "/proc/thread-self/schedstat: %s; the kernel must be built with CONFIG_SCHED_INFO, and /proc be mounted",
+        snprintf(error, error_size,
+                 "/proc/thread-self/schedstat: %s; the kernel must be built with CONFIG_SCHED_INFO, and /proc be mounted",
                  own->fd < 0 ? strerror(errno) : "holds no two numbers");
         if (own->fd >= 0) close(own->fd);
         polter_own_free(&own->base, sizeof *own);

@@ -31,10 +31,12 @@ const char* polter_backend_name(unsigned backend) {
 
 const char* polter_backend_limits(unsigned backend) {
     if (backend == POLTER_BACKEND_PERF)
-        return "preempt comes from the kernel's records of the thread's own switches: the job's own threads and a CPU quota are in it, who ran "
+        return "preempt comes from the kernel's records of the thread's own switches: the job's own threads and a CPU quota are in it, who "
+               "ran "
                "instead is unknown or the first of them alone, and waiting after a wake-up is not seen";
     if (backend == POLTER_BACKEND_PROC)
-        return "preempt is the kernel's sum of all waiting for a CPU, read at MPI calls: for other programs, the job's own threads and a CPU "
+        return "preempt is the kernel's sum of all waiting for a CPU, read at MPI calls: for other programs, the job's own threads and a "
+               "CPU "
                "quota alike, and after wake-ups; without single events and culprits";
     return "";
 }

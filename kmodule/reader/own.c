@@ -52,8 +52,8 @@ void polter_own_free(struct polter_own* own, size_t size) {
 }
 
 void polter_own_add(struct polter_own* own, polter_u32 account, polter_u64 ns, polter_u64 now_ns) {
-    const int outermost = polter_publish_begin(&own->account);
+    const int outermost = polter_publish_begin(&own->account, POLTER_ALONE);
     own->account.master.ns[account] += ns;
     own->account.master.count[account]++;
-    polter_publish_end(&own->account, own->page, outermost, now_ns);
+    polter_publish_end(&own->account, own->page, outermost, now_ns, POLTER_ALONE);
 }

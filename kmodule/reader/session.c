@@ -48,7 +48,8 @@ static const char* chosen(const char* option, const char* variable, const char* 
     return text && *text ? text : otherwise;
 }
 
-static int open_daemon(polter_session* session, const char* path, const struct polter_noise_options* options, char* error, size_t error_size) {
+static int open_daemon(polter_session* session, const char* path, const struct polter_noise_options* options, char* error,
+                       size_t error_size) {
     struct polter_request request;
     struct polter_reply reply;
     polter_request_init(&request, POLTER_REQUEST_PROCESS);

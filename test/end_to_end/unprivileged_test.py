@@ -61,14 +61,13 @@ class Unprivileged(unittest.TestCase):
         # Whoever replays the trace later is told too.
         self.assertEqual(result["provenance"]["EXPORTER"], name)
         self.assertTrue(any(says in w for w in result["warnings"]), result["warnings"])
-        delay = program["run_delay_ns"][1]
-        print(f"{name}: preempt {preempt(result, 1)}, run delay {delay}", file=sys.stderr)
-        self.assertGreater(delay, 0.1 * result["measured_ns"])
-        self.assertLess(abs(preempt(result, 1) - delay), 0.02 * delay)
-        self.assertLess(preempt(result, 0), 0.5 * preempt(result, 1))
+        self.assertGreater(program["run_delay_ns"][1], 0.1 * result["measured_ns"])
+        for rank, delay in enumerate(program["run_delay_ns"]):
+            print(f"{name}: rank {rank}: preempt {preempt(result, rank)}, run delay {delay}", file=sys.stderr)
+            self.assertLess(abs(preempt(result, rank) - delay), 0.02 * delay + 2_000_000)
         # The delay of rank 1 is found to be that of the whole job.
         self.assertGreaterEqual(result["accumulated_noise_ns"], 0.8 * preempt(result, 1))
-        self.assertEqual({c["culprit"] for c in result["culprits"] if c["source"] == "preempt" and c["culprit"] not in ("", "?")}, set())
+        self.assertEqual({c["culprit"] for c in result["culprits"] if c["source"] == "preempt" and c["culprit"] not in ("?", "unknown")}, set())
         again = p.command([p.POLTER, "replay", folder / "e"])
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn(says, again.stdout + again.stderr)

@@ -347,3 +347,22 @@ TEST_CASE("the accounts never exceed the time that passed") {
     }
     CHECK(worst_gross > 0);  // the property finds time that is counted twice
 }
+
+TEST_CASE("a non-maskable interrupt is recorded by the next writer, whatever it interrupted") {
+    Node n;
+    const polter_culprit nmi{0, "nmi"};
+    for (const int alone : {POLTER_ALONE, POLTER_NESTED}) {
+        CAPTURE(alone);
+        polter_publish_nmi(&n.thread, 5000, 30);
+        polter_publish_nmi(&n.thread, 6000, 12);
+        CHECK(polter_publish_has_nmi(&n.thread));
+        CHECK(n.take().empty());
+        const int outermost = polter_publish_begin(&n.thread, alone);
+        polter_publish_noted_nmi(&n.thread, n.page.get(), &nmi, alone);
+        polter_publish_end(&n.thread, n.page.get(), outermost, 7000, alone);
+        CHECK(n.take() == "nmi:nmi:42");
+        CHECK_FALSE(polter_publish_has_nmi(&n.thread));
+    }
+    CHECK(n.counters().count[POLTER_NMI] == 4);
+    CHECK(n.counters().ns[POLTER_NMI] == 84);
+}

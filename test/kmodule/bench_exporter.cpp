@@ -140,7 +140,8 @@ struct Client {
     std::string reason;
     explicit Client(const std::string& socket) {
         char error[600] = "";
-        const polter_noise_options options{.socket_path = socket.c_str(), .job = 0, .threads = 0, .timeout_ms = 0, .exporter = nullptr, .tracepoints = nullptr};
+        const polter_noise_options options{
+            .socket_path = socket.c_str(), .job = 0, .threads = 0, .timeout_ms = 0, .exporter = nullptr, .tracepoints = nullptr};
         session = polter_session_open(&options, error, sizeof error);
         reason = error;
     }
@@ -234,7 +235,8 @@ double interrupt_ns() {
         const double after = work_ns();
         std::uint64_t elapsed = 0;
         if (read(timer, &elapsed, sizeof elapsed) == sizeof elapsed && elapsed > attr.sample_period)
-            results.push_back((disturbed - (before + after) / 2) / (static_cast<double>(elapsed) / static_cast<double>(attr.sample_period)));
+            results.push_back((disturbed - (before + after) / 2) /
+                              (static_cast<double>(elapsed) / static_cast<double>(attr.sample_period)));
     }
     close(timer);
     return median(results);
@@ -295,8 +297,11 @@ nlohmann::json many_threads(const std::string& socket, pid_t daemon) {
             });
         for (auto& thread : all) thread.join();
     }
-    out["come_and_go"] = {{"cycles", comers / 8 * 8 * cycles_each}, {"failed", failed.load()}, {"median_us", percentile(0.5)},
-                          {"p99_us", percentile(0.99)}, {"daemon_grew_kb", resident_kb(daemon) - before},
+    out["come_and_go"] = {{"cycles", comers / 8 * 8 * cycles_each},
+                          {"failed", failed.load()},
+                          {"median_us", percentile(0.5)},
+                          {"p99_us", percentile(0.99)},
+                          {"daemon_grew_kb", resident_kb(daemon) - before},
                           {"daemon_grew_descriptors", descriptors_of(daemon) - descriptors}};
     polter_session_close(session);
     return out;

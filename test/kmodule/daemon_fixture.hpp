@@ -63,7 +63,8 @@ struct Session {
     char error[600] = "";
     polter_session* handle;
     explicit Session(const std::string& socket, unsigned threads = 0, std::uint64_t job = 0) {
-        const polter_noise_options options{.socket_path = socket.c_str(), .job = job, .threads = threads, .timeout_ms = 0, .exporter = nullptr, .tracepoints = nullptr};
+        const polter_noise_options options{
+            .socket_path = socket.c_str(), .job = job, .threads = threads, .timeout_ms = 0, .exporter = nullptr, .tracepoints = nullptr};
         handle = polter_session_open(&options, error, sizeof error);
     }
     ~Session() { polter_session_close(handle); }

@@ -208,12 +208,12 @@ TEST_CASE("with the kernel's tracepoints perf sees interrupts too, and who took 
               int code = 0;
               retry([&](bool) {
                   Measured m = measure(tier.noise, 1000 * ms, spin);
-                  code = m.count[POLTER_TIMER] < 20                                          ? 3
-                         : !between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02)       ? 4
-                         : m.culprits["preempt:competitor"] * 10 < m.ns[POLTER_PREEMPT] * 9    ? 5
-                         : m.ns[POLTER_TIMER] > m.cpu / 10 || m.ns[POLTER_TIMER] == 0          ? 6
-                         : m.unbalanced != 0                                                   ? 7
-                                                                                               : 0;
+                  code = m.count[POLTER_TIMER] < 20                                         ? 3
+                         : !between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02)    ? 4
+                         : m.culprits["preempt:competitor"] * 10 < m.ns[POLTER_PREEMPT] * 9 ? 5
+                         : m.ns[POLTER_TIMER] > m.cpu / 10 || m.ns[POLTER_TIMER] == 0       ? 6
+                         : m.unbalanced != 0                                                ? 7
+                                                                                            : 0;
                   return code == 0;
               });
               return code;

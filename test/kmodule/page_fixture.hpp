@@ -32,9 +32,9 @@ struct Fixture {
     void event(std::uint64_t end, std::uint64_t duration, unsigned account = POLTER_TIMER, const char* name = "test") {
         polter_culprit culprit{};
         std::strncpy(culprit.name, name, sizeof culprit.name - 1);
-        const int outermost = polter_publish_begin(&thread);
-        polter_publish_record(&thread, page.get(), end, duration, account, 1, &culprit);
-        polter_publish_end(&thread, page.get(), outermost, end);
+        const int outermost = polter_publish_begin(&thread, POLTER_NESTED);
+        polter_publish_record(&thread, page.get(), end, duration, account, 1, &culprit, POLTER_NESTED);
+        polter_publish_end(&thread, page.get(), outermost, end, POLTER_NESTED);
     }
 };
 

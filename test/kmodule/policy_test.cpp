@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who may register, by the administrator's file.
+#include "policy.hpp"
+
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
-
-#include "policy.hpp"
 
 namespace {
 

@@ -26,7 +26,7 @@ void spin(int n) {
 }
 
 // How the writer may be broken, to show that the test sees it.
-enum class Fault { none, nested_flips, no_look_at_dirty, counts_before_complete };
+enum class Fault { none, nested_flips, no_look_at_dirty, counts_before_complete, not_alone };
 
 struct Writer {
     Fixture fixture;
@@ -34,27 +34,28 @@ struct Writer {
     std::uint64_t clock = 0;
     std::atomic<std::uint64_t> nested{0}, inside{0};
 
-    void record(unsigned account) {
+    void record(unsigned account, int alone) {
         const polter_culprit culprit{0, "stress"};
-        polter_publish_record(&fixture.thread, fixture.page.get(), ++clock, 3, account, 1, &culprit);
+        polter_publish_record(&fixture.thread, fixture.page.get(), ++clock, 3, account, 1, &culprit, alone);
     }
 
-    void write() {
+    void write(int alone) {
+        if (fault == Fault::not_alone) alone = POLTER_ALONE;
         polter_thread* thread = &fixture.thread;
         polter_page* page = fixture.page.get();
-        int outermost = polter_publish_begin(thread);
+        int outermost = polter_publish_begin(thread, alone);
         inside += !outermost;
         if (fault == Fault::nested_flips) outermost = 1;
-        record(POLTER_TIMER);
+        record(POLTER_TIMER, alone);
         spin(50);  // a wider window
-        if (fault == Fault::counts_before_complete) polter_publish_end(thread, page, outermost, clock);
-        record(POLTER_IRQ);
+        if (fault == Fault::counts_before_complete) polter_publish_end(thread, page, outermost, clock, alone);
+        record(POLTER_IRQ, alone);
         if (fault == Fault::no_look_at_dirty && outermost) {
             polter_publish_copy(thread, page, &page->copy[(page->header.seq + 1) & 1], clock);
             POLTER_ADD(page->header.seq, 1ull);
             POLTER_STORE(thread->pub, 0ull);
         } else {
-            polter_publish_end(thread, page, outermost, clock);
+            polter_publish_end(thread, page, outermost, clock, alone);
         }
     }
 };
@@ -63,7 +64,7 @@ Writer* interrupted;
 
 void interrupt(int) {
     ++interrupted->nested;
-    interrupted->write();
+    interrupted->write(POLTER_ALONE);  // the signal is blocked in its handler
 }
 
 struct Result {
@@ -87,7 +88,7 @@ Result stress(Fault fault, std::chrono::milliseconds length) {
     Result result;
     std::atomic<bool> stop{false};
     std::thread main_writer([&] {
-        while (!stop) writer.write();
+        while (!stop) writer.write(POLTER_NESTED);
     });
     const pthread_t target = main_writer.native_handle();
     std::thread interrupter([&] {
@@ -156,4 +157,7 @@ TEST_CASE("the stress finds a writer that does not look whether it was interrupt
 }
 TEST_CASE("the stress finds a writer that publishes before it is done") {
     CHECK(torn_within(Fault::counts_before_complete, 40) > 0);
+}
+TEST_CASE("the stress finds a writer that takes itself to be alone") {
+    CHECK(torn_within(Fault::not_alone, 40) > 0);
 }

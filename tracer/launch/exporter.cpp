@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 #include <linux/capability.h>
 #include <noise.h>
-#include <perf/tracepoints.hpp>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <perf/tracepoints.hpp>
 #include <start.hpp>
 #include <utility>
 
@@ -74,8 +74,11 @@ struct Kind {
     const char* name;
     std::string (*obstacle)();
 };
-constexpr Kind kinds[] = {
-    {"module", absent}, {"bpf", bpf_obstacle}, {"perf", own_obstacle<POLTER_BACKEND_PERF>}, {"proc", own_obstacle<POLTER_BACKEND_PROC>}, {"none", nothing}};
+constexpr Kind kinds[] = {{"module", absent},
+                          {"bpf", bpf_obstacle},
+                          {"perf", own_obstacle<POLTER_BACKEND_PERF>},
+                          {"proc", own_obstacle<POLTER_BACKEND_PROC>},
+                          {"none", nothing}};
 
 std::string available_names() {
     std::vector<std::string> names{"auto"};
@@ -145,7 +148,8 @@ void Exporter::join(const std::string& at, const daemon::Status& status) {
         if (!(status.accounts_seen >> account & 1)) unseen.push_back(polter_account_name(account));
     if (!status.why.empty()) why += "; it cannot see: " + status.why;
     char ignored[600];  // it goes without: the ranks will say what is wrong
-    const polter_noise_options options{.socket_path = socket.c_str(), .job = 0, .threads = 1, .timeout_ms = 0, .exporter = "bpf", .tracepoints = nullptr};
+    const polter_noise_options options{
+        .socket_path = socket.c_str(), .job = 0, .threads = 1, .timeout_ms = 0, .exporter = "bpf", .tracepoints = nullptr};
     session_ = polter_session_open(&options, ignored, sizeof ignored);
 }
 
@@ -181,7 +185,8 @@ bool Exporter::needs_no_daemon(const std::string& choice) {
     check_exporter(choice);
     if (choice != "perf" && choice != "proc") return false;
     std::string reasons;
-    if (!join_own(choice.c_str(), reasons)) throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, reasons, available_names()));
+    if (!join_own(choice.c_str(), reasons))
+        throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, reasons, available_names()));
     return true;
 }
 
