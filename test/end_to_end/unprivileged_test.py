@@ -64,7 +64,10 @@ class Unprivileged(unittest.TestCase):
         self.assertGreater(program["run_delay_ns"][1], 0.1 * result["measured_ns"])
         for rank, delay in enumerate(program["run_delay_ns"]):
             print(f"{name}: rank {rank}: preempt {preempt(result, rank)}, run delay {delay}", file=sys.stderr)
-            self.assertLess(abs(preempt(result, rank) - delay), 0.02 * delay + 2_000_000)
+            self.assertLess(preempt(result, rank), 1.02 * delay + 2_000_000)
+            # Waits after wake-ups, as at the start of MPI, are much of it where there is no competitor; perf does not see those.
+            if rank == 1 or name == "proc":
+                self.assertGreater(preempt(result, rank), 0.98 * delay - 2_000_000)
         # The delay of rank 1 is found to be that of the whole job.
         self.assertGreaterEqual(result["accumulated_noise_ns"], 0.8 * preempt(result, 1))
         self.assertEqual({c["culprit"] for c in result["culprits"] if c["source"] == "preempt" and c["culprit"] not in ("?", "unknown")}, set())
