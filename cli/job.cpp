@@ -52,10 +52,9 @@ void print_text(const launch::Outcome& outcome, const replay::Result& result) {
     fmt::print("\n{}", replay::to_short_text(result));
     if (outcome.exporter == "none") {
         fmt::print("Not seen: any noise (no exporter: {}).\n", outcome.exporter_why);
-    } else if (!outcome.unseen.empty()) {
-        fmt::print("Measured by {}; not seen: {}.\n", outcome.exporter, fmt::join(outcome.unseen, ", "));
+    } else {
+        fmt::print("Measured by {}.\n", outcome.exporter);
     }
-    if (!outcome.limits.empty()) fmt::print("Limits of {}: {}.\n", outcome.exporter, outcome.limits);
     fmt::print("{}\n", own_cost(outcome, result.measured_ns));
     fmt::print("Trace: {}/traces.otf2\n", trace);
     fmt::print("Next: polter replay {}\n", trace);

@@ -329,6 +329,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     const auto append = [&](const std::vector<std::string>& lines) {
         result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
     };
+    if (const std::string line = oversubscription_line(result); !line.empty()) result.warnings.push_back(line);
     append(definitions.warnings);
     append(learner.warnings);
     append(unknown);

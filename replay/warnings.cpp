@@ -141,4 +141,16 @@ std::vector<std::string> provenance_lines(const std::map<std::string, std::strin
     return lines;
 }
 
+std::string oversubscription_line(const Result& result) {
+    for (const ServiceResult& service : result.services) {
+        if (service.name != "preempt_job" || service.local.mean * 100 < static_cast<double>(result.measured_ns)) continue;
+        return fmt::format(
+            "the job's own threads took {:.3f} ms of each rank's CPU on average ({:.1f} % of the run): there are more of them than CPUs. "
+            "That "
+            "is the service preempt_job, not noise; --remove os-service:preempt_job shows what it costs",
+            service.local.mean / 1e6, 100 * service.local.mean / static_cast<double>(result.measured_ns));
+    }
+    return {};
+}
+
 }  // namespace polter::replay

@@ -6,6 +6,7 @@
 #include <perfmon/pfmlib.h>
 #include <perfmon/pfmlib_perf_event.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -64,6 +65,7 @@ Tracepoints allowed_tracepoints() {
         return out;
     }
     std::vector<std::string> items, missing;
+    std::map<std::string, std::uint64_t> numbers;
     std::string refusal;
     for (unsigned n = 0; const char* name = polter_perf_tracepoint(n); ++n) {
         perf_event_attr attr{};
@@ -76,19 +78,29 @@ Tracepoints allowed_tracepoints() {
             missing.push_back(name);
         } else if (polter_perf_tracepoint_allowed(attr.config, reason, sizeof reason) != 0) {
             refusal = fmt::format("{}: {}", name, reason);
-            break;
+            missing.push_back(name);
         } else {
-            items.push_back(fmt::format("{}={}", name, attr.config));
+            numbers[name] = attr.config;
         }
     }
     pfm_terminate();
-    if (!refusal.empty()) {
-        out.why_not = refusal;
+    if (numbers.empty()) {
+        out.why_not = refusal.empty() ? "this kernel has none of the tracepoints" : refusal;
         return out;
+    }
+    for (const auto& [name, config] : numbers) {
+        // An end without its beginning, or the reverse, is of no use (the end of irq_work cannot be sampled).
+        std::string partner = name;
+        if (const auto at = partner.rfind("_entry"); at != std::string::npos)
+            partner.replace(at, 6, "_exit");
+        else if (const auto end = partner.rfind("_exit"); end != std::string::npos)
+            partner.replace(end, 5, "_entry");
+        if (numbers.contains(partner)) items.push_back(fmt::format("{}={}", name, config));
     }
     for (const unsigned line : exporter::net_irqs()) items.push_back(fmt::format("net={}", line));
     out.list = fmt::format("{}", fmt::join(items, ","));
-    if (!missing.empty()) out.why_not = fmt::format("this kernel has no {}, or in another form", fmt::join(missing, ", "));
+    if (!missing.empty())
+        out.why_not = fmt::format("this kernel has no {}, or does not let it be sampled, or in another form", fmt::join(missing, ", "));
     return out;
 }
 

@@ -72,6 +72,22 @@ class Disturbance(unittest.TestCase):
 
         self.attempt(check, 1, 40)  # rank 1 has 40 % of the work
 
+    def test_oversubscription_is_a_service(self):
+        """Four ranks a CPU: what they take of each other is no noise, and the result says what it is."""
+        ranks = 4 * len(os.sched_getaffinity(0))
+        if ranks > 32:
+            self.skipTest("too many CPUs to be oversubscribed")
+        for flavour in p.FLAVOURS:
+            with p.folder() as folder:
+                run = p.Run([*p.launcher(flavour, ranks), p.PROGRAMS / flavour / "bsp", 20, 1_000_000], folder / "e")
+                self.assertEqual(run.code, 0, run.explain())
+                services = run.result["services"]["preempt_job"]["local_ns"]["mean"]
+                noise = sum(s["local_noise_ns"]["mean"] for name, s in run.result["sources"].items() if name in ("preempt", "runqueue"))
+                print(f"{flavour}: preempt_job {services}, preempt and runqueue {noise}", file=sys.stderr)
+                self.assertGreater(services, noise)
+                self.assertGreater(services, 0.05 * run.result["measured_ns"])
+                self.assertTrue(any("more of them than CPUs" in w for w in run.result["warnings"]), run.result["warnings"])
+
 
 if __name__ == "__main__":
     if not p.FLAVOURS:
