@@ -49,6 +49,16 @@ class Bench(unittest.TestCase):
     def test_calls(self):
         self.check_calls(bench("calls", "--rounds", "2", "--calls", "200")["call_ns"])
 
+    def test_programs(self):
+        for words, keys in ((["bench_replay", "--events", "20000", "--ranks", "4", "--rounds", "1"], ("read", "pass_18_lanes", "command")),
+                            (["bench_memory", "--events", "20000", "--ranks", "8"], ())):
+            with p.folder() as folder:
+                done = p.command([p.BUILD / "bench" / words[0], *words[1:]], {"TMPDIR": str(folder)})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                result = json.loads(done.stdout)
+                for key in keys:
+                    self.assertGreater(result[key]["events_per_second"], 0)
+
     def test_too_few_samples(self):
         done = p.command([sys.executable, SCRIPTS / "bench.d" / "overhead.py", "--pairs", "1"])
         self.assertEqual(done.returncode, 2)
@@ -56,7 +66,7 @@ class Bench(unittest.TestCase):
     def test_list(self):
         done = p.command([SCRIPTS / "bench"])
         self.assertEqual(done.returncode, 2)
-        for name in ("overhead", "calls", "page", "replay", "memory", "truth", "disturbance"):
+        for name in ("overhead", "calls", "exporter", "replay", "memory", "truth", "disturbance"):
             self.assertIn(name, done.stderr)
 
 

@@ -74,7 +74,7 @@ void read_alone(const std::string& trace) {
     std::vector<void*> users;
     for (Turn& turn : turns) users.push_back(&turn);
     std::vector<std::string> warnings;
-    archive.judge(archive.open_events(callbacks, users, {}), warnings);
+    archive.open_events(callbacks, users, warnings);
     uint64_t events = 0;
     std::vector<bool> ended(locations, false);
     for (size_t left = locations; left > 0;)
