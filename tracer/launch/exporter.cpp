@@ -97,6 +97,9 @@ daemon::Status find_running(const std::string& choice, const std::string& socket
     auto status = daemon::probe(socket);
     if (!status.answers) {
         reason = fmt::format("no daemon on {}", socket);
+        // Somebody expected one there.
+        std::error_code error;
+        if (socket != default_socket || fs::exists(socket, error)) reason += " (" + status.reason + ")";
     } else if (choice != "auto" && choice != polter_backend_name(status.backend)) {
         reason = fmt::format("the daemon on {} uses {}", socket, polter_backend_name(status.backend));
         status.answers = false;
@@ -259,6 +262,7 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
         return out;
     }
     out.why = "started polterd for this job";
+    if (no_daemon.ends_with(")")) out.why += ": " + no_daemon;
     out.join(socket, status);
     return out;
 }
@@ -302,6 +306,7 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
     }
     if (status.answers) {
         out.why = "polterd runs for this job";
+        if (no_daemon.ends_with(")")) out.why += ": " + no_daemon;
         out.join(socket, status);
     } else {
         out.without_daemon(choice, fmt::format("polterd did not start: {}", reason));
