@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
     add_run(app);
     add_exec(app);
     add_replay(app);
+    add_noise(app);
+    add_doctor(app);
     add_completion(app);
     try {
         app.parse(words_to_parse(app, argc, argv));

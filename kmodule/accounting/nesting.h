@@ -5,22 +5,39 @@
  * An interruption may begin and end between any two instructions here; it leaves the stack as it found it, but for the time it adds to
  * `child_ns` of the frame below it. Where a nested one falls between the reading of the clock and the change of the stack, it is booked so
  * that no nanosecond counts twice.
- * The includer defines POLTER_NOW(): nanoseconds of CLOCK_MONOTONIC.
+ * The includer defines POLTER_NOW(): nanoseconds of CLOCK_MONOTONIC; and may define POLTER_OUTERMOST_HOOK(cpu, gross_ns): so much was
+ * taken by an interruption that is nested in no other.
  */
 #ifndef POLTER_NESTING_H
 #define POLTER_NESTING_H
 
 #include "state.h"
 
+#ifndef POLTER_OUTERMOST_HOOK
+#define POLTER_OUTERMOST_HOOK(cpu, gross_ns) (void)0
+#endif
+
 /* Adds what a nested interruption took to the frame that was running: the topmost one that has begun. One that is not begun yet
  * starts after it. */
 POLTER_INLINE void polter_nesting_charge(struct polter_cpu* cpu, polter_u32 depth, polter_u64 gross_ns) {
-    if (depth == 0) return;
-    if (POLTER_LOAD(cpu->frame[(depth - 1) & (POLTER_NESTING - 1)].start_ns)) {
+    if (depth && !POLTER_LOAD(cpu->frame[(depth - 1) & (POLTER_NESTING - 1)].start_ns)) depth--;
+    if (depth)
         POLTER_ADD(cpu->frame[(depth - 1) & (POLTER_NESTING - 1)].child_ns, gross_ns);
-        return;
-    }
-    if (depth > 1) POLTER_ADD(cpu->frame[(depth - 2) & (POLTER_NESTING - 1)].child_ns, gross_ns);
+    else
+        POLTER_OUTERMOST_HOOK(cpu, gross_ns);
+}
+
+/* Takes the frames from `depth` on off the stack: their ends were lost. What was nested in them took its time all the same. */
+POLTER_INLINE void polter_nesting_drop(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 depth, polter_u32 to) {
+    polter_u64 nested = 0;
+
+    POLTER_STORE(cpu->depth, to);
+    POLTER_BARRIER();
+    POLTER_UNROLL
+    for (polter_u32 i = 0; i < POLTER_NESTING; i++)
+        if (i >= to && i < depth) nested += POLTER_LOAD(cpu->frame[i].child_ns);
+    POLTER_ADD(thread->master.unbalanced, (polter_u64)(depth - to));
+    if (nested) polter_nesting_charge(cpu, to, nested);
 }
 
 POLTER_INLINE void polter_nesting_enter(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 kind, polter_u32 id) {
@@ -28,7 +45,7 @@ POLTER_INLINE void polter_nesting_enter(struct polter_cpu* cpu, struct polter_th
     struct polter_frame* frame;
 
     if (depth >= POLTER_NESTING) { /* exits were lost: nothing on the stack can be trusted */
-        POLTER_ADD(thread->master.unbalanced, (polter_u64)depth);
+        polter_nesting_drop(cpu, thread, POLTER_NESTING, 0);
         depth = 0;
     }
     frame = &cpu->frame[depth & (POLTER_NESTING - 1)];
@@ -56,18 +73,16 @@ POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thre
     }
     frame = &cpu->frame[(depth - 1) & (POLTER_NESTING - 1)];
     if (frame->kind != kind || frame->id != id || frame->tid != thread->tid) {
-        polter_u64 dropped = 1;
         /* If it lies deeper, the exits above it were lost, and its own time is not known net. */
         for (i = 2; i <= POLTER_NESTING; i++) {
             if (i > depth) break;
             frame = &cpu->frame[(depth - i) & (POLTER_NESTING - 1)];
             if (frame->kind == kind && frame->id == id && frame->tid == thread->tid) {
-                dropped = i;
-                POLTER_STORE(cpu->depth, depth - i);
-                break;
+                polter_nesting_drop(cpu, thread, depth, depth - i);
+                return 0;
             }
         }
-        POLTER_ADD(thread->master.unbalanced, dropped);
+        POLTER_ADD(thread->master.unbalanced, 1ull);
         return 0;
     }
     /* The clock and the nested time must be of one moment. */
@@ -90,8 +105,10 @@ POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thre
 POLTER_INLINE void polter_nesting_reset(struct polter_cpu* cpu, struct polter_thread* thread) {
     polter_u32 depth = POLTER_LOAD(cpu->depth);
     if (depth == 0) return;
-    POLTER_STORE(cpu->depth, 0u);
-    if (thread) POLTER_ADD(thread->master.unbalanced, (polter_u64)depth);
+    if (thread)
+        polter_nesting_drop(cpu, thread, depth, 0);
+    else
+        POLTER_STORE(cpu->depth, 0u);
 }
 
 #endif

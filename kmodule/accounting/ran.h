@@ -4,11 +4,17 @@
  * no new window, so that tasks which give way to each other a thousand times in a millisecond (ranks of an oversubscribed job that poll and
  * yield) do not push out what is needed. A wait is measured from a mark: what everybody had run when it began. All of this runs under the
  * CPU's run queue lock, but for marks of a CPU to which a thread is being moved: there a division may be off by one slice, never a total.
+ *
+ * The includer may define POLTER_RAN_HOOK(cpu, ran, ns): the current task, whose entry `ran` is, has run for that long.
  */
 #ifndef POLTER_RAN_H
 #define POLTER_RAN_H
 
 #include "state.h"
+
+#ifndef POLTER_RAN_HOOK
+#define POLTER_RAN_HOOK(cpu, ran, ns) (void)0
+#endif
 
 POLTER_INLINE struct polter_window* polter_ran_newest(struct polter_cpu* cpu) {
     return &cpu->window[(cpu->head - 1) & (POLTER_WINDOWS - 1)];
@@ -18,7 +24,10 @@ POLTER_INLINE struct polter_window* polter_ran_newest(struct polter_cpu* cpu) {
 POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
     struct polter_ran* ran = &polter_ran_newest(cpu)->task[cpu->current & (POLTER_WINDOW_TASKS - 1)];
 
-    if (cpu->head && now_ns > cpu->since_ns) POLTER_STORE(ran->ns, ran->ns + (now_ns - cpu->since_ns));
+    if (cpu->head && now_ns > cpu->since_ns) {
+        POLTER_STORE(ran->ns, ran->ns + (now_ns - cpu->since_ns));
+        POLTER_RAN_HOOK(cpu, ran, now_ns - cpu->since_ns);
+    }
     cpu->since_ns = now_ns;
 }
 

@@ -10,6 +10,7 @@
  *   POLTER_CPU(n)                     the state of CPU n, or NULL
  *   POLTER_JOB_OF(tgid)               the job of a registered process, 0 of any other
  *   POLTER_REPEAT(n, callback, ctx)   calls callback(i, ctx) for i < n until it returns nonzero
+ * and, where the records do not go to a page, POLTER_PUBLISH_H with functions of its own in place of those of publish.h.
  */
 #ifndef POLTER_WAITING_H
 #define POLTER_WAITING_H

@@ -3,21 +3,18 @@
 #include "backend.hpp"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdarg>
 #include <cstring>
 #include <map>
 
 #include "../accounting/state.h"
-#include "net_irqs.hpp"
+#include "programs.hpp"
 #include "steal.hpp"
 // clang-format off: the skeleton needs the types
 #include "tids.h"
@@ -27,67 +24,10 @@
 namespace polter::exporter {
 namespace {
 
-std::string last_warning;  // libbpf's, since its functions return numbers only
-
-int keep_warning(libbpf_print_level level, const char* format, va_list arguments) {
-    if (level != LIBBPF_WARN) return 0;
-    char text[1024];
-    const int n = vsnprintf(text, sizeof text, format, arguments);
-    last_warning.assign(text, n < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1));
-    last_warning.resize(std::min(last_warning.find('\n'), last_warning.size()));
-    return 0;
-}
-
 std::uint64_t now_ns() {
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-constexpr std::uint32_t bit(unsigned account) {
-    return 1u << account;
-}
-
-// A program and the tracepoint that it needs; the accounts that cannot be seen without it.
-struct Part {
-    const char* program;
-    const char* tracepoint;
-    std::uint32_t accounts;
-};
-constexpr std::uint32_t scheduling =
-    bit(POLTER_PREEMPT) | bit(POLTER_RUNQUEUE) | bit(POLTER_PREEMPT_JOB) | bit(POLTER_WAKEUP) | bit(POLTER_THROTTLE);
-constexpr Part parts[] = {
-    {"on_switch", "sched_switch", scheduling},
-    {"on_wakeup", "sched_wakeup", scheduling},
-    {"on_migrate", "sched_migrate_task", scheduling},
-    {"on_exit", "sched_process_exit", scheduling},
-    {"on_local_timer_entry", "local_timer_entry", bit(POLTER_TIMER)},
-    {"on_local_timer_exit", "local_timer_exit", bit(POLTER_TIMER)},
-    {"on_irq_handler_entry", "irq_handler_entry", bit(POLTER_IRQ) | bit(POLTER_NET)},
-    {"on_irq_handler_exit", "irq_handler_exit", bit(POLTER_IRQ) | bit(POLTER_NET)},
-    {"on_softirq_entry", "softirq_entry", bit(POLTER_SOFTIRQ) | bit(POLTER_NET)},
-    {"on_softirq_exit", "softirq_exit", bit(POLTER_SOFTIRQ) | bit(POLTER_NET)},
-    {"on_reschedule_entry", "reschedule_entry", bit(POLTER_IPI)},
-    {"on_reschedule_exit", "reschedule_exit", bit(POLTER_IPI)},
-    {"on_call_function_entry", "call_function_entry", bit(POLTER_IPI)},
-    {"on_call_function_exit", "call_function_exit", bit(POLTER_IPI)},
-    {"on_call_function_single_entry", "call_function_single_entry", bit(POLTER_IPI)},
-    {"on_call_function_single_exit", "call_function_single_exit", bit(POLTER_IPI)},
-    {"on_irq_work_entry", "irq_work_entry", bit(POLTER_IPI)},
-    {"on_irq_work_exit", "irq_work_exit", bit(POLTER_IPI)},
-    {"on_nmi_handler", "nmi_handler", bit(POLTER_NMI)},
-    {"on_page_fault_user", "page_fault_user", 0},
-    {"on_page_fault_kernel", "page_fault_kernel", 0},
-};
-
-bool has_member(const btf* types, const char* structure, const char* member) {
-    const int id = btf__find_by_name_kind(types, structure, BTF_KIND_STRUCT);
-    if (id < 0) return false;
-    const btf_type* t = btf__type_by_id(types, static_cast<__u32>(id));
-    const btf_member* m = btf_members(t);
-    for (int i = 0; i < btf_vlen(t); i++)
-        if (std::strcmp(btf__name_by_offset(types, m[i].name_off), member) == 0) return true;
-    return false;
 }
 
 class Bpf final : public Backend {
@@ -138,7 +78,7 @@ class Bpf final : public Backend {
         void give_back(std::uint32_t n) { used[n] = false; }
     };
 
-    Failure attach();
+    Failure load_and_attach();
     void refresh_net_irqs();
     // Room for a tid in the programs' table; NULL: there is none.
     std::uint32_t* empty_way(pid_t tid) const {
@@ -160,68 +100,33 @@ class Bpf final : public Backend {
 };
 
 Failure Bpf::start() {
-    libbpf_set_print(keep_warning);
     // PROC_PID_INIT_INO: the kernel side names tasks by the initial namespace's ids, which cannot be had elsewhere.
     struct stat self;
     if (stat("/proc/self/ns/pid", &self) == 0 && self.st_ino != 0xEFFFFFFCu)
         return "bpf: polterd runs in a pid namespace of its own (a container); start it on the host, and give the container its socket";
-    // Before 5.11 the kernel charged maps to this limit.
-    const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
-    setrlimit(RLIMIT_MEMLOCK, &unlimited);
-
-    btf* types = btf__load_vmlinux_btf();
-    if (!types) return "bpf: the kernel does not describe its types (no /sys/kernel/btf/vmlinux; CONFIG_DEBUG_INFO_BTF)";
+    const KernelTypes types;
     object_ = polter_bpf__open();
-    if (!object_) {
-        btf__free(types);
-        return fmt::format("bpf: cannot open the object: {}", std::strerror(errno));
+    if (!object_) return fmt::format("bpf: cannot open the object: {}", std::strerror(errno));
+    Failure failure = leave_out_missing(object_->obj, types, shared_parts(), seen_);
+    if (!failure) {
+        const Hypervisor above = hypervisor();
+        const bool booked =
+            above == Hypervisor::tells && (types.has_member("rq", "prev_steal_time") || types.has_member("rq", "prev_steal_time_rq"));
+        object_->rodata->has_steal = booked;
+        if (booked || above == Hypervisor::none) seen_ |= account_bit(POLTER_STEAL);
+        failure = load_and_attach();
     }
-    std::uint32_t ipi_missing = 0, missing = 0;
-    for (const auto& part : parts) {
-        if (btf__find_by_name_kind(types, fmt::format("btf_trace_{}", part.tracepoint).c_str(), BTF_KIND_TYPEDEF) >= 0) continue;
-        bpf_program__set_autoload(bpf_object__find_program_by_name(object_->obj, part.program), false);
-        if (part.accounts == bit(POLTER_IPI))
-            ipi_missing++;
-        else
-            missing |= part.accounts;
-    }
-    // Any kind of inter-processor interrupt is worth having; without one of the four the account is said to be seen all the same.
-    if (ipi_missing >= 8) missing |= bit(POLTER_IPI);
-    seen_ = (bit(POLTER_STEAL) - 1) | bit(POLTER_PREEMPT_JOB) | bit(POLTER_WAKEUP) | bit(POLTER_NET);
-    seen_ &= ~missing;
-    if (!has_member(types, "task_struct", "throttled") && !has_member(types, "cfs_rq", "throttle_count")) seen_ &= ~bit(POLTER_THROTTLE);
-    const Hypervisor above = hypervisor();
-    const bool booked = above == Hypervisor::tells && (has_member(types, "rq", "prev_steal_time") || has_member(types, "rq", "prev_steal_time_rq"));
-    object_->rodata->has_steal = booked;
-    if (booked || above == Hypervisor::none) seen_ |= bit(POLTER_STEAL);
-    btf__free(types);
-    if (missing & bit(POLTER_PREEMPT)) {
-        stop();
-        return "bpf: the kernel lacks a scheduler tracepoint that this backend needs (CONFIG_TRACEPOINTS)";
-    }
-    Failure failure = attach();
-    if (failure) stop();
-    return failure;
+    if (!failure) return std::nullopt;
+    stop();
+    return "bpf: " + *failure;
 }
 
-Failure Bpf::attach() {
+Failure Bpf::load_and_attach() {
     const int cpus = libbpf_num_possible_cpus();
     if (cpus > 0) bpf_map__set_max_entries(object_->maps.cpus, static_cast<__u32>(cpus));
-    if (const int error = polter_bpf__load(object_); error != 0) {
-        if (error == -EPERM || error == -EACCES)
-            return "bpf: the kernel does not let this process load programs; run polterd as root, or give it CAP_BPF and CAP_PERFMON "
-                   "(setcap cap_bpf,cap_perfmon+ep)";
-        return fmt::format("bpf: the kernel refuses the programs ({}): {}", std::strerror(-error), last_warning);
-    }
+    if (const int error = polter_bpf__load(object_); error != 0) return load_failure(error, "polterd");
     refresh_net_irqs();
-    for (const auto& part : parts) {
-        bpf_program* program = bpf_object__find_program_by_name(object_->obj, part.program);
-        if (!bpf_program__autoload(program)) continue;
-        bpf_link* link = bpf_program__attach(program);
-        if (!link) return fmt::format("bpf: cannot attach to the tracepoint {}: {}", part.tracepoint, std::strerror(errno));
-        links_.push_back(link);
-    }
-    return std::nullopt;
+    return attach(object_->obj, shared_parts(), links_);
 }
 
 void Bpf::stop() {
@@ -233,35 +138,11 @@ void Bpf::stop() {
 }
 
 std::string Bpf::cannot_see() const {
-    std::string text;
-    const auto add = [&](unsigned account, const char* why) {
-        if (seen_ & bit(account)) return;
-        if (!text.empty()) text += "; ";
-        text += why;
-    };
-    add(POLTER_TIMER, "timer: no local_timer tracepoints (timer interrupts may appear as irq)");
-    add(POLTER_IRQ, "irq: no irq_handler tracepoints");
-    add(POLTER_IPI, "ipi: no tracepoints of inter-processor interrupts");
-    add(POLTER_SOFTIRQ, "softirq: no softirq tracepoints");
-    add(POLTER_NMI, "nmi: no nmi_handler tracepoint");
-    add(POLTER_THROTTLE, "throttle: the kernel has no CPU quotas");
-    add(POLTER_STEAL, "steal: this machine's hypervisor does not tell what it takes");
-    add(POLTER_NET, "net: needs the irq_handler and softirq tracepoints");
-    add(POLTER_FAULT, "fault: page faults are counted, but have a tracepoint at their beginning only");
-    if (object_->rodata->has_steal) text += "; steal: no finer than a timer tick";
-    return text;
+    return exporter::cannot_see(seen_) + (object_->rodata->has_steal ? "; steal: no finer than a timer tick" : "");
 }
 
 std::uint64_t Bpf::recursion_misses() const {
-    std::uint64_t sum = 0;
-    bpf_program* program;
-    bpf_object__for_each_program(program, object_->obj) {
-        bpf_prog_info info{};
-        __u32 size = sizeof info;
-        if (bpf_program__fd(program) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
-            sum += info.recursion_misses;
-    }
-    return sum + object_->bss->unseen_switches;
+    return skipped(object_->obj) + object_->bss->unseen_switches;
 }
 
 // Interfaces come and go; looked at again when a process registers, so that an idle daemon stays idle.
@@ -269,17 +150,7 @@ void Bpf::refresh_net_irqs() {
     const std::uint64_t now = now_ns();
     if (irqs_refreshed_ns_ && now - irqs_refreshed_ns_ < 10'000'000'000u) return;
     irqs_refreshed_ns_ = now;
-    const int map = bpf_map__fd(object_->maps.net_irqs);
-    const auto lines = net_irqs();
-    std::vector<__u32> stale;
-    __u32 key;
-    for (void* previous = nullptr; bpf_map_get_next_key(map, previous, &key) == 0; previous = &key)
-        if (!lines.contains(key)) stale.push_back(key);
-    for (const __u32 line : stale) bpf_map_delete_elem(map, &line);
-    for (const __u32 line : lines) {
-        const __u8 yes = 1;
-        bpf_map_update_elem(map, &line, &yes, BPF_ANY);
-    }
+    fill_net_irqs(bpf_map__fd(object_->maps.net_irqs));
 }
 
 int Bpf::run(const bpf_program* program, std::uint64_t (&arguments)[4]) {

@@ -59,14 +59,6 @@ struct {
     __type(value, struct polter_cpu);
 } cpus SEC(".maps");
 
-/* Interrupt lines that belong to network devices. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 4096);
-    __type(key, u32);
-    __type(value, u8);
-} net_irqs SEC(".maps");
-
 static __always_inline struct polter_cpu* cpu_state(u32 cpu) {
     return bpf_map_lookup_elem(&cpus, &cpu);
 }
@@ -137,8 +129,17 @@ static __always_inline void look_for_steal(struct polter_thread* thread, struct 
 
 /* ---- scheduling ---- */
 
-/* Switches that no program was called for; see on_switch. */
-unsigned long long unseen_switches;
+static __always_inline struct polter_thread* waiter(struct task_struct* task) {
+    return thread_of(task->pid);
+}
+
+static __always_inline s32 known_as(struct polter_cpu* cpu, struct task_struct* task) {
+    return task->pid;
+}
+
+static __always_inline void reset(struct polter_cpu* cpu, struct polter_thread* thread) {
+    polter_nesting_reset(cpu, thread);
+}
 
 /* Twice in on_switch: a function of its own keeps that small. */
 static __noinline int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
@@ -152,70 +153,11 @@ static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* tas
     __builtin_memcpy(ran->comm, task->comm, sizeof ran->comm); /* cheaper than the helper that copies */
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next, unsigned int prev_state) {
-    u64 now = bpf_ktime_get_ns();
-    u32 number = bpf_get_smp_processor_id();
-    struct polter_cpu* cpu = cpu_state(number);
-    if (!cpu) return 0;
-
-    struct polter_thread* thread = thread_of(prev->pid);
-    polter_nesting_reset(cpu, thread);
-    if (polter_ran_gap(cpu, prev->pid)) {
-        /* There are kernels that do not call the tracepoint for each switch away from some tasks (seen on a 6.18 guest, not counted as
-         * recursion by the kernel). What is missed is made good from the scheduler's own record of when this task came. */
-        u64 came = polter_ran_came(cpu, task_arrival(prev, now), now);
-        __sync_fetch_and_add(&unseen_switches, 1);
-        if (thread && thread->off != POLTER_RUNNING) {
-            if (came)
-                returns(thread, cpu, came);
-            else
-                POLTER_ADD(thread->master.unbalanced, 1ull);
-        }
-        if (came) runs(cpu, prev);
-    }
-    polter_ran_close(cpu, now);
-    if (thread) {
-        u32 off = POLTER_PREEMPTED;
-        if (!preempt && task_is_blocked(prev, prev_state)) {
-            off = POLTER_BLOCKED;
-        } else if (task_is_throttled(prev)) {
-            off = POLTER_THROTTLED;
-            task_throttler(prev, thread->throttler);
-        } else if (!preempt && in_sched_yield(prev)) {
-            off = POLTER_YIELDED;
-        }
-        polter_waiting_leave(thread, cpu, number, off, now);
-    }
-
-    thread = thread_of(next->pid);
-    if (thread) {
-        returns(thread, cpu, now);
-        if (has_steal) polter_steal_begin(cpu, thread, stolen_from_cpu_of(next), now, polter_steal_interrupted(thread));
-    }
-    runs(cpu, next);
-    return 0;
+static __always_inline void begins(struct polter_thread* thread, struct polter_cpu* cpu, struct task_struct* task, u64 now) {
+    if (has_steal) polter_steal_begin(cpu, thread, stolen_from_cpu_of(task), now, polter_steal_interrupted(thread));
 }
 
-/* Woken, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
-static __always_inline void queued(struct polter_thread* thread, u32 number, bool woken) {
-    struct polter_cpu* cpu = cpu_state(number);
-    if (cpu) polter_waiting_queue(thread, cpu, number, woken, bpf_ktime_get_ns());
-}
-
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_wakeup, struct task_struct* task) {
-    struct polter_thread* thread = thread_of(task->pid);
-    if (thread) queued(thread, task_cpu(task), true);
-    return 0;
-}
-
-SEC("tp_btf/sched_migrate_task")
-int BPF_PROG(on_migrate, struct task_struct* task, int dest_cpu) {
-    struct polter_thread* thread = thread_of(task->pid);
-    if (thread) queued(thread, dest_cpu, false);
-    return 0;
-}
+#include "scheduling.bpf.h"
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct* task) {
@@ -242,124 +184,26 @@ int BPF_PROG(on_exit, struct task_struct* task) {
 
 /* ---- interruptions ---- */
 
-static __always_inline int enter(u32 kind, u32 id) {
-    struct polter_thread* thread = current_thread();
-    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
-    if (cpu) polter_nesting_enter(cpu, thread, kind, id);
-    return 0;
+static __always_inline struct polter_thread* interruption_begins(void) {
+    return current_thread();
 }
 
-static __always_inline int leave(u32 kind, u32 id, u32 account, const struct polter_culprit* culprit) {
-    struct polter_thread* thread = current_thread();
-    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
-    u64 end, net;
-    if (!cpu) return 0;
-    if (!polter_nesting_exit(cpu, thread, kind, id, &end, &net)) return 0;
+static __always_inline struct polter_thread* interrupted(void) {
+    return current_thread();
+}
+
+static __always_inline void ended(struct polter_thread* thread, struct polter_cpu* cpu, u32 kind, u64 end, u64 net, u32 account,
+                                  const struct polter_culprit* culprit) {
     /* The tick, or where the timer has no tracepoint of its own, whatever interrupts. */
-    if (has_steal && kind != POLTER_FRAME_SOFTIRQ && POLTER_LOAD(cpu->depth) == 0) look_for_steal(thread, cpu);
+    if (has_steal && (kind == POLTER_FRAME_TIMER || kind == POLTER_FRAME_IPI) && POLTER_LOAD(cpu->depth) == 0) look_for_steal(thread, cpu);
     record(thread, end, net, account, culprit, kind == POLTER_FRAME_SOFTIRQ ? POLTER_NESTED : POLTER_ALONE);
-    return 0;
 }
 
-static const struct polter_culprit local_timer = {0, "local_timer"};
-static const struct polter_culprit reschedule = {0, "reschedule"};
-static const struct polter_culprit call_function = {0, "call_function"};
-static const struct polter_culprit irq_work = {0, "irq_work"};
-
-/* The vectors of the x86 local interrupt controller. */
-enum vector { VECTOR_TIMER, VECTOR_RESCHEDULE, VECTOR_CALL, VECTOR_CALL_SINGLE, VECTOR_IRQ_WORK };
-
-SEC("tp_btf/local_timer_entry")
-int BPF_PROG(on_local_timer_entry) {
-    return enter(POLTER_FRAME_TIMER, VECTOR_TIMER);
-}
-SEC("tp_btf/local_timer_exit")
-int BPF_PROG(on_local_timer_exit) {
-    return leave(POLTER_FRAME_TIMER, VECTOR_TIMER, POLTER_TIMER, &local_timer);
+static __always_inline void nmi_ended(struct polter_thread* thread, u64 end, u64 duration) {
+    polter_publish_nmi(thread, end, duration);
 }
 
-SEC("tp_btf/reschedule_entry")
-int BPF_PROG(on_reschedule_entry) {
-    return enter(POLTER_FRAME_IPI, VECTOR_RESCHEDULE);
-}
-SEC("tp_btf/reschedule_exit")
-int BPF_PROG(on_reschedule_exit) {
-    return leave(POLTER_FRAME_IPI, VECTOR_RESCHEDULE, POLTER_IPI, &reschedule);
-}
-
-SEC("tp_btf/call_function_entry")
-int BPF_PROG(on_call_function_entry) {
-    return enter(POLTER_FRAME_IPI, VECTOR_CALL);
-}
-SEC("tp_btf/call_function_exit")
-int BPF_PROG(on_call_function_exit) {
-    return leave(POLTER_FRAME_IPI, VECTOR_CALL, POLTER_IPI, &call_function);
-}
-
-SEC("tp_btf/call_function_single_entry")
-int BPF_PROG(on_call_function_single_entry) {
-    return enter(POLTER_FRAME_IPI, VECTOR_CALL_SINGLE);
-}
-SEC("tp_btf/call_function_single_exit")
-int BPF_PROG(on_call_function_single_exit) {
-    return leave(POLTER_FRAME_IPI, VECTOR_CALL_SINGLE, POLTER_IPI, &call_function);
-}
-
-SEC("tp_btf/irq_work_entry")
-int BPF_PROG(on_irq_work_entry) {
-    return enter(POLTER_FRAME_IPI, VECTOR_IRQ_WORK);
-}
-SEC("tp_btf/irq_work_exit")
-int BPF_PROG(on_irq_work_exit) {
-    return leave(POLTER_FRAME_IPI, VECTOR_IRQ_WORK, POLTER_IPI, &irq_work);
-}
-
-SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(on_irq_handler_entry, int irq) {
-    return enter(POLTER_FRAME_IRQ, irq);
-}
-
-SEC("tp_btf/irq_handler_exit")
-int BPF_PROG(on_irq_handler_exit, int irq, struct irqaction* action) {
-    struct polter_thread* thread = current_thread();
-    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
-    u64 end, net;
-    if (!cpu || !polter_nesting_exit(cpu, thread, POLTER_FRAME_IRQ, irq, &end, &net)) return 0;
-    struct polter_culprit culprit = {};
-    u32 line = irq;
-    bpf_probe_read_kernel_str(culprit.name, sizeof culprit.name, action->name);
-    record(thread, end, net, bpf_map_lookup_elem(&net_irqs, &line) ? POLTER_NET : POLTER_IRQ, &culprit, POLTER_ALONE);
-    return 0;
-}
-
-/* By number, in the order of the kernel's enum; a power of two of them, so that a mask shows the verifier the bound. */
-#define SOFTIRQS 16
-static const struct polter_culprit softirq_names[SOFTIRQS] = {
-    {0, "HI"},      {0, "TIMER"}, {0, "NET_TX"},  {0, "NET_RX"},  {0, "BLOCK"},   {0, "IRQ_POLL"}, {0, "TASKLET"}, {0, "SCHED"},
-    {0, "HRTIMER"}, {0, "RCU"},   {0, "softirq"}, {0, "softirq"}, {0, "softirq"}, {0, "softirq"},  {0, "softirq"}, {0, "softirq"}};
-
-SEC("tp_btf/softirq_entry")
-int BPF_PROG(on_softirq_entry, unsigned int vector) {
-    return enter(POLTER_FRAME_SOFTIRQ, vector);
-}
-
-SEC("tp_btf/softirq_exit")
-int BPF_PROG(on_softirq_exit, unsigned int vector) {
-    /* The program's own communication and I/O are done in these. */
-    bool net = vector == NET_TX_SOFTIRQ || vector == NET_RX_SOFTIRQ || vector == BLOCK_SOFTIRQ || vector == IRQ_POLL_SOFTIRQ;
-    return leave(POLTER_FRAME_SOFTIRQ, vector, net ? POLTER_NET : POLTER_SOFTIRQ, &softirq_names[vector & (SOFTIRQS - 1)]);
-}
-
-/* The tracepoint comes after each handler of a non-maskable interrupt, with the handler's time; nothing nests in it. */
-SEC("tp_btf/nmi_handler")
-int BPF_PROG(on_nmi_handler, void* handler, s64 delta_ns) {
-    struct polter_thread* thread = current_thread();
-    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
-    if (!cpu || delta_ns <= 0) return 0;
-    polter_nesting_charge(cpu, POLTER_LOAD(cpu->depth), delta_ns);
-    polter_publish_nmi(thread, bpf_ktime_get_ns(), delta_ns);
-    return 0;
-}
+#include "interruptions.bpf.h"
 
 /* ---- page faults: counted, since there is no tracepoint at their end ---- */
 

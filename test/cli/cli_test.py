@@ -42,7 +42,7 @@ class Wrong(unittest.TestCase):
                     self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
     def test_help_has_an_example(self):
-        for verb in ("run", "exec", "replay"):
+        for verb in ("run", "exec", "replay", "noise", "doctor"):
             done = p.command([p.POLTER, verb, "--help"])
             self.assertEqual(done.returncode, 0)
             self.assertIn("Example:", done.stdout)

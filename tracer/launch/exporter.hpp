@@ -29,6 +29,8 @@ class Exporter {
     void look();
     // Events that the kernel did not show to the daemon that was started for the job, so far; 0 of another.
     uint64_t events_not_shown() const;
+    // This process's registration, which has room for one thread; null where there is no daemon. Owned by this.
+    polter_session* session() const { return session_; }
 
     std::string name = "none";        // "bpf", …
     std::string socket;               // of the daemon; empty: none

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * Scheduling: why a task leaves its CPU, on whose queue it waits, who runs. The programs of both objects; the object that includes them
+ * brings, beside what ../accounting/waiting.h asks for,
+ *   cpu_state(n)                      the state of CPU n; NULL: leave it alone
+ *   waiter(task)                      the state of a task whose waits are accounted; NULL: of another
+ *   known_as(cpu, task)               as whom the task was last opened on that CPU (polter_ran_open)
+ *   reset(cpu, thread)                no interruption survives a switch; the thread, which leaves, may be NULL
+ *   returns(thread, cpu, now)         the task's wait is over
+ *   begins(thread, cpu, task, now)    and it has come to the CPU just now
+ *   runs(cpu, task)                   opens the task on the CPU
+ */
+#ifndef POLTER_SCHEDULING_BPF_H
+#define POLTER_SCHEDULING_BPF_H
+
+#include "arch.bpf.h"
+#include "core_fixes.bpf.h"
+
+/* Switches that no program was called for; see on_switch. */
+unsigned long long unseen_switches;
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next, unsigned int prev_state) {
+    u64 now = bpf_ktime_get_ns();
+    u32 number = bpf_get_smp_processor_id();
+    struct polter_cpu* cpu = cpu_state(number);
+    if (!cpu) return 0;
+
+    struct polter_thread* thread = waiter(prev);
+    reset(cpu, thread);
+    if (polter_ran_gap(cpu, known_as(cpu, prev))) {
+        /* There are kernels that do not call the tracepoint for each switch away from some tasks (seen on a 6.18 guest, not counted as
+         * recursion by the kernel). What is missed is made good from the scheduler's own record of when this task came. */
+        u64 came = polter_ran_came(cpu, task_arrival(prev, now), now);
+        __sync_fetch_and_add(&unseen_switches, 1);
+        if (thread && thread->off != POLTER_RUNNING) {
+            if (came)
+                returns(thread, cpu, came);
+            else
+                POLTER_ADD(thread->master.unbalanced, 1ull);
+        }
+        if (came) runs(cpu, prev);
+    }
+    polter_ran_close(cpu, now);
+    if (thread) {
+        u32 off = POLTER_PREEMPTED;
+        if (!preempt && task_is_blocked(prev, prev_state)) {
+            off = POLTER_BLOCKED;
+        } else if (task_is_throttled(prev)) {
+            off = POLTER_THROTTLED;
+            task_throttler(prev, thread->throttler);
+        } else if (!preempt && in_sched_yield(prev)) {
+            off = POLTER_YIELDED;
+        }
+        polter_waiting_leave(thread, cpu, number, off, now);
+    }
+
+    thread = waiter(next);
+    if (thread) {
+        returns(thread, cpu, now);
+        begins(thread, cpu, next, now);
+    }
+    runs(cpu, next);
+    return 0;
+}
+
+/* Woken, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
+static __always_inline void queued(struct polter_thread* thread, u32 number, bool woken) {
+    struct polter_cpu* cpu = cpu_state(number);
+    if (cpu) polter_waiting_queue(thread, cpu, number, woken, bpf_ktime_get_ns());
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct* task) {
+    struct polter_thread* thread = waiter(task);
+    if (thread) queued(thread, task_cpu(task), true);
+    return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct* task, int dest_cpu) {
+    struct polter_thread* thread = waiter(task);
+    if (thread) queued(thread, dest_cpu, false);
+    return 0;
+}
+
+#endif
