@@ -23,6 +23,10 @@ struct PageCloser {
     void operator()(polter_noise* page) const { polter_noise_close(page); }
 };
 using Page = std::unique_ptr<polter_noise, PageCloser>;
+struct SessionCloser {
+    void operator()(polter_session* session) const { polter_session_close(session); }
+};
+using Session = std::unique_ptr<polter_session, SessionCloser>;
 
 void pin(int cpu) {
     cpu_set_t allowed, one;
@@ -73,13 +77,20 @@ void add_loop_options(CLI::App& verb, LoopArguments& arguments) {
 void run_loop(const LoopArguments& arguments, const Common& common, double seconds, std::size_t top, bool histogram) {
     pin(arguments.cpu);
     node::Interrupt interrupt;
-    // The kernel's own count needs no exporter.
-    const launch::Exporter exporter = arguments.exporter == "proc" ? launch::Exporter() : launch::choose_exporter(arguments.exporter, {});
+    const auto exporter = launch::choose_exporter(arguments.exporter, {});
     char error[600] = "";
-    const Page page(exporter.session() ? polter_noise_open(exporter.session(), error, sizeof error) : nullptr);
+    Session own;  // where the thread measures itself
+    if (exporter.name == polter_backend_name(POLTER_BACKEND_PERF)) {
+        polter_noise_options options{};
+        options.exporter = exporter.name.c_str();
+        options.tracepoints = exporter.tracepoints.c_str();
+        own.reset(polter_session_open(&options, error, sizeof error));
+    }
+    polter_session* session = own ? own.get() : exporter.session();
+    const Page page(session ? polter_noise_open(session, error, sizeof error) : nullptr);
     auto recorder = page ? loops::page_recorder(page.get()) : arguments.exporter == "none" ? nullptr : loops::schedstat_recorder();
     if (!recorder) recorder = loops::no_recorder();
-    const std::string why = exporter.session() && !page ? error : exporter.why;
+    const std::string why = !page && error[0] ? error : exporter.why;
 
     const auto result = loops::run({kind_named(arguments.kind), seconds, arguments.quantum_ns, arguments.threshold_ns}, *recorder);
     if (common.json) {

@@ -16,7 +16,8 @@
 #include "../accounting/state.h"
 #include "programs.hpp"
 #include "steal.hpp"
-// clang-format off: the skeleton needs the types
+// The skeleton needs the types.
+// clang-format off
 #include "tids.h"
 #include "polter.skel.h"
 // clang-format on
