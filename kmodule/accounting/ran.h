@@ -31,15 +31,16 @@ POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
     cpu->since_ns = now_ns;
 }
 
-/* A task begins to run now, after polter_ran_close. The includer fills in its name. */
-POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid) {
+/* A task begins to run now, after polter_ran_close; or, before it, the one that leaves is known to have done `work`, and what it ran since
+ * it came is to go there (a mark that was made meanwhile has it under its own name). The includer fills in the name. */
+POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u64 work) {
     struct polter_window* window = polter_ran_newest(cpu);
     polter_u32 tasks = cpu->head ? window->tasks : POLTER_WINDOW_TASKS, slot = tasks;
     struct polter_ran* ran;
 
     POLTER_UNROLL
     for (polter_u32 i = 0; i < POLTER_WINDOW_TASKS; i++)
-        if (i < tasks && window->task[i].tid == tid) slot = i;
+        if (i < tasks && window->task[i].tid == tid && window->task[i].work == work) slot = i;
     if (slot >= POLTER_WINDOW_TASKS) {
         window = &cpu->window[cpu->head & (POLTER_WINDOWS - 1)];
         POLTER_STORE(window->number, 0ull);
@@ -52,6 +53,7 @@ POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_
     ran = &window->task[slot & (POLTER_WINDOW_TASKS - 1)];
     if (slot == tasks) {
         ran->ns = 0;
+        ran->work = work;
         ran->tid = tid;
         POLTER_BARRIER();
         POLTER_STORE(window->tasks, tasks + 1);
@@ -59,6 +61,10 @@ POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_
     ran->tgid = tgid;
     cpu->current = slot;
     return ran;
+}
+
+POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid) {
+    return polter_ran_open_as(cpu, tid, tgid, 0);
 }
 
 POLTER_INLINE void polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {

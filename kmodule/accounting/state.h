@@ -94,6 +94,7 @@ struct polter_ran {
     polter_u64 ns;
     polter_s32 tid; /* 0: idle; -1: not known which */
     polter_u32 tgid;
+    polter_u64 work; /* a kworker's time with this function; 0: of whatever else */
     char comm[POLTER_CULPRIT_LEN];
 };
 
@@ -114,6 +115,7 @@ struct polter_split {
     polter_u32 stay;
     polter_u32 part_account;
     polter_s32 part_tid;
+    polter_u64 part_work;
     polter_u32 counted; /* bit set of the accounts that have counted this wait */
     char part_culprit[POLTER_CULPRIT_LEN];
 };
@@ -124,6 +126,7 @@ struct polter_cpu {
     polter_u64 since_ns;     /* since when the current task runs */
     polter_u64 stolen_ns;    /* by the hypervisor, at the last look */
     polter_u64 steal_end_ns; /* of what was stolen last */
+    polter_u64 work;         /* the function that the current task, a kworker, was given first since it came */
     polter_u32 current;      /* which of the newest window's */
     polter_u32 depth;
     struct polter_frame frame[POLTER_NESTING];

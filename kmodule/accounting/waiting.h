@@ -41,16 +41,17 @@ POLTER_INLINE void polter_waiting_flush(struct polter_waiting* w) {
 }
 
 /* Gives the time up to `until_ns` to a task. */
-POLTER_INLINE void polter_waiting_give(struct polter_waiting* w, polter_u64 until_ns, polter_u32 account, polter_s32 tid,
+POLTER_INLINE void polter_waiting_give(struct polter_waiting* w, polter_u64 until_ns, polter_u32 account, polter_s32 tid, polter_u64 work,
                                        const char* name) {
     struct polter_split* s = w->split;
 
     if (until_ns > s->end_ns) until_ns = s->end_ns;
     if (until_ns <= s->cursor_ns) return;
-    if (s->part_account != account || s->part_tid != tid) {
+    if (s->part_account != account || s->part_tid != tid || s->part_work != work) {
         polter_waiting_flush(w);
         s->part_account = account;
         s->part_tid = tid;
+        s->part_work = work;
         POLTER_HIDE(name);
         __builtin_memcpy(s->part_culprit, name, POLTER_CULPRIT_LEN);
     }
@@ -86,7 +87,7 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     ns = left && number == stay->end.window ? stay->end.ran_ns[slot] : POLTER_LOAD(ran->ns);
     if (number == stay->begin.window) ns = ns > stay->begin.ran_ns[slot] ? ns - stay->begin.ran_ns[slot] : 0;
     if (ns && ran->tid != w->thread->tid)
-        polter_waiting_give(w, s->cursor_ns + ns, polter_waiting_account(w->thread, ran->tid, ran->tgid), ran->tid, ran->comm);
+        polter_waiting_give(w, s->cursor_ns + ns, polter_waiting_account(w->thread, ran->tid, ran->tgid), ran->tid, ran->work, ran->comm);
     return 0;
 }
 
@@ -102,7 +103,7 @@ POLTER_INLINE void polter_waiting_stay(struct polter_waiting* w, polter_u32 k, p
     s->window = stay->begin.window;
     if (head > POLTER_WINDOWS && s->window < head - POLTER_WINDOWS) s->window = head - POLTER_WINDOWS;
     POLTER_REPEAT(POLTER_WINDOWS * POLTER_WINDOW_TASKS, polter_waiting_step, w);
-    polter_waiting_give(w, end_ns, w->thread->off == POLTER_WOKEN ? POLTER_RUNQUEUE : POLTER_PREEMPT, -1, polter_unknown);
+    polter_waiting_give(w, end_ns, w->thread->off == POLTER_WOKEN ? POLTER_RUNQUEUE : POLTER_PREEMPT, -1, 0, polter_unknown);
 }
 
 /* The thread leaves the CPU, after polter_ran_close: `off` says why. */
@@ -166,10 +167,11 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
         split->counted = 0;
         split->part_account = POLTER_ACCOUNT_SLOTS; /* none */
         split->part_tid = 0;
+        split->part_work = 0;
         if (thread->off == POLTER_THROTTLED) {
             split->part_from_ns = split->cursor_ns = thread->off_ns;
             split->end_ns = now_ns;
-            polter_waiting_give(&w, now_ns, POLTER_THROTTLE, 0, thread->throttler);
+            polter_waiting_give(&w, now_ns, POLTER_THROTTLE, 0, 0, thread->throttler);
         } else {
             split->part_from_ns = split->cursor_ns = thread->stay[0].from_ns;
             for (polter_u32 k = 0; k < POLTER_STAYS; k++) {

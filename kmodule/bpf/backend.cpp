@@ -31,6 +31,16 @@ std::uint64_t now_ns() {
     return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+// Those of the object alone, beside the shared ones.
+constexpr Part own_parts[] = {{"on_work", "workqueue_execute_start", 0}};
+
+std::vector<Part> all_parts() {
+    const auto shared = shared_parts();
+    std::vector<Part> all(shared.begin(), shared.end());
+    all.insert(all.end(), std::begin(own_parts), std::end(own_parts));
+    return all;
+}
+
 class Bpf final : public Backend {
   public:
     ~Bpf() override { stop(); }
@@ -108,7 +118,7 @@ Failure Bpf::start() {
     const KernelTypes types;
     object_ = polter_bpf__open();
     if (!object_) return fmt::format("bpf: cannot open the object: {}", std::strerror(errno));
-    Failure failure = leave_out_missing(object_->obj, types, shared_parts(), seen_);
+    Failure failure = leave_out_missing(object_->obj, types, all_parts(), seen_);
     if (!failure) {
         const Hypervisor above = hypervisor();
         const bool booked =
@@ -127,7 +137,7 @@ Failure Bpf::load_and_attach() {
     if (cpus > 0) bpf_map__set_max_entries(object_->maps.cpus, static_cast<__u32>(cpus));
     if (const int error = polter_bpf__load(object_); error != 0) return load_failure(error, "polterd");
     refresh_net_irqs();
-    return attach(object_->obj, shared_parts(), links_);
+    return attach(object_->obj, all_parts(), links_);
 }
 
 void Bpf::stop() {

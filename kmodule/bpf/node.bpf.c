@@ -239,6 +239,7 @@ static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* tas
 }
 
 static __always_inline void begins(struct polter_thread* thread, struct polter_cpu* cpu, struct task_struct* task, u64 now) {}
+static __always_inline void leaves(struct polter_cpu* cpu, struct task_struct* task) {}
 
 #include "scheduling.bpf.h"
 

@@ -115,6 +115,47 @@ static __always_inline void record(struct polter_thread* thread, u64 end, u64 du
     polter_publish_end(thread, page, outermost, end, alone);
 }
 
+/* ---- kworkers go by what they do ---- */
+
+struct work_name {
+    char name[POLTER_CULPRIT_LEN];
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 256);
+    __type(key, u64); /* the function */
+    __type(value, struct work_name);
+} work_names SEC(".maps");
+
+SEC("tp_btf/workqueue_execute_start")
+int BPF_PROG(on_work, struct work_struct* work) {
+    struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
+    /* The first one: those that wait for it leave barriers behind it. */
+    if (cpu && !cpu->work) cpu->work = (u64)work->func;
+    return 0;
+}
+
+/* A kworker leaves, before polter_ran_close. A function of its own keeps this rare path out of on_switch. */
+static __noinline int name_work(struct polter_cpu* cpu, struct task_struct* task) {
+    u64 function = cpu->work;
+    struct work_name* known = bpf_map_lookup_elem(&work_names, &function);
+    struct work_name name = {};
+
+    cpu->work = 0;
+    if (known) {
+        name = *known;
+    } else { /* the kernel's symbols are asked once a function: that takes a microsecond */
+        char symbol[64] = {};
+        bpf_snprintf(symbol, sizeof symbol, "%ps", &function, sizeof function);
+        if (!symbol[0] || (symbol[0] == '0' && symbol[1] == 'x')) return 0; /* there are none: its own name stays */
+        __builtin_memcpy(name.name, symbol, POLTER_CULPRIT_LEN - 1);
+        bpf_map_update_elem(&work_names, &function, &name, BPF_ANY);
+    }
+    struct polter_ran* ran = polter_ran_open_as(cpu, task->pid, task->tgid, function);
+    __builtin_memcpy(ran->comm, name.name, sizeof ran->comm);
+    return 0;
+}
+
 /* ---- what the hypervisor takes ---- */
 
 /* Whether there is somebody who takes, and tells; set before loading. */
@@ -155,6 +196,10 @@ static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* tas
 
 static __always_inline void begins(struct polter_thread* thread, struct polter_cpu* cpu, struct task_struct* task, u64 now) {
     if (has_steal) polter_steal_begin(cpu, thread, stolen_from_cpu_of(task), now, polter_steal_interrupted(thread));
+}
+
+static __always_inline void leaves(struct polter_cpu* cpu, struct task_struct* task) {
+    if (cpu->work) name_work(cpu, task);
 }
 
 #include "scheduling.bpf.h"

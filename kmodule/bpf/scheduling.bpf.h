@@ -8,6 +8,7 @@
  *   reset(cpu, thread)                no interruption survives a switch; the thread, which leaves, may be NULL
  *   returns(thread, cpu, now)         the task's wait is over
  *   begins(thread, cpu, task, now)    and it has come to the CPU just now
+ *   leaves(cpu, task)                 gives what the leaving task ran to another name, if it is to go by one
  *   runs(cpu, task)                   opens the task on the CPU
  */
 #ifndef POLTER_SCHEDULING_BPF_H
@@ -41,6 +42,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
         }
         if (came) runs(cpu, prev);
     }
+    leaves(cpu, prev);
     polter_ran_close(cpu, now);
     if (thread) {
         u32 off = POLTER_PREEMPTED;

@@ -366,3 +366,31 @@ TEST_CASE("a non-maskable interrupt is recorded by the next writer, whatever it 
     CHECK(n.counters().count[POLTER_NMI] == 4);
     CHECK(n.counters().ns[POLTER_NMI] == 84);
 }
+
+TEST_CASE("a kworker's time goes to what it did") {
+    Node n;
+    const auto worked = [&](std::uint64_t function, const char* name) {
+        polter_ran* ran = polter_ran_open_as(&cpus[0], 7, 7, function);
+        std::strncpy(ran->comm, name, sizeof ran->comm - 1);
+    };
+    n.self(0);
+    clock_ns += 100;
+    n.off(0, POLTER_PREEMPTED);
+    for (int i = 0; i < 3; i++) {
+        n.runs(0, 7, 7, "kworker/0:1");
+        clock_ns += 10;
+        worked(1000, "flush");
+        n.runs(0, 50, 50, "daemon");
+        clock_ns += 1;
+        n.runs(0, 7, 7, "kworker/0:1");
+        clock_ns += 20;
+        worked(2000, "update");
+        n.runs(0, 50, 50, "daemon");
+        clock_ns += 1;
+        n.runs(0, 7, 7, "kworker/0:1");
+        clock_ns += 2;  // nothing that was told
+        n.runs(0, 50, 50, "daemon");
+    }
+    n.self(0);
+    CHECK(n.take() == "preempt:kworker/0:1:6 preempt:flush:30 preempt:daemon:6 preempt:update:60");
+}

@@ -357,3 +357,45 @@ TEST_CASE("what the hypervisor takes agrees with what the kernel books") {
     CHECK(m.ns[POLTER_STEAL] + off + 2 * tick >= booked);
     if (m.ns[POLTER_STEAL] > 0) CHECK(m.culprits["steal:hypervisor"] > 0);
 }
+
+TEST_CASE("a kworker goes by what it does") {
+    const int other = cpu == 0 ? -1 : 0;
+    if (other < 0 || access("/proc/sys/vm/drop_caches", W_OK) != 0) {
+        MESSAGE("nothing at hand that gives a kworker of another CPU work: not tested");
+        return;
+    }
+    Daemon daemon;
+    Pinned pinned;
+    Session session(daemon.socket());
+    const auto noise = session.open();
+    REQUIRE(noise);
+    std::atomic<bool> stop{false};
+    // Empties the page lists of all CPUs, each by a kworker of its own.
+    std::thread instigator([&] {
+        pin(other);
+        while (!stop) {
+            std::ofstream("/proc/sys/vm/drop_caches") << "1";
+            sleep_ms(20);
+        }
+    });
+    std::string named, unnamed;
+    std::vector<char> pages;
+    polter_ring_entry e;
+    polter_u64 lost = 0;
+    for (int i = 0; i < 20 && named.empty(); i++) {
+        for (int k = 0; k < 20; k++) {  // new pages, so that there is something on this CPU's lists
+            std::vector<char>(1 << 20, 'x').swap(pages);
+            spin(5 * ms);
+        }
+        while (polter_noise_drain(noise.get(), ~0ull, &e, 1, &lost) == 1)
+            if (e.account == POLTER_PREEMPT) (std::string(e.culprit).starts_with("kworker/") ? unnamed : named) = e.culprit;
+        if (named.find("drain") == std::string::npos) named.clear();
+    }
+    stop = true;
+    instigator.join();
+    if (named.empty() && unnamed.empty()) {
+        MESSAGE("no kworker came: not tested");
+        return;
+    }
+    CHECK(named.starts_with("lru_add_drain"));
+}
