@@ -5,18 +5,20 @@
 
 namespace polter::replay {
 
-std::vector<int> spread(const Definitions& definitions, int processes) {
+std::vector<int> spread(const Archive& archive, int processes) {
+    const Definitions& definitions = archive.definitions();
     std::vector<uint64_t> weight(static_cast<size_t>(std::max(definitions.ranks, 1)), 0);
     uint64_t all = 0;
-    for (const Location& location : definitions.locations) {
+    for (size_t i = 0; i < definitions.locations.size(); ++i) {
+        const Location& location = definitions.locations[i];
         if (location.rank < 0) continue;
-        const uint64_t events = location.declared_events + 1;
-        weight[static_cast<size_t>(location.rank)] += events;
-        all += events;
+        const uint64_t bytes = archive.event_file_bytes(i) + 1;
+        weight[static_cast<size_t>(location.rank)] += bytes;
+        all += bytes;
     }
     std::vector<int> of_rank(weight.size(), 0);
     uint64_t before = 0;
-    for (size_t rank = 0; rank < weight.size(); ++rank) {  // where the middle of its events lies
+    for (size_t rank = 0; rank < weight.size(); ++rank) {  // where the middle of its part lies
         const auto middle = static_cast<unsigned __int128>(before + weight[rank] / 2) * static_cast<unsigned>(processes);
         of_rank[rank] = std::min(processes - 1, static_cast<int>(middle / std::max<uint64_t>(all, 1)));
         before += weight[rank];
@@ -28,7 +30,7 @@ std::vector<int> spread(const Definitions& definitions, int processes) {
 }
 
 Exchange::Exchange(Engine& engine, Group& group)
-    : engine_(engine), group_(group), owner_(spread(engine.archive_.definitions(), group.size())) {
+    : engine_(engine), group_(group), owner_(spread(engine.archive_, group.size())) {
     owner_of_rank_.assign(engine.processes_.size(), 0);
     const auto& locations = engine.archive_.definitions().locations;
     for (size_t i = 0; i < locations.size(); ++i)

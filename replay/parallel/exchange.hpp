@@ -14,8 +14,9 @@
 
 namespace polter::replay {
 
-// By location: the process that reads it. Ranks stay whole and in order, events are spread evenly.
-std::vector<int> spread(const Definitions& definitions, int processes);
+// By location: the process that reads it. Ranks stay whole and in order; what there is to be read is spread evenly, by the size of the event
+// files, since not every writer says in the definitions how many events there are.
+std::vector<int> spread(const Archive& archive, int processes);
 
 class Exchange {
   public:
