@@ -164,6 +164,9 @@ static const struct polter_culprit hypervisor = {0, "hypervisor"};
 
 /* As an interruption of `thread` that nests in no other ends. */
 static __always_inline void look_for_steal(struct polter_thread* thread, struct polter_cpu* cpu) {
+    /* The clock moves at ticks, of which there are at most a thousand a second, and lies in memory that nothing else here touches. */
+    if (cpu->frame[0].start_ns - cpu->steal_look_ns < 500000) return;
+    cpu->steal_look_ns = cpu->frame[0].start_ns;
     u64 taken = polter_steal_look(cpu, thread, stolen_from_cpu_of(bpf_get_current_task_btf()), &cpu->frame[0]);
     if (taken) record(thread, cpu->frame[0].start_ns, taken, POLTER_STEAL, &hypervisor, POLTER_ALONE);
 }

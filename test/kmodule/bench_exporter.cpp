@@ -97,11 +97,11 @@ long switches_so_far() {
     return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-// Some ten milliseconds of arithmetic.
+// Some five milliseconds of arithmetic.
 double work_ns() {
     const std::uint64_t start = monotonic_ns();
     double x = 1;
-    for (int i = 0; i < 5'000'000; i++) {
+    for (int i = 0; i < 2'500'000; i++) {
         x = x * 1.0000001 + 1e-9;
         keep(x);
     }
@@ -214,32 +214,32 @@ double yield_ns(Client* client) {
     return median(results);
 }
 
-// Nanoseconds that a timer interrupt takes from a thread that computes: a fixed amount of work, with 20,000 interrupts a second or without.
-// perf's CPU clock is the one timer of user space that the kernel starts again by itself, at once.
+// Nanoseconds that a timer interrupt takes from a thread that computes: a fixed amount of work, with 50,000 interrupts a second or without.
+// The least of many each, since whatever else disturbs makes it longer. perf's CPU clock is the one timer of user space that the kernel starts
+// again by itself, at once.
 double interrupt_ns() {
     perf_event_attr attr{};
     attr.size = sizeof attr;
     attr.type = PERF_TYPE_SOFTWARE;
     attr.config = PERF_COUNT_SW_CPU_CLOCK;
-    attr.sample_period = 50'000;
+    attr.sample_period = 20'000;
     attr.disabled = 1;
     const int timer = static_cast<int>(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
     if (timer < 0) return std::nan("");
-    std::vector<double> results;
-    for (int i = 0; i < 15; i++) {
-        const double before = work_ns();
+    double alone = 1e18, disturbed = 1e18, interrupts = 0;
+    for (int i = 0; i < 60; i++) {
+        alone = std::min(alone, work_ns());
+        std::uint64_t elapsed = 0;
         ioctl(timer, PERF_EVENT_IOC_RESET, 0);
         ioctl(timer, PERF_EVENT_IOC_ENABLE, 0);
-        const double disturbed = work_ns();
+        const double with = work_ns();
         ioctl(timer, PERF_EVENT_IOC_DISABLE, 0);
-        const double after = work_ns();
-        std::uint64_t elapsed = 0;
-        if (read(timer, &elapsed, sizeof elapsed) == sizeof elapsed && elapsed > attr.sample_period)
-            results.push_back((disturbed - (before + after) / 2) /
-                              (static_cast<double>(elapsed) / static_cast<double>(attr.sample_period)));
+        if (with >= disturbed || read(timer, &elapsed, sizeof elapsed) != sizeof elapsed) continue;
+        disturbed = with;
+        interrupts = static_cast<double>(elapsed) / static_cast<double>(attr.sample_period);
     }
     close(timer);
-    return median(results);
+    return interrupts > 10 ? (disturbed - alone) / interrupts : std::nan("");
 }
 
 // Of this process, its peak included: a thousand threads at once, then many that come and go. Microseconds.
