@@ -247,6 +247,20 @@ TEST_CASE("what is recorded beyond what a sample lost explains nothing") {
     }
 }
 
+TEST_CASE("a sample is explained by what was recorded in it, and by no more") {
+    struct Small : Told {
+        void take(std::uint64_t until, std::vector<loops::Event>& events) override { events.push_back({until, 50, POLTER_TIMER, "small"}); }
+    } small;
+    for (const auto kind : {loops::Kind::fwq, loops::Kind::ftq, loops::Kind::selfish}) {
+        CAPTURE(loops::name_of(kind));
+        const auto result = loops::run({kind, 0.05, 500'000, 0}, small);
+        for (const auto& s : result.samples) {
+            REQUIRE(s.events == 1);
+            CHECK(s.explained_ns == std::min<std::uint64_t>(50, s.lost_ns));
+        }
+    }
+}
+
 TEST_CASE("a loop without events: all that it lost is unattributed") {
     for (const auto kind : {loops::Kind::fwq, loops::Kind::ftq, loops::Kind::selfish}) {
         const auto none = loops::no_recorder();

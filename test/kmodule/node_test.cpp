@@ -230,7 +230,8 @@ TEST_CASE("counts are those of /proc/interrupts and /proc/softirqs, on each CPU;
         CAPTURE(wall);
         CAPTURE(sum);
         CHECK(sum <= wall);
-        if (missing == 0) CHECK(sum + wall / 1000 >= wall);
+        MESSAGE("CPU ", on, ": of ", wall, " ns ", wall - sum, " are in no sum");
+        if (missing == 0) CHECK(sum + 50'000 >= wall);
     }
     // The test means something.
     CHECK(all > 100);
