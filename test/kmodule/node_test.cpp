@@ -231,7 +231,7 @@ TEST_CASE("counts are those of /proc/interrupts and /proc/softirqs, on each CPU;
         CAPTURE(sum);
         CHECK(sum <= wall);
         MESSAGE("CPU ", on, ": of ", wall, " ns ", wall - sum, " are in no sum");
-        if (missing == 0) CHECK(sum + 50'000 >= wall);
+        CHECK(sum + 20'000 >= wall);  // what was not shown is in what ran
     }
     // The test means something.
     CHECK(all > 100);
