@@ -27,19 +27,24 @@ POLTER_INLINE void polter_nesting_charge(struct polter_cpu* cpu, polter_u32 dept
         POLTER_OUTERMOST_HOOK(cpu, gross_ns);
 }
 
-/* Takes the frames from `depth` on off the stack: their ends were lost. What was nested in them took its time all the same. */
+/* Takes the frames from `to` on off the stack: their ends were lost. What was nested in them took its time all the same. */
 POLTER_INLINE void polter_nesting_drop(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 depth, polter_u32 to) {
     polter_u64 nested = 0;
 
-    POLTER_STORE(cpu->depth, to);
-    POLTER_BARRIER();
     POLTER_UNROLL
-    for (polter_u32 i = 0; i < POLTER_NESTING; i++)
-        if (i >= to && i < depth) nested += POLTER_LOAD(cpu->frame[i].child_ns);
-    POLTER_ADD(thread->master.unbalanced, (polter_u64)(depth - to));
+    for (polter_u32 i = 0; i < POLTER_NESTING; i++) {
+        if (i < to || i >= depth) continue;
+        if (POLTER_LOAD(cpu->frame[i].start_ns)) nested += POLTER_LOAD(cpu->frame[i].child_ns);
+        POLTER_STORE(cpu->frame[i].start_ns, 0ull);
+    }
+    POLTER_BARRIER();
+    POLTER_STORE(cpu->depth, to);
+    if (thread) POLTER_ADD(thread->master.unbalanced, (polter_u64)(depth - to));
     if (nested) polter_nesting_charge(cpu, to, nested);
 }
 
+/* What does not lie on the stack has not begun (start_ns is 0), however often nested ones have used it meanwhile; so a frame is taken
+ * first, and then filled in. */
 POLTER_INLINE void polter_nesting_enter(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 kind, polter_u32 id) {
     polter_u32 depth = POLTER_LOAD(cpu->depth);
     struct polter_frame* frame;
@@ -49,22 +54,22 @@ POLTER_INLINE void polter_nesting_enter(struct polter_cpu* cpu, struct polter_th
         depth = 0;
     }
     frame = &cpu->frame[depth & (POLTER_NESTING - 1)];
-    POLTER_STORE(frame->start_ns, 0ull);
-    POLTER_STORE(frame->child_ns, 0ull);
+    POLTER_STORE(cpu->depth, depth + 1);
+    POLTER_BARRIER();
     frame->kind = kind;
     frame->id = id;
     frame->tid = thread->tid;
+    POLTER_STORE(frame->child_ns, 0ull);
+    frame->began_ns = POLTER_NOW();
     POLTER_BARRIER();
-    POLTER_STORE(cpu->depth, depth + 1);
-    POLTER_BARRIER();
-    POLTER_STORE(frame->start_ns, POLTER_NOW());
+    POLTER_STORE(frame->start_ns, frame->began_ns);
 }
 
 /* Ends the interruption that was entered last. 1 and its end and net duration, or 0: the reading does not fit, and is dropped. */
 POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 kind, polter_u32 id,
                                       polter_u64* end_ns, polter_u64* net_ns) {
     polter_u32 depth = POLTER_LOAD(cpu->depth), i;
-    polter_u64 child, now, gross, late;
+    polter_u64 child, now, gross, late, start;
     struct polter_frame* frame;
 
     if (depth == 0 || depth > POLTER_NESTING) {
@@ -91,10 +96,14 @@ POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thre
         now = POLTER_NOW();
         if (POLTER_LOAD(frame->child_ns) == child) break;
     }
+    start = POLTER_LOAD(frame->start_ns);
+    POLTER_STORE(frame->start_ns, 0ull); /* from here on nested ones interrupt the frame below */
+    POLTER_BARRIER();
+    late = POLTER_LOAD(frame->child_ns) - child; /* came after that moment, so it interrupted the frame below too */
+    POLTER_BARRIER();
     POLTER_STORE(cpu->depth, depth - 1);
     POLTER_BARRIER();
-    late = POLTER_LOAD(frame->child_ns) - child; /* came after that moment: the frame below was interrupted by it, not this one */
-    gross = now > frame->start_ns ? now - frame->start_ns : 0;
+    gross = start && now > start ? now - start : 0;
     polter_nesting_charge(cpu, depth - 1, gross + late);
     *end_ns = now;
     *net_ns = gross > child ? gross - child : 0;
@@ -104,11 +113,7 @@ POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thre
 /* No interruption survives a switch of tasks. */
 POLTER_INLINE void polter_nesting_reset(struct polter_cpu* cpu, struct polter_thread* thread) {
     polter_u32 depth = POLTER_LOAD(cpu->depth);
-    if (depth == 0) return;
-    if (thread)
-        polter_nesting_drop(cpu, thread, depth, 0);
-    else
-        POLTER_STORE(cpu->depth, 0u);
+    if (depth) polter_nesting_drop(cpu, thread, depth, 0);
 }
 
 #endif

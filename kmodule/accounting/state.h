@@ -81,7 +81,8 @@ enum polter_frame_kind { POLTER_FRAME_TIMER = 1, POLTER_FRAME_IRQ, POLTER_FRAME_
 
 /* An interruption that has begun. */
 struct polter_frame {
-    polter_u64 start_ns; /* 0 until it is known */
+    polter_u64 start_ns; /* 0 until it is known, and once it has ended */
+    polter_u64 began_ns; /* the same, for good */
     polter_u64 child_ns; /* what nested interruptions took of it */
     polter_u32 kind;
     polter_u32 id; /* interrupt line, vector, softirq */

@@ -28,7 +28,7 @@ POLTER_INLINE void polter_steal_begin(struct polter_cpu* cpu, struct polter_thre
  * none. */
 POLTER_INLINE polter_u64 polter_steal_look(struct polter_cpu* cpu, struct polter_thread* thread, polter_u64 stolen_ns,
                                            const struct polter_frame* frame) {
-    polter_u64 taken = stolen_ns - cpu->stolen_ns, end_ns = frame->start_ns, interrupted = polter_steal_interrupted(thread), had;
+    polter_u64 taken = stolen_ns - cpu->stolen_ns, end_ns = frame->began_ns, interrupted = polter_steal_interrupted(thread), had;
 
     interrupted -= interrupted < frame->child_ns ? interrupted : frame->child_ns; /* what nests in it comes after its beginning */
     if (!thread->stolen_known) {                                                  /* registered while it ran */

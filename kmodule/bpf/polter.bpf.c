@@ -168,7 +168,7 @@ static __always_inline void look_for_steal(struct polter_thread* thread, struct 
     if (cpu->frame[0].start_ns - cpu->steal_look_ns < 500000) return;
     cpu->steal_look_ns = cpu->frame[0].start_ns;
     u64 taken = polter_steal_look(cpu, thread, stolen_from_cpu_of(bpf_get_current_task_btf()), &cpu->frame[0]);
-    if (taken) record(thread, cpu->frame[0].start_ns, taken, POLTER_STEAL, &hypervisor, POLTER_ALONE);
+    if (taken) record(thread, cpu->frame[0].began_ns, taken, POLTER_STEAL, &hypervisor, POLTER_ALONE);
 }
 
 /* ---- scheduling ---- */
