@@ -48,16 +48,23 @@ std::string socket_path() {
     return socket && *socket ? socket : POLTER_DEFAULT_SOCKET;
 }
 
+std::string installed_sources() {
+    std::error_code error;
+    for (auto entry = fs::directory_iterator("/usr/src", error); !error && entry != fs::directory_iterator(); entry.increment(error))
+        if (entry->path().filename().string().starts_with("polter-") && fs::exists(entry->path() / "dkms.conf", error)) return entry->path();
+    return {};
+}
+
 Finding module() {
     Finding f{group, "module", State::fails, {}, {}};
     struct stat info {};
     if (stat("/dev/polter", &info) == 0) {
-        if (access("/dev/polter", R_OK | W_OK) == 0) {
+        if (access("/dev/polter", R_OK) == 0) {
             f.state = State::works;
             f.text = "/dev/polter may be opened";
         } else {
             f.text = fmt::format("/dev/polter is there, and this user may not open it: {}", std::strerror(errno));
-            f.mend = "sudo chmod 0666 /dev/polter";
+            f.mend = "sudo chmod 0444 /dev/polter";
         }
         return f;
     }
@@ -73,8 +80,11 @@ Finding module() {
         f.text = "not loaded, and cannot be built: the headers of this kernel are missing";
         f.mend = fmt::format("sudo apt-get install dkms linux-headers-{}", kernel);
     } else {
-        f.text = "not built for this kernel";
-        f.mend = "sudo dkms install kmodule/module && sudo modprobe polter";
+        // Installed, DKMS has its sources; a clone has them too.
+        const std::string installed = installed_sources();
+        f.text = "not loaded, and not built for this kernel by DKMS";
+        f.mend = installed.empty() ? "make -C kmodule/module && sudo insmod kmodule/module/polter.ko"
+                                   : fmt::format("sudo dkms install {} && sudo modprobe polter", installed);
     }
     return f;
 }
