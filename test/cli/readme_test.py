@@ -77,7 +77,7 @@ class Readme(unittest.TestCase):
         (r"git clone .*&& cd \w+", None),
         (r"\./scripts/test", None),
         (r"\./scripts/quickstart", quickstart),
-        (r"(mpirun -n \d+ )?build/polter (run|replay|report|noise|doctor|export) .*", polter),
+        (r"(mpirun -n \d+ )?build/polter (doctor|(run|replay|report|noise|doctor|export) .*)", polter),
     ]
 
     def test_commands(self):
