@@ -19,13 +19,25 @@ namespace {
 constexpr auto bit = account_bit;
 
 std::string last_warning;  // libbpf's, since its functions return numbers only
+std::string verifier;      // the last thing that the kernel's check of the programs said, where it refused one
 
 int keep_warning(libbpf_print_level level, const char* format, va_list arguments) {
     if (level != LIBBPF_WARN) return 0;
-    char text[1024];
-    const int n = vsnprintf(text, sizeof text, format, arguments);
-    last_warning.assign(text, n < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1));
-    last_warning.resize(std::min(last_warning.find('\n'), last_warning.size()));
+    va_list again;
+    va_copy(again, arguments);
+    const int size = vsnprintf(nullptr, 0, format, again);
+    va_end(again);
+    if (size <= 0) return 0;
+    std::string text(static_cast<std::size_t>(size) + 1, '\0');
+    vsnprintf(text.data(), text.size(), format, arguments);
+    text.pop_back();
+    // "… -- BEGIN PROG LOAD LOG -- … REASON\nprocessed N insns …"
+    if (const auto end = text.rfind("\nprocessed "); text.find("PROG LOAD LOG") != text.npos && end != text.npos) {
+        const auto begin = text.rfind('\n', end - 1);
+        verifier = fmt::format("{}: {}", text.substr(0, text.find(": --")), text.substr(begin + 1, end - begin - 1));
+    }
+    text.resize(std::min(text.find('\n'), text.size()));
+    last_warning = text;
     return 0;
 }
 
@@ -106,6 +118,8 @@ Failure leave_out_missing(bpf_object* object, const KernelTypes& types, std::spa
 }
 
 std::string load_failure(int error, const char* who) {
+    // EACCES is what the kernel's check says of a program, too.
+    if (!verifier.empty()) return fmt::format("the kernel refuses the programs: {}", verifier);
     if (error == -EPERM || error == -EACCES)
         return fmt::format(
             "the kernel does not let this process load programs; run {} as root, or give it CAP_BPF and CAP_PERFMON "
