@@ -50,6 +50,7 @@ POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polt
         POLTER_STORE(window->number, cpu->head + 1);
         POLTER_STORE(cpu->head, cpu->head + 1);
     }
+    POLTER_HIDE(slot); /* else the mask is optimised away, and verifiers before 6.8 do not see the bound */
     ran = &window->task[slot & (POLTER_WINDOW_TASKS - 1)];
     if (slot == tasks) {
         ran->ns = 0;
