@@ -15,6 +15,7 @@
 #include "../backend.hpp"
 #include "../daemon/protocol.h"
 #include "../daemon/start.hpp"
+#include "../perf/tracepoints.hpp"
 #include "files.hpp"
 #include "finding.hpp"
 #include "noise.h"
@@ -51,7 +52,8 @@ std::string socket_path() {
 std::string installed_sources() {
     std::error_code error;
     for (auto entry = fs::directory_iterator("/usr/src", error); !error && entry != fs::directory_iterator(); entry.increment(error))
-        if (entry->path().filename().string().starts_with("polter-") && fs::exists(entry->path() / "dkms.conf", error)) return entry->path();
+        if (entry->path().filename().string().starts_with("polter-") && fs::exists(entry->path() / "dkms.conf", error))
+            return entry->path();
     return {};
 }
 
@@ -142,7 +144,13 @@ Finding daemon_of_node(const std::string& polterd_path) {
 
 Finding perf() {
     const auto probe = probe_perf();
-    return {group, "perf", probe.works ? State::works : State::fails, probe.why, probe.mend};
+    if (!probe.works) return {group, "perf", State::fails, probe.why, probe.mend};
+    const auto allowed = perf::allowed_tracepoints();
+    return {group,
+            "perf",
+            State::works,
+            probe.why + (allowed.why_not.empty() ? ", and interrupts" : "; interrupts are not seen: " + allowed.why_not),
+            {}};
 }
 
 Finding proc() {

@@ -31,9 +31,7 @@ bool is_filtered() {
 
 PerfProbe explain_perf(PerfStep failed, int error, int paranoid, bool filtered) {
     if (failed == PerfStep::none)
-        return {true,
-                fmt::format("a thread may record its own switches (kernel.perf_event_paranoid is {}): it sees preempt alone", paranoid),
-                ""};
+        return {true, fmt::format("a thread may record its own switches (kernel.perf_event_paranoid is {})", paranoid), ""};
     if (failed == PerfStep::map && (error == EPERM || error == ENOMEM))
         return {false, fmt::format("no memory may be locked for the ring ({})", std::strerror(error)),
                 "sudo sysctl kernel.perf_event_mlock_kb=8192"};
