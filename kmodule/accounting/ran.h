@@ -22,7 +22,7 @@ POLTER_INLINE struct polter_window* polter_ran_newest(struct polter_cpu* cpu) {
 
 /* The current task has run until now. */
 POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
-    struct polter_ran* ran = &polter_ran_newest(cpu)->task[cpu->current & (POLTER_WINDOW_TASKS - 1)];
+    struct polter_ran* ran = &polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)];
 
     if (cpu->head && now_ns > cpu->since_ns) {
         POLTER_STORE(ran->ns, ran->ns + (now_ns - cpu->since_ns));
@@ -60,7 +60,7 @@ POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polt
         POLTER_STORE(window->tasks, tasks + 1);
     }
     ran->tgid = tgid;
-    cpu->current = slot;
+    cpu->running = slot;
     return ran;
 }
 
@@ -70,14 +70,14 @@ POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_
 
 POLTER_INLINE void polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {
     struct polter_window* window = polter_ran_newest(cpu);
-    polter_u32 tasks = cpu->head ? POLTER_LOAD(window->tasks) : 0, current = POLTER_LOAD(cpu->current);
+    polter_u32 tasks = cpu->head ? POLTER_LOAD(window->tasks) : 0, running = POLTER_LOAD(cpu->running);
     polter_u64 since = POLTER_LOAD(cpu->since_ns);
 
     mark->window = cpu->head ? cpu->head - 1 : 0;
     POLTER_UNROLL
     for (polter_u32 i = 0; i < POLTER_WINDOW_TASKS; i++) {
         polter_u64 ns = i < tasks ? POLTER_LOAD(window->task[i].ns) : 0;
-        if (i < tasks && i == current && now_ns > since) ns += now_ns - since;
+        if (i < tasks && i == running && now_ns > since) ns += now_ns - since;
         mark->ran_ns[i] = ns;
     }
 }
@@ -86,7 +86,7 @@ static const char polter_unknown[POLTER_CULPRIT_LEN] = "?";
 
 /* Whether a switch was not shown to the exporter: the task that leaves is not the one that was seen to come. */
 POLTER_INLINE int polter_ran_gap(struct polter_cpu* cpu, polter_s32 leaving) {
-    return cpu->head && polter_ran_newest(cpu)->task[cpu->current & (POLTER_WINDOW_TASKS - 1)].tid != leaving;
+    return cpu->head && polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid != leaving;
 }
 
 /* What to do about a gap: the leaving task came at `arrival_ns`, by the kernel's own record, and until then the other ran. Returns that

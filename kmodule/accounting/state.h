@@ -129,7 +129,7 @@ struct polter_cpu {
     polter_u64 steal_end_ns;  /* of what was stolen last */
     polter_u64 steal_look_ns; /* when the clock of it was read last */
     polter_u64 work;          /* the function that the current task, a kworker, was given first since it came */
-    polter_u32 current;       /* which of the newest window's */
+    polter_u32 running;       /* which of the newest window's */
     polter_u32 depth;
     struct polter_frame frame[POLTER_NESTING];
     struct polter_split split;

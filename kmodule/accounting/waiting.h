@@ -111,6 +111,7 @@ POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct pol
                                         polter_u64 now_ns) {
     thread->off = off;
     thread->off_ns = now_ns;
+    thread->stolen_known = 0; /* until it is seen to come back */
     thread->stays = 0;
     if (off != POLTER_PREEMPTED) return;
     thread->stays = 1;

@@ -10,6 +10,8 @@
 #ifndef POLTER_INTERRUPTIONS_BPF_H
 #define POLTER_INTERRUPTIONS_BPF_H
 
+#include "../accounting/culprits.h"
+
 /* Interrupt lines that belong to network devices. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -33,57 +35,49 @@ static __always_inline int leave(u32 kind, u32 id, u32 account, const struct pol
     return 0;
 }
 
-static const struct polter_culprit local_timer = {0, "local_timer"};
-static const struct polter_culprit reschedule = {0, "reschedule"};
-static const struct polter_culprit call_function = {0, "call_function"};
-static const struct polter_culprit irq_work = {0, "irq_work"};
-
-/* The vectors of the x86 local interrupt controller. */
-enum vector { VECTOR_TIMER, VECTOR_RESCHEDULE, VECTOR_CALL, VECTOR_CALL_SINGLE, VECTOR_IRQ_WORK };
-
 SEC("tp_btf/local_timer_entry")
 int BPF_PROG(on_local_timer_entry) {
-    return enter(POLTER_FRAME_TIMER, VECTOR_TIMER);
+    return enter(POLTER_FRAME_TIMER, POLTER_VECTOR_TIMER);
 }
 SEC("tp_btf/local_timer_exit")
 int BPF_PROG(on_local_timer_exit) {
-    return leave(POLTER_FRAME_TIMER, VECTOR_TIMER, POLTER_TIMER, &local_timer);
+    return leave(POLTER_FRAME_TIMER, POLTER_VECTOR_TIMER, POLTER_TIMER, &polter_local_timer);
 }
 
 SEC("tp_btf/reschedule_entry")
 int BPF_PROG(on_reschedule_entry) {
-    return enter(POLTER_FRAME_IPI, VECTOR_RESCHEDULE);
+    return enter(POLTER_FRAME_IPI, POLTER_VECTOR_RESCHEDULE);
 }
 SEC("tp_btf/reschedule_exit")
 int BPF_PROG(on_reschedule_exit) {
-    return leave(POLTER_FRAME_IPI, VECTOR_RESCHEDULE, POLTER_IPI, &reschedule);
+    return leave(POLTER_FRAME_IPI, POLTER_VECTOR_RESCHEDULE, POLTER_IPI, &polter_reschedule);
 }
 
 SEC("tp_btf/call_function_entry")
 int BPF_PROG(on_call_function_entry) {
-    return enter(POLTER_FRAME_IPI, VECTOR_CALL);
+    return enter(POLTER_FRAME_IPI, POLTER_VECTOR_CALL);
 }
 SEC("tp_btf/call_function_exit")
 int BPF_PROG(on_call_function_exit) {
-    return leave(POLTER_FRAME_IPI, VECTOR_CALL, POLTER_IPI, &call_function);
+    return leave(POLTER_FRAME_IPI, POLTER_VECTOR_CALL, POLTER_IPI, &polter_call_function);
 }
 
 SEC("tp_btf/call_function_single_entry")
 int BPF_PROG(on_call_function_single_entry) {
-    return enter(POLTER_FRAME_IPI, VECTOR_CALL_SINGLE);
+    return enter(POLTER_FRAME_IPI, POLTER_VECTOR_CALL_SINGLE);
 }
 SEC("tp_btf/call_function_single_exit")
 int BPF_PROG(on_call_function_single_exit) {
-    return leave(POLTER_FRAME_IPI, VECTOR_CALL_SINGLE, POLTER_IPI, &call_function);
+    return leave(POLTER_FRAME_IPI, POLTER_VECTOR_CALL_SINGLE, POLTER_IPI, &polter_call_function);
 }
 
 SEC("tp_btf/irq_work_entry")
 int BPF_PROG(on_irq_work_entry) {
-    return enter(POLTER_FRAME_IPI, VECTOR_IRQ_WORK);
+    return enter(POLTER_FRAME_IPI, POLTER_VECTOR_IRQ_WORK);
 }
 SEC("tp_btf/irq_work_exit")
 int BPF_PROG(on_irq_work_exit) {
-    return leave(POLTER_FRAME_IPI, VECTOR_IRQ_WORK, POLTER_IPI, &irq_work);
+    return leave(POLTER_FRAME_IPI, POLTER_VECTOR_IRQ_WORK, POLTER_IPI, &polter_irq_work);
 }
 
 SEC("tp_btf/irq_handler_entry")
@@ -104,12 +98,6 @@ int BPF_PROG(on_irq_handler_exit, int irq, struct irqaction* action) {
     return 0;
 }
 
-/* By number, in the order of the kernel's enum; a power of two of them, so that a mask shows the verifier the bound. */
-#define SOFTIRQS 16
-static const struct polter_culprit softirq_names[SOFTIRQS] = {
-    {0, "HI"},      {0, "TIMER"}, {0, "NET_TX"},  {0, "NET_RX"},  {0, "BLOCK"},   {0, "IRQ_POLL"}, {0, "TASKLET"}, {0, "SCHED"},
-    {0, "HRTIMER"}, {0, "RCU"},   {0, "softirq"}, {0, "softirq"}, {0, "softirq"}, {0, "softirq"},  {0, "softirq"}, {0, "softirq"}};
-
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq_entry, unsigned int vector) {
     return enter(POLTER_FRAME_SOFTIRQ, vector);
@@ -117,9 +105,7 @@ int BPF_PROG(on_softirq_entry, unsigned int vector) {
 
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(on_softirq_exit, unsigned int vector) {
-    /* The program's own communication and I/O are done in these. */
-    bool net = vector == NET_TX_SOFTIRQ || vector == NET_RX_SOFTIRQ || vector == BLOCK_SOFTIRQ || vector == IRQ_POLL_SOFTIRQ;
-    return leave(POLTER_FRAME_SOFTIRQ, vector, net ? POLTER_NET : POLTER_SOFTIRQ, &softirq_names[vector & (SOFTIRQS - 1)]);
+    return leave(POLTER_FRAME_SOFTIRQ, vector, polter_softirq_account(vector), polter_softirq_name(vector));
 }
 
 /* The tracepoint comes after each handler of a non-maskable interrupt, with the handler's time; nothing nests in it. */

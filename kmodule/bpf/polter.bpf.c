@@ -98,11 +98,10 @@ static __always_inline struct polter_thread* current_thread(void) {
 #define POLTER_CPU(n) cpu_state(n)
 #define POLTER_JOB_OF(tgid) job_of(tgid)
 #define POLTER_REPEAT(n, callback, context) bpf_loop(n, callback, context, 0)
+#include "../accounting/culprits.h"
 #include "../accounting/nesting.h"
 #include "../accounting/steal.h"
 #include "../accounting/waiting.h"
-
-static const struct polter_culprit nmi = {0, "nmi"};
 
 /* `alone`: see publish.h; softirqs run with interrupts on. */
 static __always_inline void record(struct polter_thread* thread, u64 end, u64 duration, u32 account, const struct polter_culprit* culprit,
@@ -110,7 +109,7 @@ static __always_inline void record(struct polter_thread* thread, u64 end, u64 du
     struct polter_page* page = page_of(thread);
     if (!page) return;
     int outermost = polter_publish_begin(thread, alone);
-    if (polter_publish_has_nmi(thread)) polter_publish_noted_nmi(thread, page, &nmi, alone);
+    if (polter_publish_has_nmi(thread)) polter_publish_noted_nmi(thread, page, &polter_nmi, alone);
     polter_publish_record(thread, page, end, duration, account, 1, culprit, alone);
     polter_publish_end(thread, page, outermost, end, alone);
 }
@@ -160,15 +159,14 @@ static __noinline int name_work(struct polter_cpu* cpu, struct task_struct* task
 
 /* Whether there is somebody who takes, and tells; set before loading. */
 const volatile _Bool has_steal = 0;
-static const struct polter_culprit hypervisor = {0, "hypervisor"};
 
 /* As an interruption of `thread` that nests in no other ends. */
 static __always_inline void look_for_steal(struct polter_thread* thread, struct polter_cpu* cpu) {
     /* The clock moves at ticks, of which there are at most a thousand a second, and lies in memory that nothing else here touches. */
-    if (cpu->frame[0].start_ns - cpu->steal_look_ns < 500000) return;
-    cpu->steal_look_ns = cpu->frame[0].start_ns;
+    if (cpu->frame[0].began_ns - cpu->steal_look_ns < 500000) return;
+    cpu->steal_look_ns = cpu->frame[0].began_ns;
     u64 taken = polter_steal_look(cpu, thread, stolen_from_cpu_of(bpf_get_current_task_btf()), &cpu->frame[0]);
-    if (taken) record(thread, cpu->frame[0].began_ns, taken, POLTER_STEAL, &hypervisor, POLTER_ALONE);
+    if (taken) record(thread, cpu->frame[0].began_ns, taken, POLTER_STEAL, &polter_hypervisor, POLTER_ALONE);
 }
 
 /* ---- scheduling ---- */

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "../unseen.hpp"
 #include "net_irqs.hpp"
 
 namespace polter::exporter {
@@ -19,25 +20,13 @@ namespace {
 constexpr auto bit = account_bit;
 
 std::string last_warning;  // libbpf's, since its functions return numbers only
-std::string verifier;      // the last thing that the kernel's check of the programs said, where it refused one
 
 int keep_warning(libbpf_print_level level, const char* format, va_list arguments) {
     if (level != LIBBPF_WARN) return 0;
-    va_list again;
-    va_copy(again, arguments);
-    const int size = vsnprintf(nullptr, 0, format, again);
-    va_end(again);
-    if (size <= 0) return 0;
-    std::string text(static_cast<std::size_t>(size) + 1, '\0');
-    vsnprintf(text.data(), text.size(), format, arguments);
-    text.pop_back();
-    // "… -- BEGIN PROG LOAD LOG -- … REASON\nprocessed N insns …"
-    if (const auto end = text.rfind("\nprocessed "); text.find("PROG LOAD LOG") != text.npos && end != text.npos) {
-        const auto begin = text.rfind('\n', end - 1);
-        verifier = fmt::format("{}: {}", text.substr(0, text.find(": --")), text.substr(begin + 1, end - begin - 1));
-    }
-    text.resize(std::min(text.find('\n'), text.size()));
-    last_warning = text;
+    char text[1024];
+    const int n = vsnprintf(text, sizeof text, format, arguments);
+    last_warning.assign(text, n < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1));
+    last_warning.resize(std::min(last_warning.find('\n'), last_warning.size()));
     return 0;
 }
 
@@ -118,8 +107,6 @@ Failure leave_out_missing(bpf_object* object, const KernelTypes& types, std::spa
 }
 
 std::string load_failure(int error, const char* who) {
-    // EACCES is what the kernel's check says of a program, too.
-    if (!verifier.empty()) return fmt::format("the kernel refuses the programs: {}", verifier);
     if (error == -EPERM || error == -EACCES)
         return fmt::format(
             "the kernel does not let this process load programs; run {} as root, or give it CAP_BPF and CAP_PERFMON "
@@ -165,22 +152,7 @@ void fill_net_irqs(int map) {
 }
 
 std::string cannot_see(std::uint32_t seen) {
-    std::string text;
-    const auto add = [&](unsigned account, const char* why) {
-        if (seen & bit(account)) return;
-        if (!text.empty()) text += "; ";
-        text += why;
-    };
-    add(POLTER_TIMER, "timer: no local_timer tracepoints (timer interrupts may appear as irq)");
-    add(POLTER_IRQ, "irq: no irq_handler tracepoints");
-    add(POLTER_IPI, "ipi: no tracepoints of inter-processor interrupts");
-    add(POLTER_SOFTIRQ, "softirq: no softirq tracepoints");
-    add(POLTER_NMI, "nmi: no nmi_handler tracepoint");
-    add(POLTER_THROTTLE, "throttle: the kernel has no CPU quotas");
-    add(POLTER_STEAL, "steal: this machine's hypervisor does not tell what it takes");
-    add(POLTER_NET, "net: needs the irq_handler and softirq tracepoints");
-    add(POLTER_FAULT, "fault: page faults are counted, but have a tracepoint at their beginning only");
-    return text;
+    return unseen_by_tracepoints(seen);
 }
 
 }  // namespace polter::exporter

@@ -16,7 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "../reader/device.h"
 #include "../reader/transport.h"
+#include "../unseen.hpp"
 
 namespace polter::daemon {
 namespace {
@@ -152,7 +154,31 @@ void stop_daemon(pid_t pid, unsigned timeout_ms) {
     }
 }
 
+namespace {
+
+Status probe_device(const std::string& path) {
+    Status status;
+    char error[600] = "";
+    struct polter_device_status device {};  // a function has that name too
+    if (polter_device_status(path.c_str(), &device, error, sizeof error) == 0) {
+        status.answers = true;
+        status.version = device.product_version;
+        status.backend = POLTER_BACKEND_MODULE;
+        status.accounts_seen = device.accounts_seen;
+        status.accounts_net = device.accounts_net;
+        status.why = exporter::unseen_by_tracepoints(device.accounts_seen);
+        status.recursion_misses = device.unseen_switches;
+        status.processes = device.processes;
+        status.threads = device.threads;
+    }
+    status.reason = error;
+    return status;
+}
+
+}  // namespace
+
 Status probe(const std::string& socket_path, unsigned timeout_ms) {
+    if (polter_is_device(socket_path.c_str())) return probe_device(socket_path);
     Status status;
     char error[600] = "";
     const int socket = polter_connect(socket_path.c_str(), timeout_ms, error, sizeof error);

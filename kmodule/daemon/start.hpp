@@ -42,6 +42,7 @@ struct Status {
     pid_t pid = -1;
 };
 
+// Of the daemon on that socket, or of the kernel module if the path is its device (`pid` is -1 then).
 Status probe(const std::string& socket_path, unsigned timeout_ms = 1000);
 
 }  // namespace polter::daemon

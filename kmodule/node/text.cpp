@@ -60,16 +60,15 @@ struct Table {
     double seconds;         // of one
     bool with_idle;         // whether it can hit an idle CPU
     const TextOptions& options;
-    std::size_t width;  // of the names
     std::string text;
 
     void head(const std::string& title) {
-        text += fmt::format("\n{}\n{:<{}}{:>11}{:>9}{:>10}{:>9}{}{:>10}{:>10}{:>10}{:>10}\n", title, "", width, "count", "/s", "total",
-                            "share", with_idle ? fmt::format("{:>9}", "idle") : "", "mean", "p50", "p99", "max");
+        text += fmt::format("\n{}\n{:<26}{:>11}{:>9}{:>10}{:>9}{}{:>10}{:>10}{:>10}{:>10}\n", title, "", "count", "/s", "total", "share",
+                            with_idle ? fmt::format("{:>9}", "idle") : "", "mean", "p50", "p99", "max");
     }
     void line(const std::string& name, const Stats& s, const Stats* idle) {
         const std::string of_idle = !with_idle ? "" : fmt::format("{:>9}", idle ? percent(idle->total_ns, s.total_ns) : "");
-        text += fmt::format("{:<{}}{:>11}{:>9.0f}{:>10}{:>9}{}{:>10}{:>10}{:>10}{:>10}\n", name, width, s.count,
+        text += fmt::format("{:<26}{:>11}{:>9.0f}{:>10}{:>9}{}{:>10}{:>10}{:>10}{:>10}\n", name, s.count,
                             static_cast<double>(s.count) / seconds, duration(s.total_ns), percent(s.total_ns, wall_ns), of_idle,
                             duration(s.mean_ns()), duration(s.percentile_ns(0.5)), duration(s.percentile_ns(0.99)), duration(s.max_ns));
     }
@@ -90,11 +89,7 @@ struct Table {
 
 std::string table(const std::vector<Source>& sources, Kind kind, const char* title, const Times& times, double seconds,
                   const TextOptions& options) {
-    std::size_t width = 26;
-    for (const auto& source : sources)
-        for (std::size_t i = 0; i < std::min(options.top, source.culprits.size()); i++)
-            width = std::max(width, source.culprits[i].name.size() + 3);
-    Table out{times.wall_ns, seconds, kind == Kind::interruption, options, width, {}};
+    Table out{times.wall_ns, seconds, kind == Kind::interruption, options, {}};
     bool any = false;
     for (const auto& source : sources) {
         if (kind_of(source.account) != kind) continue;

@@ -22,16 +22,17 @@ typedef struct polter_session polter_session; /* this process's registration wit
 typedef struct polter_noise polter_noise;     /* one thread's mapped page */
 
 struct polter_noise_options {
-    const char* socket_path; /* of polterd; NULL: $POLTER_SOCKET, else /run/polter/polterd.sock */
+    const char* socket_path; /* of polterd, or the module's device; NULL: $POLTER_SOCKET, else the module's or polterd's own */
     polter_u64 job;          /* processes of one job share it; 0: $POLTER_JOB (hexadecimal), else this process alone */
     polter_u32 threads;      /* pages the process may need; 0: 16 */
     polter_u32 timeout_ms;   /* for each answer of the daemon; 0: 2000 */
-    const char* exporter;    /* "bpf": a daemon; "perf", "proc": the threads themselves; "auto"; NULL: $POLTER_EXPORTER, else "auto" */
+    const char* exporter;    /* "module": the kernel module; "bpf": a daemon; "perf", "proc": the threads themselves; "auto"; NULL: $POLTER_EXPORTER, else "auto" */
     const char* tracepoints; /* for perf, see ../perf/perf.h: "group:name=number,…,net=line,…"; NULL: $POLTER_TRACEPOINTS, else none */
 };
 
 /* Registers the process. NULL on failure, with the reason (what, where, what to do) in `error`. A session with a daemon owns one
- * close-on-exec descriptor; the daemon ends the registration when that closes. "auto" takes the daemon, else perf, else proc; but where a
+ * close-on-exec descriptor; the daemon ends the registration when that closes; with the module it owns none, and the registration ends
+ * with the session or the process. "auto" takes the module, else the daemon, else perf, else proc; but where a
  * socket is named, the daemon alone. "perf" becomes proc where perf is refused. */
 polter_session* polter_session_open(const struct polter_noise_options* options, char* error, size_t error_size);
 void polter_session_close(polter_session*);
@@ -39,7 +40,7 @@ void polter_session_close(polter_session*);
 unsigned polter_session_backend(const polter_session*);
 /* What stood in the way of something better; empty: nothing. Lives as long as the session. */
 const char* polter_session_lacks(const polter_session*);
-/* Whether the daemon still serves this session (one system call). Once it does not, the pages are no longer written. */
+/* Whether the exporter still serves this session (one system call; three with the module). Once it does not, the pages are no longer written. */
 int polter_session_alive(const polter_session*);
 
 /* Registers the calling thread and maps its page, read-only, not inherited over fork. NULL on failure, with the reason.
@@ -51,7 +52,7 @@ polter_noise* polter_noise_open_memory(const void* page, size_t size, char* erro
 void polter_noise_close(polter_noise*);
 
 const struct polter_page_header* polter_noise_header(const polter_noise*);
-/* When the exporter stopped writing this page; 0 while it does (one system call). A daemon that ended in order says so on the page; of one
+/* When the exporter stopped writing this page; 0 while it does (as many system calls). A daemon that ended in order says so on the page; of one
  * that was killed it is the page's last update, which is the last that is known. */
 polter_u64 polter_noise_ended_ns(const polter_noise*);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registration with polterd, or with nobody: the process once, then each thread that wants a page. */
+/* Registration with the kernel module, with polterd, or with nobody: the process once, then each thread that wants a page. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -11,11 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "handle.h"
 #include "own.h"
 #include "transport.h"
 
-enum kind { DAEMON, PERF, PROC };
+enum kind { MODULE, DAEMON, PERF, PROC };
 
 struct polter_session {
     enum kind kind;
@@ -23,6 +24,7 @@ struct polter_session {
     int socket;           /* DAEMON */
     pid_t pid;            /* the process that registered: a forked child has no part in it */
     pthread_mutex_t lock; /* one exchange at a time */
+    char device[256];     /* MODULE: its path */
     char lacks[768];      /* what stood in the way of something better */
     char tracepoints[1024];
 };
@@ -46,6 +48,20 @@ static const char* chosen(const char* option, const char* variable, const char* 
     if (option && *option) return option;
     const char* text = getenv(variable);
     return text && *text ? text : otherwise;
+}
+
+static int open_module(polter_session* session, const char* path, const struct polter_noise_options* options, char* error,
+                       size_t error_size) {
+    polter_u64 job = options->job;
+    if (!job && job_from_environment(&job, error, error_size) < 0) return -1;
+    if (snprintf(session->device, sizeof session->device, "%s", path) >= (int)sizeof session->device) {
+        snprintf(error, error_size, "the path of the device is longer than %zu bytes", sizeof session->device - 1);
+        return -1;
+    }
+    if (polter_device_register(path, job, options->threads ? options->threads : POLTER_DEFAULT_THREADS, error, error_size) < 0) return -1;
+    session->kind = MODULE;
+    session->backend = POLTER_BACKEND_MODULE;
+    return 0;
 }
 
 static int open_daemon(polter_session* session, const char* path, const struct polter_noise_options* options, char* error,
@@ -88,6 +104,12 @@ static int open_best(polter_session* session, const struct polter_noise_options*
     const char* path = chosen(options->socket_path, "POLTER_SOCKET", NULL);
     const int any = !strcmp(exporter, "auto") && !path;
     const int own = !strcmp(exporter, "perf") || !strcmp(exporter, "proc");
+    const int module = path ? polter_is_device(path) : !strcmp(exporter, "module") || (any && polter_device_is_there());
+    if (!own && module) {
+        if (open_module(session, path ? path : POLTER_DEVICE, options, error, error_size) == 0) return 0;
+        if (!any) return -1;
+        lacks(session, "module", error);
+    }
     if (!own) {
         if (open_daemon(session, path ? path : POLTER_DEFAULT_SOCKET, options, error, error_size) == 0) return 0;
         if (!any) return -1;
@@ -114,6 +136,7 @@ polter_session* polter_session_open(const struct polter_noise_options* options, 
     }
     session->pid = getpid();
     session->socket = -1;
+    session->kind = PROC;
     pthread_mutex_init(&session->lock, NULL);
     if (open_best(session, options, error, error_size) == 0) return session;
     polter_session_close(session);
@@ -123,6 +146,7 @@ polter_session* polter_session_open(const struct polter_noise_options* options, 
 void polter_session_close(polter_session* session) {
     if (!session) return;
     if (session->socket >= 0) close(session->socket);
+    if (session->kind == MODULE && session->pid == getpid()) polter_device_end(session->device);
     pthread_mutex_destroy(&session->lock);
     free(session);
 }
@@ -130,6 +154,7 @@ void polter_session_close(polter_session* session) {
 int polter_session_alive(const polter_session* session) {
     char byte;
     if (!session || session->pid != getpid()) return 0;
+    if (session->kind == MODULE) return polter_device_alive(session->device);
     if (session->kind != DAEMON) return 1;
     ssize_t n = recv(session->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
@@ -154,14 +179,9 @@ polter_u64 polter_noise_ended_ns(const polter_noise* noise) {
     return updated ? updated : h->start_ns;
 }
 
-static int map_page(polter_noise* noise, int fd, const struct polter_reply* reply, char* error, size_t error_size) {
-    if (reply->page_size != POLTER_PAGE_SIZE || reply->slot >= POLTER_MAX_THREADS_PROCESS) {
-        snprintf(error, error_size, "polterd gave a page of %u bytes, expected are %u; exporter and reader must be of one installation",
-                 reply->page_size, POLTER_PAGE_SIZE);
-        return -1;
-    }
-    noise->mapping_size = reply->page_size;
-    void* page = mmap(NULL, noise->mapping_size, PROT_READ, MAP_SHARED, fd, (off_t)reply->slot * reply->page_size);
+static int map_page(polter_noise* noise, int fd, char* error, size_t error_size) {
+    noise->mapping_size = POLTER_PAGE_SIZE;
+    void* page = mmap(NULL, noise->mapping_size, PROT_READ, MAP_SHARED, fd, (off_t)noise->slot * POLTER_PAGE_SIZE);
     if (page == MAP_FAILED) {
         snprintf(error, error_size, "cannot map the noise page: %s", strerror(errno));
         return -1;
@@ -173,6 +193,10 @@ static int map_page(polter_noise* noise, int fd, const struct polter_reply* repl
 }
 
 static void leave(polter_session* session, polter_s32 tid, polter_u32 slot) {
+    if (session->kind == MODULE) {
+        polter_device_leave(session->device, slot);
+        return;
+    }
     struct polter_request request;
     struct polter_reply reply;
     char ignored[8]; /* a daemon that is gone has ended the registration already */
@@ -182,6 +206,30 @@ static void leave(polter_session* session, polter_s32 tid, polter_u32 slot) {
     pthread_mutex_lock(&session->lock);
     polter_exchange(session->socket, &request, &reply, NULL, ignored, sizeof ignored);
     pthread_mutex_unlock(&session->lock);
+}
+
+/* Registers the calling thread with the daemon. A descriptor in which its page lies at *slot * POLTER_PAGE_SIZE, or -1. */
+static int daemon_thread(polter_session* session, polter_s32 tid, polter_u32* slot, char* error, size_t error_size) {
+    struct polter_request request;
+    struct polter_reply reply;
+    int fd = -1;
+    polter_request_init(&request, POLTER_REQUEST_THREAD);
+    request.tid = tid;
+    pthread_mutex_lock(&session->lock);
+    int result = polter_exchange(session->socket, &request, &reply, &fd, error, error_size);
+    pthread_mutex_unlock(&session->lock);
+    if (result < 0) return -1;
+    *slot = reply.slot;
+    if (fd < 0) {
+        snprintf(error, error_size, "polterd registered the thread but sent no page");
+    } else if (reply.page_size != POLTER_PAGE_SIZE || reply.slot >= POLTER_MAX_THREADS_PROCESS) {
+        snprintf(error, error_size, "polterd gave a page of %u bytes, expected are %u; exporter and reader must be of one installation",
+                 reply.page_size, POLTER_PAGE_SIZE);
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0) leave(session, tid, reply.slot);
+    return fd;
 }
 
 static int open_own(polter_session* session, polter_noise* noise, char* error, size_t error_size) {
@@ -200,29 +248,18 @@ static int open_own(polter_session* session, polter_noise* noise, char* error, s
 }
 
 static int open_page(polter_session* session, polter_noise* noise, char* error, size_t error_size) {
-    struct polter_request request;
-    struct polter_reply reply;
-    int fd = -1;
-    polter_request_init(&request, POLTER_REQUEST_THREAD);
-    request.tid = (polter_s32)syscall(SYS_gettid);
-    pthread_mutex_lock(&session->lock);
-    int result = polter_exchange(session->socket, &request, &reply, &fd, error, error_size);
-    pthread_mutex_unlock(&session->lock);
-    if (result == 0 && fd < 0) {
-        snprintf(error, error_size, "polterd registered the thread but sent no page");
-        result = -1;
-    } else if (result == 0) {
-        result = map_page(noise, fd, &reply, error, error_size);
-        close(fd);
-        if (result < 0) leave(session, request.tid, reply.slot);
-    }
+    noise->tid = (polter_s32)syscall(SYS_gettid);
+    const int fd = session->kind == MODULE ? polter_device_thread(session->device, &noise->slot, error, error_size)
+                                           : daemon_thread(session, noise->tid, &noise->slot, error, error_size);
+    if (fd < 0) return -1;
+    const int result = map_page(noise, fd, error, error_size);
+    close(fd);
     if (result < 0) {
+        leave(session, noise->tid, noise->slot);
         if (noise->mapping) munmap(noise->mapping, noise->mapping_size);
         return -1;
     }
     noise->session = session;
-    noise->slot = reply.slot;
-    noise->tid = request.tid;
     return 0;
 }
 
@@ -234,7 +271,8 @@ polter_noise* polter_noise_open(polter_session* session, char* error, size_t err
     }
     polter_noise* noise = polter_handle_new(error, error_size);
     if (!noise) return NULL;
-    const int result = session->kind == DAEMON ? open_page(session, noise, error, error_size) : open_own(session, noise, error, error_size);
+    const int result = session->kind == MODULE || session->kind == DAEMON ? open_page(session, noise, error, error_size)
+                                                                          : open_own(session, noise, error, error_size);
     if (result == 0) return noise;
     polter_handle_free(noise);
     return NULL;

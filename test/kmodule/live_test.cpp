@@ -387,12 +387,9 @@ TEST_CASE("a kworker goes by what it does") {
             std::vector<char>(1 << 20, 'x').swap(pages);
             spin(5 * ms);
         }
-        while (polter_noise_drain(noise.get(), ~0ull, &e, 1, &lost) == 1) {
-            const std::string culprit = e.culprit;
-            if (e.account != POLTER_PREEMPT) continue;
-            if (culprit.starts_with("kworker/")) unnamed = culprit;
-            if (culprit.find("drain") != std::string::npos) named = culprit;  // others come too
-        }
+        while (polter_noise_drain(noise.get(), ~0ull, &e, 1, &lost) == 1)
+            if (e.account == POLTER_PREEMPT) (std::string(e.culprit).starts_with("kworker/") ? unnamed : named) = e.culprit;
+        if (named.find("drain") == std::string::npos) named.clear();
     }
     stop = true;
     instigator.join();

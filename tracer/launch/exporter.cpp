@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <linux/capability.h>
+#include <module/device.h>
 #include <noise.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -62,9 +63,17 @@ std::string own_obstacle() {
     return session && polter_session_backend(session.get()) == backend ? std::string() : reason;
 }
 
-std::string absent() {
-    return "this version does not have it";
+// Whether the kernel module serves here. Empty: it does; else why not.
+std::string module_obstacle() {
+    const auto status = daemon::probe(POLTER_DEVICE);
+    return status.answers ? std::string() : status.reason;
 }
+
+// Why "auto" did not take what is better still.
+std::string not_module(const std::string& choice) {
+    return choice == "auto" ? " (no kernel module: " + module_obstacle() + ")" : std::string();
+}
+
 std::string nothing() {
     return {};
 }
@@ -74,7 +83,7 @@ struct Kind {
     const char* name;
     std::string (*obstacle)();
 };
-constexpr Kind kinds[] = {{"module", absent},
+constexpr Kind kinds[] = {{"module", module_obstacle},
                           {"bpf", bpf_obstacle},
                           {"perf", own_obstacle<POLTER_BACKEND_PERF>},
                           {"proc", own_obstacle<POLTER_BACKEND_PROC>},
@@ -87,19 +96,21 @@ std::string available_names() {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string user_socket() {
+// Where something may serve already: what the user names; else the kernel module, unless another exporter is asked for; else the daemon.
+std::string user_socket(const std::string& choice) {
     const char* socket = std::getenv("POLTER_SOCKET");
-    return socket && *socket ? socket : default_socket;
+    if (socket && *socket) return socket;
+    return choice == "module" || (choice == "auto" && module_obstacle().empty()) ? POLTER_DEVICE : default_socket;
 }
 
-// A daemon that somebody else runs. Else the reason.
+// A daemon that somebody else runs, or the kernel module. Else the reason.
 daemon::Status find_running(const std::string& choice, const std::string& socket, std::string& reason) {
     auto status = daemon::probe(socket);
     if (!status.answers) {
-        reason = fmt::format("no daemon on {}", socket);
+        reason = socket == POLTER_DEVICE ? status.reason : fmt::format("no daemon on {}", socket);
         // Somebody expected one there.
         std::error_code error;
-        if (socket != default_socket || fs::exists(socket, error)) reason += " (" + status.reason + ")";
+        if (socket != POLTER_DEVICE && (socket != default_socket || fs::exists(socket, error))) reason += " (" + status.reason + ")";
     } else if (choice != "auto" && choice != polter_backend_name(status.backend)) {
         reason = fmt::format("the daemon on {} uses {}", socket, polter_backend_name(status.backend));
         status.answers = false;
@@ -152,7 +163,7 @@ void Exporter::join(const std::string& at, const daemon::Status& status) {
     if (!status.why.empty()) why += "; it cannot see: " + status.why;
     char ignored[600];  // it goes without: the ranks will say what is wrong
     const polter_noise_options options{
-        .socket_path = socket.c_str(), .job = 0, .threads = 1, .timeout_ms = 0, .exporter = "bpf", .tracepoints = nullptr};
+        .socket_path = socket.c_str(), .job = 0, .threads = 1, .timeout_ms = 0, .exporter = name.c_str(), .tracepoints = nullptr};
     session_ = polter_session_open(&options, ignored, sizeof ignored);
 }
 
@@ -207,7 +218,7 @@ uint64_t Exporter::events_not_shown() const {
 
 void Exporter::look() {
     if (!session_ || !ended.empty() || polter_session_alive(session_)) return;
-    ended = "polterd ended before the job did";
+    ended = socket == POLTER_DEVICE ? "the kernel module was unloaded before the job ended" : "polterd ended before the job did";
     if (daemon_ <= 0) return;
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -227,20 +238,29 @@ const std::vector<std::string>& exporter_names() {
 }
 
 void check_exporter(const std::string& choice) {
-    for (const auto& kind : kinds)
-        if (choice == kind.name && kind.obstacle == absent)
-            throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, absent(), available_names()));
+    // The module is there or is not; nothing is started for it.
+    if (choice != "module" || user_socket(choice) != POLTER_DEVICE) return;
+    if (const auto obstacle = module_obstacle(); !obstacle.empty())
+        throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, obstacle, available_names()));
+}
+
+bool Exporter::join_running(const std::string& choice, std::string& reason) {
+    const auto at = user_socket(choice);
+    const auto status = find_running(choice, at, reason);
+    if (!status.answers) {
+        if (choice == "module") throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, reason, available_names()));
+        return false;
+    }
+    why = at == POLTER_DEVICE ? "the kernel module is loaded" : fmt::format("polterd runs on {}", at);
+    join(at, status);
+    return true;
 }
 
 Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     Exporter out;
     if (out.needs_no_daemon(choice)) return out;
     std::string no_daemon;
-    if (auto status = find_running(choice, user_socket(), no_daemon); status.answers) {
-        out.why = fmt::format("polterd runs on {}", user_socket());
-        out.join(user_socket(), status);
-        return out;
-    }
+    if (out.join_running(choice, no_daemon)) return out;
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
         out.without_daemon(choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
@@ -261,7 +281,7 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
         out.without_daemon(choice, fmt::format("polterd did not start: {}", daemon ? status.reason : daemon.reason));
         return out;
     }
-    out.why = "started polterd for this job";
+    out.why = "started polterd for this job" + not_module(choice);
     if (no_daemon.ends_with(")")) out.why += ": " + no_daemon;
     out.join(socket, status);
     return out;
@@ -271,11 +291,7 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
     Exporter out;
     if (out.needs_no_daemon(choice)) return out;
     std::string no_daemon;
-    if (auto status = find_running(choice, user_socket(), no_daemon); status.answers) {
-        out.why = fmt::format("polterd runs on {}", user_socket());
-        out.join(user_socket(), status);
-        return out;
-    }
+    if (out.join_running(choice, no_daemon)) return out;
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
         out.without_daemon(choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
@@ -305,7 +321,7 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
         if (daemon) status = daemon::probe(socket);
     }
     if (status.answers) {
-        out.why = "polterd runs for this job";
+        out.why = "polterd runs for this job" + not_module(choice);
         if (no_daemon.ends_with(")")) out.why += ": " + no_daemon;
         out.join(socket, status);
     } else {

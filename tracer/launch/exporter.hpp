@@ -33,7 +33,7 @@ class Exporter {
     polter_session* session() const { return session_; }
 
     std::string name = "none";        // "bpf", …
-    std::string socket;               // of the daemon; empty: none
+    std::string socket;               // of the daemon, or the module's device; empty: none
     std::string why;                  // why it was taken, and what it cannot see
     std::vector<std::string> unseen;  // accounts
     std::string limits;               // what it does not tell apart; empty: nothing
@@ -45,6 +45,7 @@ class Exporter {
     friend Exporter choose_exporter(const std::string&, const std::filesystem::path&);
     friend Exporter choose_node_exporter(const std::string&, const std::string&);
     void take_over(pid_t daemon, const std::filesystem::path& folder);
+    bool join_running(const std::string& choice, std::string& reason);
     void join(const std::string& socket, const daemon::Status&);
     bool needs_no_daemon(const std::string& choice);
     bool join_own(const char* exporter, std::string& reasons);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * Differences between kernels, 5.10 to 6.18, each in one place and found by what the headers have (Kbuild), never by version number.
+ */
+#ifndef POLTER_COMPAT_H
+#define POLTER_COMPAT_H
+
+#include <linux/binfmts.h>
+#include <linux/kernel.h>
+#include <linux/kernel_stat.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/task_stack.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+#if defined(CONFIG_X86) && defined(CONFIG_KVM_GUEST)
+#include <asm/cpufeature.h>
+#include <asm/processor.h>
+#include <linux/kvm_para.h>
+#endif
+
+/*
+ * sched_switch passes the state that decided from fa2c3254d7cf ("sched/tracing: Don't re-read p->state when emitting sched_switch
+ * event", 5.18) on, as its last argument by 9c2136be0878 ("sched/tracing: Append prev_state to tp args instead", 5.18). Before, the
+ * state that may be read here can be that of a wake-up already; whether the task was taken off the queue tells the same.
+ */
+#ifdef POLTER_HAVE_SWITCH_STATE
+#define POLTER_SWITCH_STATE_ARG , unsigned int prev_state
+#define POLTER_SWITCH_STATE prev_state
+#else
+#define POLTER_SWITCH_STATE_ARG
+#define POLTER_SWITCH_STATE 1
+#endif
+
+/* 3e816361e94a ("sched/tracepoints: Move and extend the sched_process_exit() tracepoint", 6.16) */
+#ifdef POLTER_HAVE_EXIT_GROUP_DEAD
+#define POLTER_EXIT_GROUP_DEAD_ARG , bool group_dead
+#else
+#define POLTER_EXIT_GROUP_DEAD_ARG
+#endif
+
+/*
+ * From 152e11f6df29 ("sched/fair: Implement delayed dequeue", 6.12) on, a task that blocks may stay on the queue for a while. A state
+ * alone says nothing: a signal that was pending may have kept the task runnable.
+ */
+static inline bool polter_task_is_blocked(struct task_struct *task, unsigned int prev_state)
+{
+	if (!prev_state)
+		return false;
+	if (!READ_ONCE(task->on_rq))
+		return true;
+#ifdef POLTER_HAVE_SCHED_DELAYED
+	return READ_ONCE(task->se.sched_delayed);
+#else
+	return false;
+#endif
+}
+
+/*
+ * The CPU quota. From e1fad12dcb66 ("sched/fair: Switch to task based throttle model", 6.18) on a throttled task is marked itself.
+ * Before, the queue of the group whose quota is used up is taken off as a whole, while the tasks stay on theirs. (The count that the
+ * scheduler keeps of it is in a structure that modules do not see.)
+ */
+static inline bool polter_task_is_throttled(struct task_struct *task)
+{
+#if defined(POLTER_HAVE_TASK_THROTTLED) && defined(CONFIG_CFS_BANDWIDTH)
+	return READ_ONCE(task->throttled);
+#elif defined(CONFIG_CFS_BANDWIDTH)
+	struct sched_entity *group;
+
+	if (!READ_ONCE(task->se.on_rq)) /* of another scheduling class, which has no such quota */
+		return false;
+	for (group = task->se.parent; group; group = group->parent)
+		if (!READ_ONCE(group->on_rq))
+			return true;
+	return false;
+#else
+	return false;
+#endif
+}
+
+/* When the task came to its CPU, in CLOCK_MONOTONIC; 0 where it is not known. The scheduler's record is on its own clock. */
+static inline u64 polter_task_arrival(struct task_struct *task, u64 now)
+{
+#ifdef CONFIG_SCHED_INFO
+	u64 clock = local_clock(), arrival = task->sched_info.last_arrival;
+
+	if (task->pid && arrival && clock >= arrival && clock - arrival < now)
+		return now - (clock - arrival);
+#endif
+	return 0;
+}
+
+/* Whether a task that is off the CPU left it by sched_yield. In an interrupt the number of the system call is none. */
+static inline bool polter_task_in_yield(struct task_struct *task)
+{
+	int number = syscall_get_nr(task, task_pt_regs(task));
+
+#if defined(CONFIG_X86_64) && defined(CONFIG_IA32_EMULATION)
+	/* arch/x86/entry/syscalls/syscall_32.tbl */
+	if (task_thread_info(task)->status & TS_COMPAT)
+		return number == 158;
+#endif
+	return number == __NR_sched_yield;
+}
+
+/* Whether something above this kernel takes CPU time from it, and tells. (Stolen time is booked under the same conditions; what KVM offers is
+ * asked of the processor, since a machine that was started just now has none booked yet.)
+ */
+enum polter_hypervisor_above { POLTER_HYPERVISOR_NONE, POLTER_HYPERVISOR_TELLS, POLTER_HYPERVISOR_SILENT };
+
+static inline enum polter_hypervisor_above polter_hypervisor_above(void)
+{
+	int cpu;
+
+#ifdef CONFIG_X86
+	if (!boot_cpu_has(X86_FEATURE_HYPERVISOR))
+		return POLTER_HYPERVISOR_NONE;
+#ifdef CONFIG_KVM_GUEST
+	/* kvm_para_has_feature() is not for modules. */
+	if (kvm_para_available() && cpuid_eax(KVM_CPUID_FEATURES) & 1u << KVM_FEATURE_STEAL_TIME)
+		return POLTER_HYPERVISOR_TELLS;
+#endif
+#endif
+	for_each_possible_cpu(cpu)
+		if (kcpustat_cpu(cpu).cpustat[CPUTIME_STEAL])
+			return POLTER_HYPERVISOR_TELLS;
+	return POLTER_HYPERVISOR_SILENT;
+}
+
+/* From this CPU, so far, in nanoseconds. */
+static inline u64 polter_stolen_from_cpu(void)
+{
+	return kcpustat_this_cpu->cpustat[CPUTIME_STEAL];
+}
+
+/* The name of a function; a number where the kernel has no symbols. */
+static inline void polter_symbol(char *to, size_t size, u64 function)
+{
+	snprintf(to, size, "%ps", (void *)(unsigned long)function);
+}
+
+/* bc292ab00f6c ("mm: introduce vma->vm_flags wrapper functions", 6.3) */
+#ifndef POLTER_HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+#endif

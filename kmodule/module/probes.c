@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * The kernel's events. Each probe finds the registered thread that it is about, calls one function of the accounting and returns;
+ * anything else is left alone after one look into a table. The same as ../bpf/polter.bpf.c, event by event.
+ */
+#include <linux/cpumask.h>
+#include <linux/cgroup.h>
+#include <linux/hash.h>
+#include <linux/interrupt.h>
+#include <linux/kernfs.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+
+#include "compat.h"
+#include "polter.h"
+
+/* By number, since a thread that moved while it waited reads the log of the CPU that it left. */
+static struct polter_cpu **cpus;
+static u64 unseen_switches;
+
+static __always_inline struct polter_cpu *cpu_state(u32 cpu)
+{
+	return likely(cpu < nr_cpu_ids) ? cpus[cpu] : NULL;
+}
+
+static __always_inline u64 job_of(u32 tgid)
+{
+	struct polter_group *group = polter_find_group(tgid);
+
+	return group ? group->process.job : 0;
+}
+
+static __always_inline void repeat(u32 n, long (*callback)(u32 i, void *context), void *context)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (callback(i, context))
+			return;
+}
+
+#define POLTER_NOW() ktime_get_mono_fast_ns()
+#define POLTER_CPU(n) cpu_state(n)
+#define POLTER_JOB_OF(tgid) job_of(tgid)
+#define POLTER_REPEAT(n, callback, context) repeat(n, callback, context)
+#include "../accounting/culprits.h"
+#include "../accounting/nesting.h"
+#include "../accounting/steal.h"
+#include "../accounting/waiting.h"
+
+static __always_inline struct polter_member *member_of(pid_t tid)
+{
+	struct polter_member *member = tid ? polter_find_member(tid) : NULL;
+
+	return member && !READ_ONCE(member->thread.gone) ? member : NULL;
+}
+
+static __always_inline struct polter_member *current_member(void)
+{
+	return member_of(task_pid_nr(current));
+}
+
+/* `alone`: see publish.h; softirqs run with interrupts on. */
+static __always_inline void record(struct polter_member *member, u64 end, u64 duration, u32 account,
+				   const struct polter_culprit *culprit, int alone)
+{
+	int outermost = polter_publish_begin(&member->thread, alone);
+
+	if (polter_publish_has_nmi(&member->thread))
+		polter_publish_noted_nmi(&member->thread, member->page, &polter_nmi, alone);
+	polter_publish_record(&member->thread, member->page, end, duration, account, 1, culprit, alone);
+	polter_publish_end(&member->thread, member->page, outermost, end, alone);
+}
+
+/* ---- what the hypervisor takes ---- */
+
+/* Whether there is somebody who takes, and tells; set before anything is attached. */
+static bool has_steal __read_mostly;
+
+/* As an interruption of `member` that nests in no other ends. */
+static __always_inline void look_for_steal(struct polter_member *member, struct polter_cpu *cpu)
+{
+	u64 taken;
+
+	/* The clock moves at ticks, of which there are at most a thousand a second. */
+	if (cpu->frame[0].began_ns - cpu->steal_look_ns < 500000)
+		return;
+	cpu->steal_look_ns = cpu->frame[0].began_ns;
+	taken = polter_steal_look(cpu, &member->thread, polter_stolen_from_cpu(), &cpu->frame[0]);
+	if (taken)
+		record(member, cpu->frame[0].began_ns, taken, POLTER_STEAL, &polter_hypervisor, POLTER_ALONE);
+}
+
+/* ---- kworkers go by what they do ---- */
+
+#define WORK_NAMES 32 /* a power of two */
+
+/* The kernel's symbols are asked once a function, more or less: that takes a microsecond. By CPU, under its run queue's lock. */
+struct work_names {
+	struct {
+		u64 function;
+		char name[POLTER_CULPRIT_LEN];
+	} known[WORK_NAMES];
+};
+
+static struct work_names **work_names;
+
+static void on_work(void *data, struct work_struct *work)
+{
+	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
+
+	/* The first one: those that wait for it leave barriers behind it. */
+	if (!cpu->work)
+		cpu->work = (u64)(unsigned long)work->func;
+}
+
+/* A kworker leaves, before polter_ran_close. */
+static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_struct *task)
+{
+	u64 function = cpu->work;
+	unsigned int slot = hash_64(function, 16) & (WORK_NAMES - 1);
+	struct polter_ran *ran;
+	char symbol[64];
+
+	cpu->work = 0;
+	if (work_names[number]->known[slot].function != function) {
+		polter_symbol(symbol, sizeof(symbol), function);
+		if (!symbol[0] || (symbol[0] == '0' && symbol[1] == 'x'))
+			return; /* there are none: its own name stays */
+		memset(work_names[number]->known[slot].name, 0, POLTER_CULPRIT_LEN);
+		strscpy(work_names[number]->known[slot].name, symbol, POLTER_CULPRIT_LEN);
+		work_names[number]->known[slot].function = function;
+	}
+	ran = polter_ran_open_as(cpu, task->pid, task->tgid, function);
+	memcpy(ran->comm, work_names[number]->known[slot].name, sizeof(ran->comm));
+}
+
+/* ---- scheduling ---- */
+
+static noinline void returns(struct polter_member *member, struct polter_cpu *cpu, u64 now)
+{
+	polter_waiting_return(&member->thread, member->page, &cpu->split, now);
+}
+
+static __always_inline void runs(struct polter_cpu *cpu, struct task_struct *task)
+{
+	struct polter_ran *ran = polter_ran_open(cpu, task->pid, task->tgid);
+
+	memcpy(ran->comm, task->comm, sizeof(ran->comm));
+}
+
+/* The cgroup whose CPU controller the task is under; the nearest one, which need not be the one whose quota is used up. */
+static void name_throttler(struct task_struct *task, char name[POLTER_CULPRIT_LEN])
+{
+	const char *from = NULL;
+
+#ifdef CONFIG_CGROUP_SCHED
+	/* Under the run queue's lock, so the task stays in its cgroup. */
+	struct cgroup_subsys_state *css = task_css_check(task, cpu_cgrp_id, true);
+
+	if (css && css->cgroup && css->cgroup->kn)
+		from = css->cgroup->kn->name;
+#endif
+	memset(name, 0, POLTER_CULPRIT_LEN);
+	strscpy(name, from && *from ? from : "cpu quota", POLTER_CULPRIT_LEN);
+}
+
+static void on_switch(void *data, bool preempt, struct task_struct *prev, struct task_struct *next POLTER_SWITCH_STATE_ARG)
+{
+	u64 now = ktime_get_mono_fast_ns();
+	u32 number = raw_smp_processor_id(), off = POLTER_PREEMPTED;
+	struct polter_cpu *cpu = cpu_state(number);
+	struct polter_member *member = member_of(prev->pid);
+
+	polter_nesting_reset(cpu, member ? &member->thread : NULL);
+	if (unlikely(polter_ran_gap(cpu, prev->pid))) {
+		/* A switch was not shown: made good from the scheduler's own record of when this task came. */
+		u64 came = polter_ran_came(cpu, polter_task_arrival(prev, now), now);
+
+		POLTER_ADD(unseen_switches, 1ull);
+		if (member && member->thread.off != POLTER_RUNNING) {
+			if (came)
+				returns(member, cpu, came);
+			else
+				POLTER_ADD(member->thread.master.unbalanced, 1ull);
+		}
+		if (came)
+			runs(cpu, prev);
+	}
+	if (cpu->work)
+		name_work(cpu, number, prev);
+	polter_ran_close(cpu, now);
+	if (member) {
+		if (!preempt && polter_task_is_blocked(prev, POLTER_SWITCH_STATE)) {
+			off = POLTER_BLOCKED;
+		} else if (polter_task_is_throttled(prev)) {
+			off = POLTER_THROTTLED;
+			name_throttler(prev, member->thread.throttler);
+		} else if (!preempt && polter_task_in_yield(prev)) {
+			off = POLTER_YIELDED;
+		}
+		polter_waiting_leave(&member->thread, cpu, number, off, now);
+	}
+
+	member = member_of(next->pid);
+	if (member) {
+		returns(member, cpu, now);
+		if (has_steal)
+			polter_steal_begin(cpu, &member->thread, polter_stolen_from_cpu(), now, polter_steal_interrupted(&member->thread));
+	}
+	runs(cpu, next);
+}
+
+/* Woken, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
+static void queued(struct task_struct *task, u32 number, int woken)
+{
+	struct polter_member *member = member_of(task->pid);
+	struct polter_cpu *cpu = member ? cpu_state(number) : NULL;
+
+	if (cpu)
+		polter_waiting_queue(&member->thread, cpu, number, woken, ktime_get_mono_fast_ns());
+}
+
+static void on_wakeup(void *data, struct task_struct *task)
+{
+	queued(task, task_cpu(task), 1);
+}
+
+static void on_migrate(void *data, struct task_struct *task, int dest_cpu)
+{
+	queued(task, dest_cpu, 0);
+}
+
+static void on_exit(void *data, struct task_struct *task POLTER_EXIT_GROUP_DEAD_ARG)
+{
+	struct polter_member *member = member_of(task->pid);
+	struct polter_group *group;
+
+	if (member) {
+		int outermost = polter_publish_begin(&member->thread, POLTER_NESTED);
+
+		polter_publish_end(&member->thread, member->page, outermost, ktime_get_mono_fast_ns(), POLTER_NESTED);
+		polter_member_exits(member);
+	}
+	/* Each thread has counted itself out by now; whoever sees that all have ends the process. */
+	if (atomic_read(&task->signal->live))
+		return;
+	group = polter_find_group(task->tgid);
+	if (group)
+		polter_group_ends(group);
+}
+
+/* Another program: nobody there knows of the registration, and the pages went with the memory. */
+static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *program)
+{
+	struct polter_group *group = polter_find_group(task->tgid);
+
+	if (group)
+		polter_group_ends(group);
+}
+
+/* ---- interruptions ---- */
+
+static __always_inline void enter(u32 kind, u32 id)
+{
+	struct polter_member *member = current_member();
+
+	if (member)
+		polter_nesting_enter(cpu_state(raw_smp_processor_id()), &member->thread, kind, id);
+}
+
+static __always_inline void leave(u32 kind, u32 id, u32 account, const struct polter_culprit *culprit)
+{
+	struct polter_member *member = current_member();
+	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
+	u64 end, net;
+
+	if (!member || !polter_nesting_exit(cpu, &member->thread, kind, id, &end, &net))
+		return;
+	/* The tick, or where the timer has no tracepoint of its own, whatever interrupts. */
+	if (has_steal && (kind == POLTER_FRAME_TIMER || kind == POLTER_FRAME_IPI) && POLTER_LOAD(cpu->depth) == 0)
+		look_for_steal(member, cpu);
+	record(member, end, net, account, culprit, kind == POLTER_FRAME_SOFTIRQ ? POLTER_NESTED : POLTER_ALONE);
+}
+
+static void on_local_timer_entry(void *data, int vector)
+{
+	enter(POLTER_FRAME_TIMER, POLTER_VECTOR_TIMER);
+}
+
+static void on_local_timer_exit(void *data, int vector)
+{
+	leave(POLTER_FRAME_TIMER, POLTER_VECTOR_TIMER, POLTER_TIMER, &polter_local_timer);
+}
+
+static void on_reschedule_entry(void *data, int vector)
+{
+	enter(POLTER_FRAME_IPI, POLTER_VECTOR_RESCHEDULE);
+}
+
+static void on_reschedule_exit(void *data, int vector)
+{
+	leave(POLTER_FRAME_IPI, POLTER_VECTOR_RESCHEDULE, POLTER_IPI, &polter_reschedule);
+}
+
+static void on_call_function_entry(void *data, int vector)
+{
+	enter(POLTER_FRAME_IPI, POLTER_VECTOR_CALL);
+}
+
+static void on_call_function_exit(void *data, int vector)
+{
+	leave(POLTER_FRAME_IPI, POLTER_VECTOR_CALL, POLTER_IPI, &polter_call_function);
+}
+
+static void on_call_function_single_entry(void *data, int vector)
+{
+	enter(POLTER_FRAME_IPI, POLTER_VECTOR_CALL_SINGLE);
+}
+
+static void on_call_function_single_exit(void *data, int vector)
+{
+	leave(POLTER_FRAME_IPI, POLTER_VECTOR_CALL_SINGLE, POLTER_IPI, &polter_call_function);
+}
+
+static void on_irq_work_entry(void *data, int vector)
+{
+	enter(POLTER_FRAME_IPI, POLTER_VECTOR_IRQ_WORK);
+}
+
+static void on_irq_work_exit(void *data, int vector)
+{
+	leave(POLTER_FRAME_IPI, POLTER_VECTOR_IRQ_WORK, POLTER_IPI, &polter_irq_work);
+}
+
+static void on_irq_handler_entry(void *data, int irq, struct irqaction *action)
+{
+	enter(POLTER_FRAME_IRQ, irq);
+}
+
+static void on_irq_handler_exit(void *data, int irq, struct irqaction *action, int handled)
+{
+	struct polter_culprit culprit = {};
+	struct polter_member *member = current_member();
+	u64 end, net;
+
+	if (!member || !polter_nesting_exit(cpu_state(raw_smp_processor_id()), &member->thread, POLTER_FRAME_IRQ, irq, &end, &net))
+		return;
+	if (action->name)
+		strscpy(culprit.name, action->name, sizeof(culprit.name));
+	record(member, end, net, polter_is_net_irq(irq) ? POLTER_NET : POLTER_IRQ, &culprit, POLTER_ALONE);
+}
+
+static void on_softirq_entry(void *data, unsigned int vector)
+{
+	enter(POLTER_FRAME_SOFTIRQ, vector);
+}
+
+static void on_softirq_exit(void *data, unsigned int vector)
+{
+	leave(POLTER_FRAME_SOFTIRQ, vector, polter_softirq_account(vector), polter_softirq_name(vector));
+}
+
+/* The tracepoint comes after each handler of a non-maskable interrupt, with the handler's time; nothing nests in it. */
+static void on_nmi_handler(void *data, void *handler, s64 delta_ns, int handled)
+{
+	struct polter_member *member = current_member();
+	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
+
+	if (!member || delta_ns <= 0)
+		return;
+	polter_nesting_charge(cpu, POLTER_LOAD(cpu->depth), delta_ns);
+	polter_publish_nmi(&member->thread, ktime_get_mono_fast_ns(), delta_ns);
+}
+
+/* Page faults are counted, since there is no tracepoint at their end; made public with the next event. */
+static void on_page_fault(void *data, unsigned long address, struct pt_regs *registers, unsigned long code)
+{
+	struct polter_member *member = current_member();
+
+	if (member)
+		POLTER_ADD(member->thread.master.count[POLTER_FAULT], 1ull);
+}
+
+#define ACCOUNT(name) (1u << POLTER_##name)
+#define SCHEDULING (ACCOUNT(PREEMPT) | ACCOUNT(RUNQUEUE) | ACCOUNT(PREEMPT_JOB) | ACCOUNT(WAKEUP) | ACCOUNT(THROTTLE))
+#define PAIR(name, accounts) { #name "_entry", on_##name##_entry, accounts }, { #name "_exit", on_##name##_exit, accounts }
+
+struct polter_probe polter_probes[] = {
+	{ "sched_switch", on_switch, SCHEDULING },
+	{ "sched_wakeup", on_wakeup, SCHEDULING },
+	{ "sched_migrate_task", on_migrate, SCHEDULING },
+	{ "sched_process_exit", on_exit, SCHEDULING },
+	{ "sched_process_exec", on_exec, SCHEDULING },
+	PAIR(local_timer, ACCOUNT(TIMER)),
+	PAIR(irq_handler, ACCOUNT(IRQ) | ACCOUNT(NET)),
+	PAIR(softirq, ACCOUNT(SOFTIRQ) | ACCOUNT(NET)),
+	PAIR(reschedule, ACCOUNT(IPI)),
+	PAIR(call_function, ACCOUNT(IPI)),
+	PAIR(call_function_single, ACCOUNT(IPI)),
+	PAIR(irq_work, ACCOUNT(IPI)),
+	{ "nmi_handler", on_nmi_handler, ACCOUNT(NMI) },
+	{ "workqueue_execute_start", on_work, 0 },
+	{ "page_fault_user", on_page_fault, 0 },
+	{ "page_fault_kernel", on_page_fault, 0 },
+};
+const unsigned int polter_probe_count = ARRAY_SIZE(polter_probes);
+
+u64 polter_unseen_switches(void)
+{
+	return READ_ONCE(unseen_switches);
+}
+
+int polter_cpus_init(void)
+{
+	int cpu;
+
+	has_steal = polter_hypervisor_above() == POLTER_HYPERVISOR_TELLS;
+	cpus = kcalloc(nr_cpu_ids, sizeof(*cpus), GFP_KERNEL);
+	work_names = kcalloc(nr_cpu_ids, sizeof(*work_names), GFP_KERNEL);
+	if (!cpus || !work_names) {
+		kfree(cpus);
+		kfree(work_names);
+		return -ENOMEM;
+	}
+	for_each_possible_cpu(cpu) {
+		cpus[cpu] = kvzalloc_node(sizeof(**cpus), GFP_KERNEL, cpu_to_node(cpu));
+		work_names[cpu] = kvzalloc_node(sizeof(**work_names), GFP_KERNEL, cpu_to_node(cpu));
+		if (!cpus[cpu] || !work_names[cpu]) {
+			polter_cpus_exit();
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Only while no probe is attached. */
+void polter_cpus_reset(void)
+{
+	int cpu;
+
+	/* A module's functions may be others by now. */
+	for_each_possible_cpu(cpu) {
+		memset(cpus[cpu], 0, sizeof(**cpus));
+		memset(work_names[cpu], 0, sizeof(**work_names));
+	}
+}
+
+void polter_cpus_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		kvfree(cpus[cpu]);
+		kvfree(work_names[cpu]);
+	}
+	kfree(cpus);
+	kfree(work_names);
+}

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Boots a small machine with the module in it, lets the scenarios run there, and reads its log.
+
+  guest_test.py --kernel installed|newer --test GUEST_TEST --polterd POLTERD --cache FOLDER [--scenarios NAME…] [--keep]
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import kernels
+
+# Without KVM: it hangs in machines that are guests themselves. Freed and neighbouring memory is watched by the allocator.
+QEMU = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "640", "-nodefaults", "-nographic",
+        "-serial", "stdio", "-monitor", "none", "-no-reboot"]
+COMMAND_LINE = "console=ttyS0 panic=-1 quiet slub_debug=FZP"
+INIT = """#!/bin/sh
+echo
+mkdir -p /proc /sys /dev /run /tmp
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t cgroup2 none /sys/fs/cgroup
+insmod /polter.ko && chmod 755 / && /guest_test SCENARIOS
+echo "EXIT $?"
+rmmod polter && echo UNLOADED
+echo LOG-BEGIN
+dmesg
+echo LOG-END
+poweroff -f
+"""
+# What a kernel says when something is wrong in it.
+ALARMS = re.compile(r"BUG[: ]|WARNING:|Oops|Call Trace|general protection|unable to handle|stall|scheduling while atomic|refcount_t|"
+                    r"blocked for more than|Poison|Redzone|Object already free|list_(add|del) corruption|Bad page|leaked|Kernel panic")
+HARMLESS = re.compile(r"out-of-tree module taints|module verification failed")
+SECONDS = 500
+
+
+def libraries(program):
+    """The shared libraries of a program, as the loader finds them."""
+    said = subprocess.run(["ldd", program], text=True, capture_output=True).stdout
+    return [pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", said)]
+
+
+def initramfs(work, module, test, polterd, scenarios):
+    root = work / "root"
+    (root / "bin").mkdir(parents=True)
+    shutil.copy("/bin/busybox", root / "bin/busybox")
+    for tool in ("sh", "mount", "mkdir", "insmod", "rmmod", "cat", "chmod", "dmesg", "poweroff"):
+        (root / "bin" / tool).symlink_to("busybox")
+    shutil.copy(module, root / "polter.ko")
+    for program, name in ((test, "guest_test"), (polterd, "polterd")):
+        shutil.copy(program, root / name)
+        subprocess.run(["strip", "-g", root / name], check=True)
+        for library in libraries(program):
+            place = root / str(library).lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                shutil.copy(library, place)
+    (root / "init").write_text(INIT.replace("SCENARIOS", " ".join(scenarios)))
+    (root / "init").chmod(0o755)
+    names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
+    archive = work / "initramfs"
+    with archive.open("wb") as out:
+        subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], input=names.encode(), stdout=out, cwd=root, check=True)
+    return archive
+
+
+def boot(kernel, archive):
+    """All that the machine said on its console."""
+    console = archive.with_name("console")
+    late = ""
+    with console.open("wb") as out:
+        try:
+            subprocess.run([*QEMU, "-kernel", str(kernel), "-initrd", str(archive), "-append", COMMAND_LINE], stdin=subprocess.DEVNULL,
+                           stdout=out, stderr=subprocess.STDOUT, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            late = f"\nTIMEOUT after {SECONDS} s\n"
+    return console.read_bytes().decode(errors="replace").replace("\r", "") + late
+
+
+def faults(said):
+    """What is wrong with it, one line each; nothing: all went well."""
+    lines = said.splitlines()
+    found = [line for line in lines if ALARMS.search(line) and not HARMLESS.search(line)]
+    found += [line for line in lines if line.startswith(("FAIL ", "TIMEOUT"))]
+    if not re.search(r"^EXIT 0$", said, re.M):
+        found.append("the scenarios did not end well (no EXIT 0)")
+    if not re.search(r"^PASS ", said, re.M):
+        found.append("no scenario passed")
+    for marker in ("UNLOADED", "LOG-BEGIN", "LOG-END"):
+        if marker not in lines:
+            found.append(f"it did not come to {marker}")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernel", choices=("installed", "newer"), default="installed")
+    parser.add_argument("--test", type=pathlib.Path, required=True)
+    parser.add_argument("--polterd", type=pathlib.Path, required=True)
+    parser.add_argument("--cache", type=pathlib.Path, required=True)
+    parser.add_argument("--scenarios", nargs="*", default=[])
+    parser.add_argument("--keep", action="store_true", help="print all that the machine said")
+    options = parser.parse_args()
+    for tool in ("qemu-system-x86_64", "busybox", "cpio", "make"):
+        if not shutil.which(tool):
+            print(f"SKIP: {tool} is not installed; scripts/setup installs it")
+            return 77
+    try:
+        if options.kernel == "newer":
+            release, headers = kernels.newer_headers(options.cache)
+        else:
+            clouds = {r: h for r, h in kernels.installed_headers().items() if "cloud" in r}
+            if not clouds:
+                raise kernels.Unavailable("no kernel headers are installed (linux-headers-cloud-amd64)")
+            release, headers = max(clouds.items())
+        kernel = kernels.image(release, options.cache)
+    except kernels.Unavailable as why:
+        print(f"SKIP: no guest: {why}")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="polter-guest-") as folder:
+        work = pathlib.Path(folder)
+        module, _ = kernels.build(headers, work / "build")
+        said = boot(kernel, initramfs(work, module, options.test, options.polterd, options.scenarios))
+    wrong = faults(said)
+    if wrong or options.keep:
+        print(said)
+    else:
+        print("\n".join(line for line in said.splitlines() if line.startswith(("PASS", "  "))))
+    print(f"kernel {release}: {'; '.join(wrong) if wrong else 'all went well'}")
+    if wrong:
+        print("rerun: " + " ".join(["PYTHONPATH=" + os.path.dirname(__file__), *sys.argv]))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kmodule/bpf/polter.bpf.c on the invented kernel. The headers of libbpf are empty files here; what the program takes from them follows. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend_unit.h"
+
+typedef uint8_t u8;
+typedef int32_t s32;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+struct bpf_raw_tracepoint_args {
+    u64 args[4];
+};
+
+#define SEC(name)
+#undef __noinline
+#define __noinline __attribute__((noinline))
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#define __uint(name, value) int(*name)[value]
+#define __type(name, value) value* name
+#define __array(name, value) value* name[]
+#define BPF_PROG(name, args...) bpf_##name(args)
+enum {
+    BPF_MAP_TYPE_ARRAY = 1,
+    BPF_MAP_TYPE_HASH,
+    BPF_MAP_TYPE_ARRAY_OF_MAPS,
+    BPF_MAP_TYPE_LRU_HASH,
+    BPF_ANY = 0,
+    BPF_F_MMAPABLE = 4,
+    BPF_F_INNER_MAP = 8
+};
+
+static void* bpf_map_lookup_elem(void* map, const void* key);
+static long bpf_map_update_elem(void* map, const void* key, const void* value, u64 flags) {
+    (void)map, (void)key, (void)value, (void)flags; /* only a cache of names is written to */
+    return 0;
+}
+static long bpf_snprintf(char* to, u32 size, const char* format, const u64* data, u32 data_size) {
+    (void)format, (void)data_size;
+    return snprintf(to, size, "work_%llx", (unsigned long long)data[0]);
+}
+static long bpf_loop(u32 n, long (*callback)(u32, void*), void* context, u64 flags) {
+    (void)flags;
+    for (u32 i = 0; i < n; i++)
+        if (callback(i, context)) return i + 1;
+    return n;
+}
+static long bpf_probe_read_kernel_str(void* to, u32 size, const char* from) {
+    return snprintf(to, size, "%.*s", (int)size - 1, from);
+}
+#define bpf_ktime_get_ns() unit_now()
+#define bpf_get_smp_processor_id() unit_cpu
+#define bpf_get_current_pid_tgid() ((u64)unit_current->tgid << 32 | (u32)unit_current->pid)
+
+/* core_fixes.bpf.h, arch.bpf.h */
+#define POLTER_CORE_FIXES_BPF_H
+#define POLTER_ARCH_BPF_H
+static u32 task_cpu(struct task_struct* task) {
+    return task->cpu;
+}
+static bool task_is_blocked(struct task_struct* task, unsigned state) {
+    return state && task->blocks;
+}
+static bool task_is_throttled(struct task_struct* task) {
+    return task->throttled;
+}
+static bool in_sched_yield(struct task_struct* task) {
+    return task->in_yield;
+}
+static u64 task_arrival(struct task_struct* task, u64 now) {
+    (void)now;
+    return task->arrival_ns;
+}
+static void task_throttler(struct task_struct* task, char name[POLTER_CULPRIT_LEN]) {
+    (void)task;
+    memset(name, 0, POLTER_CULPRIT_LEN);
+    strcpy(name, "cpu quota");
+}
+
+static u64 stolen_from_cpu_of(struct task_struct* task) {
+    (void)task;
+    return unit_stolen(unit_cpu);
+}
+#define bpf_get_current_task_btf() unit_current
+
+#include "bpf/polter.bpf.c"
+
+/* ---- the maps ---- */
+
+static struct polter_process process[UNIT_THREADS];
+static u32 tgid_of[UNIT_THREADS];
+static struct polter_thread thread[UNIT_THREADS];
+static struct polter_page page[UNIT_THREADS];
+static struct polter_cpu cpu[UNIT_CPUS];
+static u8 yes = 1;
+static unsigned added;
+
+static void* bpf_map_lookup_elem(void* map, const void* key) {
+    const u32 k = *(const u32*)key;
+    if (map == &cpus) return k < UNIT_CPUS ? &cpu[k] : NULL;
+    if (map == &net_irqs) return unit_is_net_irq(k) ? &yes : NULL;
+    if (map == &work_names) return NULL;
+    if (map == &threads) return k < added ? &thread[k] : NULL;
+    if (map == &pages) return page;                             /* all threads of all processes have different slots here */
+    if (map != &processes) return (struct polter_page*)map + k; /* a map in `pages` */
+    for (unsigned i = 0; i < added; i++)
+        if (tgid_of[i] == k) return &process[i];
+    return NULL;
+}
+
+/* ---- the unit ---- */
+
+static void unit_reset(void) {
+    memset(process, 0, sizeof process);
+    memset(tgid_of, 0, sizeof tgid_of);
+    memset(thread, 0, sizeof thread);
+    memset(tids, 0, sizeof tids);
+    *(volatile bool*)&has_steal = true; /* as the daemon sets it before loading */
+    memset(page, 0, sizeof page);
+    memset(cpu, 0, sizeof cpu);
+    added = 0;
+}
+static struct polter_page* add_thread(const struct task_struct* task, uint64_t job) {
+    const unsigned i = added++;
+    process[i].job = job;
+    tgid_of[i] = (u32)task->tgid;
+    thread[i].tid = task->pid;
+    thread[i].tgid = (u32)task->tgid;
+    thread[i].slot = i;
+    thread[i].job = job;
+    thread[i].off = POLTER_BLOCKED;
+    tids[task->pid & (POLTER_BPF_BUCKETS - 1)].tid[0] = (u32)task->pid;
+    tids[task->pid & (POLTER_BPF_BUCKETS - 1)].thread[0] = i;
+    return &page[i];
+}
+static struct polter_thread* state(int tid) {
+    for (unsigned i = 0; i < added; i++)
+        if (thread[i].tid == tid) return &thread[i];
+    return NULL;
+}
+static void unit_switch(int preempt, struct task_struct* prev, struct task_struct* next) {
+    bpf_on_switch(preempt, prev, next, (unsigned)prev->blocks);
+}
+static void unit_wakeup(struct task_struct* task) {
+    bpf_on_wakeup(task);
+}
+static void unit_migrate(struct task_struct* task, int to) {
+    bpf_on_migrate(task, to);
+}
+static void unit_exit(struct task_struct* task) {
+    bpf_on_exit(task);
+    /* The daemon sees a process go by its pidfd. */
+    for (unsigned i = 0; i < added; i++)
+        if (task->signal->live == 0 && tgid_of[i] == (u32)task->tgid) tgid_of[i] = 0;
+}
+static void unit_enter(unsigned kind, unsigned id) {
+    static int (*const vector[])(void) = {bpf_on_local_timer_entry, bpf_on_reschedule_entry, bpf_on_call_function_entry,
+                                          bpf_on_call_function_single_entry, bpf_on_irq_work_entry};
+    if (kind == POLTER_FRAME_IRQ)
+        bpf_on_irq_handler_entry((int)id);
+    else if (kind == POLTER_FRAME_SOFTIRQ)
+        bpf_on_softirq_entry(id);
+    else
+        vector[kind == POLTER_FRAME_TIMER ? POLTER_VECTOR_TIMER : id]();
+}
+static void unit_leave(unsigned kind, unsigned id, struct irqaction* action) {
+    static int (*const vector[])(void) = {bpf_on_local_timer_exit, bpf_on_reschedule_exit, bpf_on_call_function_exit,
+                                          bpf_on_call_function_single_exit, bpf_on_irq_work_exit};
+    if (kind == POLTER_FRAME_IRQ)
+        bpf_on_irq_handler_exit((int)id, action);
+    else if (kind == POLTER_FRAME_SOFTIRQ)
+        bpf_on_softirq_exit(id);
+    else
+        vector[kind == POLTER_FRAME_TIMER ? POLTER_VECTOR_TIMER : id]();
+}
+static void unit_nmi(int64_t ns) {
+    bpf_on_nmi_handler(NULL, ns);
+}
+
+static void unit_fault(void) {
+    bpf_on_page_fault_user();
+}
+
+static void unit_work(struct work_struct* work) {
+    bpf_on_work(work);
+}
+
+const struct unit bpf_unit = {"bpf",     unit_reset, add_thread, state,    unit_switch, unit_wakeup, unit_migrate,
+                              unit_exit, unit_enter, unit_leave, unit_nmi, unit_fault,  unit_work};
