@@ -31,6 +31,11 @@ struct Communicator {
     bool self = false;            // MPI_COMM_SELF and its like: one member, whoever asks
 };
 
+// Whom a rank exchanges with in the neighbourhood collectives of a communicator, as world ranks.
+struct Neighbours {
+    std::vector<int32_t> in, out;
+};
+
 // One `os:` or `os-service:` account of the trace. Equal names are one account, however many metric members carry it.
 struct Account {
     std::string name;  // "os:timer"
@@ -55,10 +60,11 @@ struct Definitions {
     std::vector<CallKind> region_kinds;  // by region reference
     std::vector<uint32_t> region_names;  // string references, in the same order
     std::unordered_map<uint32_t, Communicator> communicators;
-    std::unordered_map<uint32_t, uint32_t> windows;             // of one-sided communication → communicator
-    std::unordered_map<uint32_t, std::vector<int32_t>> groups;  // world ranks; only where there are windows
-    uint32_t world = UINT32_MAX;                                // the communicator of all ranks; UINT32_MAX where the trace defines none
-    std::vector<Account> accounts;                              // sources first, in the order of their first definition
+    std::unordered_map<uint32_t, uint32_t> windows;                 // of one-sided communication → communicator
+    std::unordered_map<uint32_t, std::vector<int32_t>> groups;      // world ranks; only where there are windows
+    std::map<std::pair<uint32_t, int32_t>, Neighbours> neighbours;  // by communicator and world rank
+    uint32_t world = UINT32_MAX;    // the communicator of all ranks; UINT32_MAX where the trace defines none
+    std::vector<Account> accounts;  // sources first, in the order of their first definition
     std::unordered_map<uint32_t, std::vector<MetricSlot>> metrics;  // by metric class or instance reference
     std::unordered_map<uint32_t, std::string> strings;
     // Attribute references; UINT32_MAX where the trace does not define them.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "archive.hpp"
 #include "names.hpp"
@@ -45,6 +46,11 @@ struct Raw {
     };
     std::map<uint32_t, Comm> comms;
     std::map<uint32_t, uint32_t> windows;
+    struct LocationProperty {
+        uint64_t location;
+        uint32_t name, value;
+    };
+    std::vector<LocationProperty> location_properties;  // whose value is a string
     struct Region {
         uint32_t name;
         bool mpi;
@@ -109,6 +115,11 @@ OTF2_CallbackCode on_window(void* user, OTF2_RmaWinRef self, OTF2_StringRef, OTF
     raw(user).windows[self] = comm;
     return OTF2_CALLBACK_SUCCESS;
 }
+OTF2_CallbackCode on_location_property(void* user, OTF2_LocationRef location, OTF2_StringRef name, OTF2_Type type,
+                                       OTF2_AttributeValue value) {
+    if (type == OTF2_TYPE_STRING) raw(user).location_properties.push_back({location, name, value.stringRef});
+    return OTF2_CALLBACK_SUCCESS;
+}
 OTF2_CallbackCode on_region(void* user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_StringRef, OTF2_RegionRole,
                             OTF2_Paradigm paradigm, OTF2_RegionFlag, OTF2_StringRef, uint32_t, uint32_t) {
     raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI};
@@ -145,6 +156,7 @@ Raw read_raw(OTF2_Reader* reader, const std::string& anchor) {
     OTF2_GlobalDefReaderCallbacks_SetCommCallback(callbacks, on_comm);
     OTF2_GlobalDefReaderCallbacks_SetInterCommCallback(callbacks, on_intercomm);
     OTF2_GlobalDefReaderCallbacks_SetRmaWinCallback(callbacks, on_window);
+    OTF2_GlobalDefReaderCallbacks_SetLocationPropertyCallback(callbacks, on_location_property);
     OTF2_GlobalDefReaderCallbacks_SetRegionCallback(callbacks, on_region);
     OTF2_GlobalDefReaderCallbacks_SetMetricMemberCallback(callbacks, on_member);
     OTF2_GlobalDefReaderCallbacks_SetMetricClassCallback(callbacks, on_class);
@@ -262,6 +274,32 @@ void place_windows(const Raw& raw, Definitions& result) {
         if (group.type == OTF2_GROUP_TYPE_COMM_GROUP) result.groups[id] = world_ranks(raw, id, result);
 }
 
+void place_neighbours(const Raw& raw, Definitions& result) {
+    std::unordered_map<uint64_t, int32_t> rank_of;
+    for (const Location& location : result.locations) rank_of[location.id] = location.rank;
+    for (const auto& property : raw.location_properties) {
+        const std::string& name = raw.text(property.name);
+        const auto rank = rank_of.find(property.location);
+        if (!name.starts_with(names::neighbours) || rank == rank_of.end() || rank->second < 0) continue;
+        const auto comm = static_cast<uint32_t>(std::strtoul(name.c_str() + names::neighbours.size(), nullptr, 10));
+        const auto members = result.communicators.find(comm);
+        if (members == result.communicators.end() || members->second.self) continue;
+        Neighbours neighbours;
+        std::vector<int32_t>* list = nullptr;
+        std::istringstream words(raw.text(property.value));
+        for (std::string word; words >> word;) {
+            if (word == "in" || word == "out") {
+                list = word == "in" ? &neighbours.in : &neighbours.out;
+            } else if (list) {
+                const size_t place = std::strtoul(word.c_str(), nullptr, 10);
+                if (place < members->second.ranks.size() && members->second.ranks[place] != no_rank)
+                    list->push_back(members->second.ranks[place]);
+            }
+        }
+        result.neighbours[{comm, rank->second}] = std::move(neighbours);
+    }
+}
+
 void place_accounts(const Raw& raw, Definitions& result) {
     std::map<std::string, int32_t> known;
     const auto add = [&](bool services) {
@@ -371,6 +409,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
     place_ranks(raw, result, anchor);
     place_communicators(raw, result);
     place_windows(raw, result);
+    place_neighbours(raw, result);
     place_accounts(raw, result);
     place_regions(raw, result);
     for (const auto& [id, name] : raw.attributes) {

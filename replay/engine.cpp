@@ -93,6 +93,12 @@ const std::vector<int32_t>& Engine::group(uint32_t group) const {
     return found == groups.end() ? nobody : found->second;
 }
 
+const Neighbours* Engine::neighbours(uint32_t comm, int32_t rank) const {
+    const auto& all = archive_.definitions().neighbours;
+    const auto found = all.find({comm, rank});
+    return found == all.end() ? nullptr : &found->second;
+}
+
 void Engine::wake(Thread* thread) {
     if (thread->state != Thread::State::blocked) return;
     thread->state = Thread::State::ready;

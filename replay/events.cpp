@@ -69,6 +69,8 @@ struct EventCallbacks {
             uint32_t comm = 0;
             if (t.kind == CallKind::file && get_comm(list, definitions(t).comm, &comm))
                 t.operations.push_back({.kind = Operation::Kind::collective, .collective = operation_file, .comm = comm, .time = t.now});
+            else if (t.kind == CallKind::neighbourhood && get_comm(list, definitions(t).comm, &comm) && t.engine->neighbours(comm, t.rank))
+                t.operations.push_back({.kind = Operation::Kind::neighbours, .comm = comm, .time = t.now});
             else if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
                      get_comm(list, definitions(t).comm, &comm) && source >= 0)
                 t.operations.push_back({.kind = Operation::Kind::probe,

@@ -17,7 +17,9 @@ inline constexpr std::string_view posted_comm = "polter:comm";
 inline constexpr std::string_view send_mode = "polter:mode";
 inline constexpr std::string_view ended_ago = "polter:ago";
 
-inline constexpr std::string_view property_prefix = "POLTER::";  // archive properties
+inline constexpr std::string_view neighbours = "polter:neighbours:";  // location property: + communicator; value "in 1 2 out 3"
+
+inline constexpr std::string_view property_prefix = "POLTER::";           // archive properties
 inline constexpr std::string_view approximated = "POLTER::APPROXIMATED";  // what was removed, and from which trace
 inline constexpr std::string_view anchor = "traces.otf2";
 inline constexpr std::string_view mpi_prefix = "MPI_";

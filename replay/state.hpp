@@ -44,6 +44,7 @@ struct Operation {
         rma_group,  // peer: the group
         rma_data,
         rma_lock,
+        neighbours,
     };
     Kind kind;
     SendMode mode = SendMode::standard;
@@ -188,11 +189,11 @@ struct Dependency {
     Channel* channel = nullptr;
 };
 
-// Of one-sided communication: what a post tells the origins, a complete the targets.
-enum class Notice : uint8_t { post, completion };
+// Of one-sided communication: what a post tells the origins, a complete the targets. Of a neighbourhood collective: that one has come.
+enum class Notice : uint8_t { post, completion, neighbour };
 struct PendingNotice {
-    uint32_t window;
-    int32_t to;  // world rank
+    uint32_t window;  // of a neighbourhood: the communicator
+    int32_t to;       // world rank
     Notice what;
     uint64_t bytes;  // that went the same way before it
 };

@@ -35,6 +35,9 @@ enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 
 inline constexpr uint32_t comm_world = 0;
 inline constexpr uint32_t comm_self = 1;
 
+// A location's property: this and the communicator's id; value "in 1 2 out 3", ranks in that communicator.
+inline constexpr const char* neighbours_property = "polter:neighbours:";
+
 // Metric names: prefix + polter_account_name().
 inline constexpr const char* noise_prefix = "os:";
 inline constexpr const char* service_prefix = "os-service:";

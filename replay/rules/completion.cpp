@@ -58,6 +58,9 @@ void publish_operations(Engine& engine, Thread& thread) {
             case Operation::Kind::rma_lock:
                 publish_rma(engine, thread, operation);
                 break;
+            case Operation::Kind::neighbours:
+                publish_neighbours(engine, thread, operation);
+                break;
         }
     }
 }

@@ -21,21 +21,11 @@ namespace {
 
 constexpr uint32_t window_channels = uint32_t{1} << 31;  // beside those of communicators
 
-uint64_t exchanged_key(uint32_t window, int32_t target) {
-    return static_cast<uint64_t>(window) << 32 | static_cast<uint32_t>(target);
-}
-
-uint64_t exchanged(Process& process, uint32_t window, int32_t target, bool forget) {
-    const auto found = process.exchanged.find(exchanged_key(window, target));
-    if (found == process.exchanged.end()) return 0;
-    const uint64_t bytes = found->second;
-    if (forget) process.exchanged.erase(found);
-    return bytes;
-}
-
 Channel* channel_of(Engine& engine, uint32_t window, Notice what, int32_t from, int32_t to) {
     return engine.channel(window_channels | window, from, to, static_cast<uint32_t>(what));
 }
+
+}  // namespace
 
 // `node`: of the event graph, for `time` and `delay`.
 void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, int64_t time, const int64_t* delay, uint64_t node) {
@@ -74,6 +64,24 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
     engine.hand_over(match);
 }
 
+Match* ask_for_notice(Engine& engine, Thread& thread, uint32_t window, Notice what, int32_t from) {
+    return engine.add_receive(channel_of(engine, window, what, from, thread.rank), thread, thread.enter, thread.delay);
+}
+
+namespace {
+
+uint64_t exchanged_key(uint32_t window, int32_t target) {
+    return static_cast<uint64_t>(window) << 32 | static_cast<uint32_t>(target);
+}
+
+uint64_t exchanged(Process& process, uint32_t window, int32_t target, bool forget) {
+    const auto found = process.exchanged.find(exchanged_key(window, target));
+    if (found == process.exchanged.end()) return 0;
+    const uint64_t bytes = found->second;
+    if (forget) process.exchanged.erase(found);
+    return bytes;
+}
+
 void notify(Engine& engine, Thread& thread, uint32_t window, int32_t to) {
     if (thread.kind == CallKind::win_post)
         send_notice(engine, thread, {window, to, Notice::post, 0}, thread.enter, thread.delay, thread.enter_node);
@@ -94,7 +102,7 @@ void await(Engine& engine, Thread& thread, uint32_t window, int32_t from) {
         match = known->second;
         opened.erase(known);
     } else {
-        match = engine.add_receive(channel_of(engine, window, what, from, thread.rank), thread, thread.enter, thread.delay);
+        match = ask_for_notice(engine, thread, window, what, from);
     }
     if (start) opened.emplace_back(key, match);
     thread.dependencies.push_back({.kind = Dependency::Kind::message,

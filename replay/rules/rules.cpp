@@ -106,7 +106,7 @@ CallKind kind_by_family(std::string_view name) {
     };
     if (name.starts_with("neighbor_") || is_collective(name.substr(0, name.find("_init"))))
         return name.ends_with("_init")         ? CallKind::begins_unseen_often
-               : name.starts_with("neighbor_") ? CallKind::may_wait
+               : name.starts_with("neighbor_") ? CallKind::neighbourhood
                                                : CallKind::local;
     if (name.starts_with("ineighbor_") || (name.starts_with('i') && is_collective(name.substr(1)))) return CallKind::begins_unseen;
     if (name.starts_with("file_iread") || name.starts_with("file_iwrite")) return CallKind::begins_unseen;

@@ -19,6 +19,7 @@
 // | windows: fence, making, freeing            | all                                          | rma.cpp       |
 // | post, start, complete, wait                | the posts, the completes                     | rma.cpp       |
 // | collectives of files                       | those that came before, as v-forms           | collective.cpp|
+// | neighbourhood collectives                  | those that one receives from, if they came before | neighbours.cpp|
 // | what synchronises but has no records       | not known: told, and the bounds hold it      | unseen.cpp    |
 #pragma once
 
@@ -47,6 +48,7 @@ enum class CallKind : uint8_t {
     win_wait,
     window,  // the other synchronisation of windows
     file,    // a collective of files
+    neighbourhood,
     // Where records are missing nobody knows whom these waited for (unseen.cpp).
     may_wait,             // a call that synchronises with others, or may
     begins_unseen,        // a request; its completion is in some Wait or Test

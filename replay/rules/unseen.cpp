@@ -43,6 +43,7 @@ bool may_have_waited(Engine& engine, Thread& thread) {
             break;
         case CallKind::may_wait:
         case CallKind::file:
+        case CallKind::neighbourhood:
             unseen = silent;
             break;
         case CallKind::window:

@@ -157,6 +157,10 @@ void parse_line(Micro& micro, Line& line) {
         const auto id = static_cast<size_t>(line.number());
         micro.trace.comms.resize(std::max(micro.trace.comms.size(), id + 1));
         while (line.more()) micro.trace.comms[id].push_back(static_cast<uint64_t>(line.number()));
+    } else if (first == "neighbours") {
+        const auto rank = static_cast<size_t>(line.number());
+        std::string& value = micro.trace.neighbours[{rank, static_cast<uint32_t>(line.number())}];
+        while (line.more()) value += line.word() + " ";
     } else if (first == "window") {
         micro.trace.windows.push_back(static_cast<uint32_t>(line.number()));
     } else if (first == "at") {

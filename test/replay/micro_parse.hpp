@@ -14,6 +14,7 @@
 //     RANK TIME begin                                                RANK TIME collective OPERATION ROOT BYTES [comm C]
 //     RANK TIME request REQUEST [comm C]                             RANK TIME complete OPERATION ROOT BYTES REQUEST [comm C]
 //     window COMM                            (the next one)           RANK TIME leave REGION comm C   (a collective of files)
+//     neighbours RANK COMM in RANKS out RANKS
 //     RANK TIME window OPERATION WINDOW [apart]                      RANK TIME put PEER WINDOW BYTES
 //     RANK TIME notify-out PEER WINDOW                               RANK TIME notify-in PEER WINDOW
 //     RANK TIME lock PEER WINDOW exclusive|shared                    RANK TIME unlock PEER WINDOW

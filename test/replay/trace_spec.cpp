@@ -192,6 +192,10 @@ struct Writer {
              {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode", "polter:ago", "ns", "node", "MPI_COMM_WORLD"})
             text(name);
         for (const auto& host : spec.hosts) text(host);
+        for (const auto& [of, value] : spec.neighbours) {
+            text("polter:neighbours:" + std::to_string(of.second));
+            text(value);
+        }
         for (size_t rank = 0; rank < spec.ranks(); ++rank) text("MPI Rank " + std::to_string(rank));
         uint64_t end = 0;
         for (const auto& list : spec.records)
@@ -231,6 +235,12 @@ struct Writer {
                                                   OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(members.size()), members.data()));
             check(OTF2_GlobalDefWriter_WriteComm(definitions, i, i == 0 ? text("MPI_COMM_WORLD") : empty, i + 1, OTF2_UNDEFINED_COMM,
                                                  OTF2_COMM_FLAG_NONE));
+        }
+        for (const auto& [of, value] : spec.neighbours) {
+            OTF2_AttributeValue neighbours;
+            const uint32_t name = text("polter:neighbours:" + std::to_string(of.second));
+            neighbours.stringRef = text(value);
+            check(OTF2_GlobalDefWriter_WriteLocationProperty(definitions, location(of.first), name, OTF2_TYPE_STRING, neighbours));
         }
         for (uint32_t i = 0; i < spec.windows.size(); ++i)
             check(OTF2_GlobalDefWriter_WriteRmaWin(definitions, i, empty, spec.windows[i], OTF2_RMA_WIN_FLAG_NONE));

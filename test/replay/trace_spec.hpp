@@ -52,14 +52,15 @@ struct Record {
 };
 
 struct TraceSpec {
-    std::vector<std::string> hosts;                 // by rank; its size is the number of ranks
-    std::vector<std::string> accounts;              // "os:timer"
-    std::vector<std::vector<uint64_t>> comms;       // by reference; 0 is the world and may be left out
-    std::vector<uint32_t> windows;                  // by reference: their communicators
-    std::vector<std::vector<Record>> records;       // by rank, in order
-    std::map<std::string, std::string> properties;  // without POLTER::
-    uint64_t ticks_per_second = 1'000'000'000;      // record times are in ticks
-    bool one_class = false;                         // all accounts in one metric class, as foreign writers may
+    std::vector<std::string> hosts;                                 // by rank; its size is the number of ranks
+    std::vector<std::string> accounts;                              // "os:timer"
+    std::vector<std::vector<uint64_t>> comms;                       // by reference; 0 is the world and may be left out
+    std::map<std::pair<size_t, uint32_t>, std::string> neighbours;  // by rank and communicator: "in 1 2 out 3"
+    std::vector<uint32_t> windows;                                  // by reference: their communicators
+    std::vector<std::vector<Record>> records;                       // by rank, in order
+    std::map<std::string, std::string> properties;                  // without POLTER::
+    uint64_t ticks_per_second = 1'000'000'000;                      // record times are in ticks
+    bool one_class = false;                                         // all accounts in one metric class, as foreign writers may
     bool baseline = true;
     uint64_t first_location = 0, location_step = 1;  // location ids need not be ranks
 

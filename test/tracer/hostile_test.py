@@ -73,6 +73,13 @@ with tempfile.TemporaryDirectory() as folder:
                   (allreduces(trace, 0), allreduces(trace, 1), trace["problems"], trace["warnings"]))
             check(f"{case} {times}: marked", any("unfinished" in w for w in trace["warnings"]), trace["warnings"])
 
+    where = experiment("window")
+    launch(where, "window")
+    trace = read(where)
+    windows = [[r["collectives"].get(op, {}).get("calls") for op in ("RMA_CREATE_HANDLE", "RMA_BARRIER", "PUT")] for r in trace["ranks"].values()]
+    check("window: all of both ranks is there", windows == [[1, 1000, 999]] * 2, trace)
+    check("window: nothing but the end is missing", not trace["problems"], trace["problems"])
+
     done = launch(os.path.join(folder, "missing"), "after")
     check("no such directory: the job goes on", done.returncode == 0, done.stderr)
     check("no such directory: one line a rank says so", done.stderr.count("is not traced") == 2, done.stderr)

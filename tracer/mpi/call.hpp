@@ -42,9 +42,9 @@ class Call {
         location_->leave_probe(returned_, region_, source, tag, comm);
         left();
     }
-    // The same with the communicator of a collective of files.
-    void leave_file(uint32_t comm) {
-        location_->leave_file(returned_, region_, comm);
+    // The same with the communicator that the call was on.
+    void leave_on(uint32_t comm) {
+        location_->leave_on(returned_, region_, comm);
         left();
     }
 

@@ -120,6 +120,7 @@ const Comm* Comms::add_child(MPI_Comm parent_handle, uint32_t ordinal, MPI_Comm 
     if (same_members && !parent->inter) {  // the list of a large communicator is worth saving
         comm = *parent;
         comm.created = comm.windows = 0;
+        comm.neighbours = false;
         comm.key = seed;
         line["group"] = {{"same_as", parent->id}};
     } else if (!describe(same_members ? parent_handle : handle, seed, comm, line)) {

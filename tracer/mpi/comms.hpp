@@ -24,8 +24,9 @@ struct Comm {
     int peers = 0;  // how many ranks a message can go to: the remote group's of an intercommunicator, else size
     bool inter = false;
     uint64_t key = 0;
-    uint32_t created = 0;  // collective creations with this one as parent so far
-    uint32_t windows = 0;  // the same of windows
+    uint32_t created = 0;     // collective creations with this one as parent so far
+    uint32_t windows = 0;     // the same of windows
+    bool neighbours = false;  // the sidecar has them
 };
 
 class Comms {

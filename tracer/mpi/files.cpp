@@ -12,7 +12,7 @@ void FileOpen::end(int result) {
         const TableLock lock;
         (*process.files)[bits(*made_)] = comm;
     }
-    call_.leave_file(comm);
+    call_.leave_on(comm);
 }
 
 FileCollective::FileCollective(Call& call, MPI_File file) : call_(call), file_(file) {
@@ -30,7 +30,7 @@ void FileCollective::end(int) {
 }
 
 void FileCollective::leave() {
-    known_ ? call_.leave_file(comm_) : call_.leave();
+    known_ ? call_.leave_on(comm_) : call_.leave();
 }
 
 void FileClose::end(int result) {

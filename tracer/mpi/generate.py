@@ -70,6 +70,7 @@ HANDLERS = {
     "file_open": ("FileOpen", "comm fh", {}),
     "file_collective": ("FileCollective", "fh", {}),
     "file_close": ("FileClose", "fh", {}),
+    "neighbour_collective": ("NeighbourCollective", "comm", {}),
     "finalize": ("Finalize", "", {}),
 }
 HANDLE = re.compile(r"(MPI_(?:Comm|Datatype|Errhandler|File|Group|Info|Message|Op|Request|Session|Win)) (\w+)")  # by value

@@ -7,6 +7,7 @@
 #include "completion.hpp"
 #include "files.hpp"
 #include "init.hpp"
+#include "neighbours.hpp"
 #include "persistent.hpp"
 #include "probe.hpp"
 #include "windows.hpp"

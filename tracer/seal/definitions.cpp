@@ -42,6 +42,7 @@ class Writer {
         groups();
         comms();
         windows();
+        neighbours();
     }
 
   private:
@@ -148,6 +149,20 @@ class Writer {
     void group(uint32_t id, const char* name, OTF2_GroupType type, const std::vector<uint64_t>& members) {
         check(OTF2_GlobalDefWriter_WriteGroup(global_, id, string(name), type, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE,
                                               static_cast<uint32_t>(members.size()), members.data()));
+    }
+
+    void neighbours() {
+        for (const auto& process : definitions_.processes) {
+            const auto location = trace::location_of(process.rank, 0);
+            const auto is_main = [&](const LocationDefinition& one) { return one.id == location; };
+            if (!process.sidecar || std::none_of(process.locations.begin(), process.locations.end(), is_main)) continue;
+            for (const auto& [comm, lists] : process.sidecar->neighbours) {
+                OTF2_AttributeValue value;
+                value.stringRef = string(fmt::format("in {} out {}", fmt::join(lists.in, " "), fmt::join(lists.out, " ")));
+                const auto name = string(fmt::format("{}{}", trace::neighbours_property, process.maps->comms.at(comm)));
+                check(OTF2_GlobalDefWriter_WriteLocationProperty(global_, location, name, OTF2_TYPE_STRING, value));
+            }
+        }
     }
 
     void windows() {

@@ -134,8 +134,23 @@ void read_string(const json& line, Sidecar& rank) {
     rank.strings[id] = text_or(line, "value");
 }
 
+std::vector<uint32_t> ranks_of(const json& line, const char* key, const Sidecar& rank) {
+    std::vector<uint32_t> ranks;
+    if (!line.contains(key) || !line[key].is_array()) throw Bad{};
+    for (const auto& member : line[key]) {
+        if (!member.is_number_unsigned() || member.get<uint64_t>() >= rank.size) throw Bad{};
+        ranks.push_back(member.get<uint32_t>());
+    }
+    return ranks;
+}
+
 void read_comm(const json& line, Sidecar& rank) {
     auto id = number<uint32_t>(line, "comm", 0, max_ids);
+    if (line.contains("in")) {
+        if (!rank.comms.contains(id)) throw Bad{};
+        rank.neighbours[id] = {ranks_of(line, "in", rank), ranks_of(line, "out", rank)};
+        return;
+    }
     if (!line.contains("group")) {  // a new name
         auto at = rank.comms.find(id);
         if (at == rank.comms.end()) throw Bad{};

@@ -36,6 +36,10 @@ struct SidecarWindow {
     uint32_t comm = 0;  // local id
 };
 
+struct SidecarNeighbours {
+    std::vector<uint32_t> in, out;  // ranks in the communicator
+};
+
 struct SidecarFinal {
     std::map<uint64_t, uint64_t> events;                      // by location
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
@@ -51,11 +55,12 @@ struct Sidecar {
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;
     std::vector<SidecarLocation> locations;
-    std::vector<std::string> strings;           // by local id
-    std::map<uint32_t, SidecarComm> comms;      // by local id; the two predefined ones are always there
-    std::map<uint32_t, SidecarWindow> windows;  // of one-sided communication, by local id
-    std::optional<SidecarFinal> final;          // unset: the rank never finished
-    uint64_t bad_lines = 0;                     // unreadable or contradictory, a torn last one not among them
+    std::vector<std::string> strings;                  // by local id
+    std::map<uint32_t, SidecarComm> comms;             // by local id; the two predefined ones are always there
+    std::map<uint32_t, SidecarNeighbours> neighbours;  // in its topology, by local id of the communicator
+    std::map<uint32_t, SidecarWindow> windows;         // of one-sided communication, by local id
+    std::optional<SidecarFinal> final;                 // unset: the rank never finished
+    uint64_t bad_lines = 0;                            // unreadable or contradictory, a torn last one not among them
 };
 
 // Unset where there is no usable first line; `why` says so. Reads at most 256 MiB, lines of at most 16 MiB.

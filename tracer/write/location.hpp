@@ -106,8 +106,8 @@ class Location {
     }
     void rma_complete(uint64_t time, uint32_t window, uint64_t id) { put(OTF2_EvtWriter_RmaOpCompleteRemote, nullptr, time, window, id); }
 
-    // The Leave of a collective of files.
-    void leave_file(uint64_t time, uint32_t region, uint32_t comm) {
+    // The Leave of a collective of files or of a neighbourhood.
+    void leave_on(uint64_t time, uint32_t region, uint32_t comm) {
         OTF2_AttributeList_AddCommRef(attributes_, trace::attribute_comm, comm);
         put(OTF2_EvtWriter_Leave, attributes_, time, region);
     }

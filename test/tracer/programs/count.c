@@ -671,6 +671,11 @@ OF_FILE(File_sync, (MPI_File file), (file))
 OF_FILE(File_write_at_all, (MPI_File file, MPI_Offset at, const void* b, int n, MPI_Datatype type, MPI_Status* status),
         (file, at, b, n, type, status))
 
+COUNTED(Neighbor_allgather, (const void* sb, int sc, MPI_Datatype st, void* rb, int rc, MPI_Datatype rt, MPI_Comm comm),
+        (sb, sc, st, rb, rc, rt, comm), count_collective("NEIGHBOURHOOD", 0, 0);)
+COUNTED(Neighbor_alltoall, (const void* sb, int sc, MPI_Datatype st, void* rb, int rc, MPI_Datatype rt, MPI_Comm comm),
+        (sb, sc, st, rb, rc, rt, comm), count_collective("NEIGHBOURHOOD", 0, 0);)
+
 /* ---- the result ---- */
 
 int MPI_Finalize(void) {

@@ -47,6 +47,19 @@ int main(int argc, char** argv) {
     } else if (!strcmp(what, "kill")) {
         if (rank == 1) raise(SIGKILL);
         pause();
+    } else if (!strcmp(what, "window")) {
+        /* One rank is killed while all have a window. */
+        MPI_Win win;
+        int memory[16] = {0};
+        MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        MPI_Win_fence(0, win);
+        for (int i = 1; i < times; i++) {
+            MPI_Put(&rank, 1, MPI_INT, 1 - rank, 0, 1, MPI_INT, win);
+            MPI_Win_fence(0, win);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1) raise(SIGKILL);
+        pause();
     } else if (!strcmp(what, "errors")) {
         /* Errors that the program asked to be told of. */
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

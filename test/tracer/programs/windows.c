@@ -74,6 +74,28 @@ static void locks(MPI_Win win) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void neighbourhoods(void) {
+    MPI_Comm ring, line, graph, none;
+    int own = rank, got[4] = {0}, dims[1] = {size}, periodic[1] = {1}, open[1] = {0};
+    MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periodic, 0, &ring);
+    MPI_Cart_create(MPI_COMM_WORLD, 1, dims, open, 0, &line);
+    /* To the next, twice; from the one before. */
+    const int before = (rank + size - 1) % size, next = (rank + 1) % size, twice[2] = {next, next}, from[2] = {before, before};
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, from, MPI_UNWEIGHTED, 2, twice, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, NULL, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &none);
+    int out[2] = {rank, rank};
+    for (int i = 0; i < 3; i++) {
+        MPI_Neighbor_allgather(&own, 1, MPI_INT, got, 1, MPI_INT, ring);
+        MPI_Neighbor_allgather(&own, 1, MPI_INT, got, 1, MPI_INT, line);
+        MPI_Neighbor_alltoall(out, 1, MPI_INT, got, 1, MPI_INT, graph);
+        MPI_Neighbor_alltoall(out, 1, MPI_INT, got, 1, MPI_INT, none);
+    }
+    MPI_Comm_free(&ring);
+    MPI_Comm_free(&line);
+    MPI_Comm_free(&graph);
+    MPI_Comm_free(&none);
+}
+
 static void files(void) {
     char name[64] = "";
     if (rank == 0) snprintf(name, sizeof name, "/tmp/polter-windows-%d", (int)getpid());
@@ -125,6 +147,7 @@ int main(int argc, char** argv) {
         MPI_Win_free(&late);
         MPI_Comm_free(&node);
     }
+    neighbourhoods();
     files();
     MPI_Finalize();
     return 0;
