@@ -212,11 +212,15 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     if (!has_structure(waits)) return;
     const uint32_t root = !is_rooted(waits) || collective.root >= members ? 0 : collective.root;
     const bool by_root = is_rooted(waits) && member == root;
-    if (const Structure* structure =
-            model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members)) {
-        collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
-        collective.instance.strike_with(injection);
-    }
+    const LearnedStructure* learned = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members);
+    if (!learned) return;
+    // Without any structure given noise would hold up nobody but whom it strikes: of all that is possible the least likely.
+    const bool likely = injection && !learned->structure;
+    const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
+    if (!structure) return;
+    if (likely) likely_structures.insert(collective.operation);
+    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
+    collective.instance.strike_with(injection);
 }
 
 void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {

@@ -95,6 +95,15 @@ Injected inject(const InjectPass& given) {
         }
         result.per_rank.push_back(rank);
     }
+    if (!engine.likely_structures.empty()) {
+        std::string names;
+        for (const uint8_t operation : engine.likely_structures) names += (names.empty() ? "" : ", ") + operation_name(operation);
+        result.conditional = true;
+        result.warnings.push_back(fmt::format(
+            "conditional: which messages these collectives are made of is not certain from this trace: {}; given noise goes the likeliest way "
+            "through them, and the bounds hold that it stays with whom it strikes",
+            names));
+    }
     return result;
 }
 
@@ -117,6 +126,7 @@ nlohmann::json injected_to_json(const Injected& injected) {
             {"predicted_bounds_ns", {injected.bounds_low_ns, injected.bounds_high_ns}},
             {"added_ns", injected.added_ns},
             {"amplification", optional(injected.amplification)},
+            {"conditional", injected.conditional},
             {"sources", sources},
             {"per_rank", ranks}};
 }
@@ -126,10 +136,10 @@ std::string injected_to_text(const Injected& injected) {
     const auto factor = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : std::string("-"); };
     const auto measured = static_cast<double>(injected.predicted_ns - injected.added_ns);
     std::string out = fmt::format(
-        "\nUnder the noise of {}: {} ms, {} ms more than measured ({:.2f} %), between {} and {} ms; amplification {}\n", injected.file,
+        "\nUnder the noise of {}: {} ms, {} ms more than measured ({:.2f} %), between {} and {} ms{}; amplification {}\n", injected.file,
         ms(static_cast<double>(injected.predicted_ns)), ms(static_cast<double>(injected.added_ns)),
         measured > 0 ? 100 * static_cast<double>(injected.added_ns) / measured : 0.0, ms(static_cast<double>(injected.bounds_low_ns)),
-        ms(static_cast<double>(injected.bounds_high_ns)), factor(injected.amplification));
+        ms(static_cast<double>(injected.bounds_high_ns)), injected.conditional ? " (conditional)" : "", factor(injected.amplification));
     Table table({"given source", "local mean", "local max", "alone", "without", "share", "amplification"});
     for (const SourceResult& source : injected.sources)
         table.add({source.name, ms(source.local.mean), ms(static_cast<double>(source.local.max)), ms(static_cast<double>(source.alone_ns)),

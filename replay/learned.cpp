@@ -10,12 +10,6 @@
 
 namespace polter::replay {
 
-namespace {
-
-constexpr const char* kind_names[] = {"receive, after its send", "receive, after its posting", "wait, all there",
-                                      "send, after the posting", "send, receiver there",       "collective, after the last",
-                                      "collective, root there",  "notice, after it left",      "notices, all there"};
-
 std::string operation_name(uint8_t operation) {
     static constexpr std::pair<uint8_t, const char*> names[] = {{OTF2_COLLECTIVE_OP_BARRIER, "barrier"},
                                                                 {OTF2_COLLECTIVE_OP_BCAST, "bcast"},
@@ -48,6 +42,12 @@ std::string operation_name(uint8_t operation) {
     return "operation " + std::to_string(operation);
 }
 
+namespace {
+
+constexpr const char* kind_names[] = {"receive, after its send", "receive, after its posting", "wait, all there",
+                                      "send, after the posting", "send, receiver there",       "collective, after the last",
+                                      "collective, root there",  "notice, after it left",      "notices, all there"};
+
 bool of_collective(CostKind kind) {
     return kind == CostKind::collective_tail || kind == CostKind::collective_own;
 }
@@ -68,6 +68,14 @@ std::string verdict(const LearnedProtocol& protocol) {
     return protocol.eager * 50 <= protocol.late ? "waits for its receiver" : "eager";
 }
 
+nlohmann::json structure_json(const std::optional<Structure>& structure) {
+    if (!structure) return nullptr;
+    return {{"made_of", to_string(structure->pattern)},
+            {"hop_ns", structure->hop},
+            {"own_ns", structure->own},
+            {"error_ns", structure->error}};
+}
+
 }  // namespace
 
 std::string model_to_text(const Learned& model) {
@@ -83,9 +91,10 @@ std::string model_to_text(const Learned& model) {
     for (const LearnedStructure& learned : model.structures) {
         const bool found = learned.structure.has_value();
         const Structure structure = learned.structure.value_or(Structure{});
+        const std::string none = learned.likeliest ? fmt::format("not found ({}?)", to_string(learned.likeliest->pattern)) : "not found";
         structures.add({operation_name(static_cast<uint8_t>(learned.of.operation)), std::to_string(learned.members),
                         fmt::format("{} B", learned.of.size), std::to_string(learned.instances),
-                        found ? to_string(structure.pattern) : "not found", found ? std::to_string(structure.hop) : "-",
+                        found ? to_string(structure.pattern) : none, found ? std::to_string(structure.hop) : "-",
                         found ? std::to_string(structure.own) : "-", found ? std::to_string(structure.error) : "-",
                         fmt::format("{:.0f}", learned.constant_error)});
     }
@@ -119,12 +128,8 @@ nlohmann::json model_to_json(const Learned& model) {
                               {"bytes", learned.of.size},
                               {"instances", learned.instances},
                               {"constant_error_ns", learned.constant_error},
-                              {"structure", nullptr}};
-        if (learned.structure)
-            row["structure"] = {{"made_of", to_string(learned.structure->pattern)},
-                                {"hop_ns", learned.structure->hop},
-                                {"own_ns", learned.structure->own},
-                                {"error_ns", learned.structure->error}};
+                              {"structure", structure_json(learned.structure)},
+                              {"likeliest", structure_json(learned.likeliest)}};
         structures.push_back(row);
     }
     return {{"costs", costs}, {"protocols", protocols}, {"structures", structures}, {"clock_disorder_ns", model.clock_disorder_ns}};

@@ -73,11 +73,11 @@ void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32
     if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
 }
 
-const Structure* Model::structure(const CostClass& of, uint32_t members) const {
+const LearnedStructure* Model::structure(const CostClass& of, uint32_t members) const {
     InstanceKey key{of.key(), members};
     if (const auto view = by_root_.find(key); view != by_root_.end()) key = view->second;
     const auto found = structures_.find(key);
-    return found == structures_.end() || !found->second.structure ? nullptr : &*found->second.structure;
+    return found == structures_.end() ? nullptr : &found->second;
 }
 
 void Model::merge(const Model& other) {
@@ -132,8 +132,12 @@ void Model::freeze(bool noise_placed, size_t part, size_t parts) {
         if (!noise_placed)
             for (InstanceSample& sample : samples) sample.noise.assign(sample.enter.size(), {});
         LearnedStructure& learned = structures_[key];
-        learned = {instances.of, instances.by_root, key.second, static_cast<int64_t>(samples.size()), {}, 0};
-        if (!faults_.no_structure) learned.structure = find_structure(samples, instances.waits, noise_placed, &learned.constant_error);
+        learned = {instances.of, instances.by_root, key.second, static_cast<int64_t>(samples.size())};
+        if (faults_.no_structure) continue;
+        const Explanation explanation = explain(samples, instances.waits, noise_placed);
+        learned.structure = explanation.found;
+        learned.likeliest = explanation.likeliest;
+        learned.constant_error = explanation.constant_error;
     }
     instances_.clear();
 }
@@ -166,7 +170,7 @@ Learned Model::shown() const {
     for (const auto& [key, samples] : samples_) shown.costs.push_back({samples.of, {}, samples.count()});
     for (const auto& [key, protocol] : protocols_) shown.protocols.push_back(protocol);
     for (const auto& [key, instances] : instances_)
-        shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size()), {}, 0});
+        shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size())});
     return shown;
 }
 

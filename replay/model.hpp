@@ -66,8 +66,11 @@ struct LearnedStructure {
     uint32_t members = 0;
     int64_t instances = 0;  // that were looked at
     std::optional<Structure> structure;
+    std::optional<Structure> likeliest;  // where none was found: what given noise follows
     double constant_error = 0;  // of what a structure has to beat, in ns
 };
+std::string operation_name(uint8_t operation);  // an OTF2_CollectiveOp, or one of rules.hpp
+
 class Bytes;
 class Input;
 
@@ -110,9 +113,9 @@ class Model {
     // Asking. The class itself, else its neighbour in size, else unknown (0, 0, 0).
     const Cost& cost(const CostClass&) const;
     bool rendezvous(bool same_host, uint64_t size) const;
-    const Structure* structure(const CostClass&, uint32_t members) const;  // none: not known
-    bool knows_protocol(bool same_host) const;                             // of sends between such pairs
-    bool knows_structure(const CostClass&, uint32_t members) const;        // or that none was found
+    const LearnedStructure* structure(const CostClass&, uint32_t members) const;  // none: not known
+    bool knows_protocol(bool same_host) const;                                    // of sends between such pairs
+    bool knows_structure(const CostClass&, uint32_t members) const;               // or that none was found
 
     Learned learned() const;
 

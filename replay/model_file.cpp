@@ -105,6 +105,15 @@ LearnedProtocol read_protocol(const Fields& fields) {
             fields.number("before_posting", 0, INT64_MAX), fields.number("after_posting", 0, INT64_MAX)};
 }
 
+Json structure_json(const std::optional<Structure>& structure) {
+    if (!structure) return nullptr;
+    return {{"made_of", to_string(structure->pattern)},
+            {"hop_ns", structure->hop},
+            {"own_ns", structure->own},
+            {"error_ns", structure->error},
+            {"beyond_doubt", structure->beyond_doubt}};
+}
+
 Structure read_structure(const Fields& fields, const CostClass& of, uint32_t members) {
     const auto operation = static_cast<uint8_t>(of.operation & 0xff);
     const Waits waits = operation == operation_finalize ? Waits::for_all : collective_waits(operation);
@@ -120,9 +129,7 @@ LearnedStructure read_collective(const Fields& fields) {
     LearnedStructure learned{read_class(fields),
                              read_class(fields.inside("by_root")),
                              static_cast<uint32_t>(fields.number("members", 2, most_members)),
-                             fields.number("instances", 1, INT64_MAX),
-                             {},
-                             0};
+                             fields.number("instances", 1, INT64_MAX)};
     if (learned.of.kind != CostKind::collective_tail || learned.by_root.kind != CostKind::collective_tail ||
         learned.of.operation != learned.by_root.operation)
         fields.refuse("is no class of collectives");
@@ -130,7 +137,12 @@ LearnedStructure read_collective(const Fields& fields) {
     if (!error.is_number() || !std::isfinite(error.get<double>()) || error.get<double>() < 0)
         fields.refuse("has a \"constant_error_ns\" that is no time");
     learned.constant_error = error.get<double>();
-    if (!fields.at("structure").is_null()) learned.structure = read_structure(fields.inside("structure"), learned.of, learned.members);
+    const auto structure = [&](const char* name) -> std::optional<Structure> {
+        if (fields.at(name).is_null()) return std::nullopt;
+        return read_structure(fields.inside(name), learned.of, learned.members);
+    };
+    learned.structure = structure("structure");
+    learned.likeliest = structure("likeliest");
     return learned;
 }
 
@@ -154,13 +166,8 @@ Json to_file(const Learned& model) {
         row["members"] = learned.members;
         row["instances"] = learned.instances;
         row["constant_error_ns"] = learned.constant_error;
-        row["structure"] = nullptr;
-        if (learned.structure)
-            row["structure"] = {{"made_of", to_string(learned.structure->pattern)},
-                                {"hop_ns", learned.structure->hop},
-                                {"own_ns", learned.structure->own},
-                                {"error_ns", learned.structure->error},
-                                {"beyond_doubt", learned.structure->beyond_doubt}};
+        row["structure"] = structure_json(learned.structure);
+        row["likeliest"] = structure_json(learned.likeliest);
         structures.push_back(std::move(row));
     }
     return {{"schema", schema},

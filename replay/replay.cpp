@@ -366,6 +366,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
                             result.warnings);
     }
     if (!given.empty()) result.injected = inject({options, given, model, learner, counter_only, hooks.faults, ends.first, ends.last});
+    if (result.injected) append(result.injected->warnings);
     if (options.progress) options.progress(1);
     append(flaw_lines(engine.flaws(), learning->model.clock_disorder_ns));
     for (const std::string& line :
@@ -380,6 +381,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     result.conditional = contended || mpi_threads > 0 || flaws[static_cast<size_t>(Flaw::any_source)].count > 0 ||
                          flaws[static_cast<size_t>(Flaw::polling)].count > 0 || !engine.unseen_calls.empty() ||
                          !engine.lock_calls.empty() || flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
+    if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
     return result;
 }
 

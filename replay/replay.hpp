@@ -87,6 +87,8 @@ struct Injected {
         int64_t rank = 0, predicted_ns = 0, added_ns = 0, local_noise_ns = 0;
     };
     std::vector<Rank> per_rank;
+    bool conditional = false;             // the measured run is, or collectives were followed through what is only their likeliest structure
+    std::vector<std::string> warnings;    // beside the result's
 };
 
 struct Result {

@@ -107,8 +107,10 @@ void Model::write_structures(Bytes& to) const {
         to.put(learned.members);
         to.put(learned.instances);
         to.put(learned.constant_error);
-        to.put(learned.structure.has_value());
-        if (learned.structure) to.put(*learned.structure);
+        for (const auto& structure : {learned.structure, learned.likeliest}) {
+            to.put(structure.has_value());
+            if (structure) to.put(*structure);
+        }
     }
 }
 
@@ -120,7 +122,8 @@ void Model::merge_structures(Input& from) {
         learned.members = from.get<uint32_t>();
         learned.instances = from.get<int64_t>();
         learned.constant_error = from.get<double>();
-        if (from.get<bool>()) learned.structure = from.get<Structure>();
+        for (auto* structure : {&learned.structure, &learned.likeliest})
+            if (from.get<bool>()) *structure = from.get<Structure>();
         structures_[{learned.of.key(), learned.members}] = learned;
     }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 
 namespace polter::replay {
@@ -186,24 +187,26 @@ std::vector<Prediction> predict(const Structure& structure, const InstanceSample
     return ways;
 }
 
-std::optional<Structure> find_structure(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, double* constant_error) {
+Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
     constexpr size_t fewest = 24;  // fewer leave times say little
     // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves.
     constexpr double explained = 0.5;
-    if (samples.empty()) return std::nullopt;
-    *constant_error = plain_error(samples, waits, noise_known);
-    if (samples.size() * samples.front().leave.size() < fewest) return std::nullopt;
-    double best = *constant_error * explained;
-    std::optional<Structure> found;
+    Explanation explanation;
+    if (samples.empty()) return explanation;
+    explanation.constant_error = plain_error(samples, waits, noise_known);
+    if (samples.size() * samples.front().leave.size() < fewest) return explanation;
+    double least = std::numeric_limits<double>::infinity();
+    std::optional<Structure> best;
     for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
         const Structure structure = fit(pattern, samples, noise_known);
         const double error = error_of(structure, samples, noise_known);
-        if (error >= best) continue;
-        best = error;
-        found = structure;
+        if (error >= least) continue;
+        least = error;
+        best = structure;
     }
-    if (found) found->beyond_doubt = noise_known && best * 10 <= *constant_error;
-    return found;
+    if (best) best->beyond_doubt = noise_known && least * 10 <= explanation.constant_error;
+    (least < explanation.constant_error * explained ? explanation.found : explanation.likeliest) = best;
+    return explanation;
 }
 
 }  // namespace polter::replay

@@ -157,10 +157,15 @@ struct Prediction {
 };
 std::vector<Prediction> predict(const Structure& structure, const InstanceSample& sample);
 
-// The structure and costs that explain the leave times best; none where none explains most of what "a constant after the last that
-// one waits for" leaves unexplained: `constant_error`, in ns.
+// What explains the leave times: `found`, the structure and costs that do it best, where it explains most of what "a constant after the
+// last that one waits for" leaves unexplained (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a
+// quiet trace nobody was held up inside the collective, and a constant says as much; but of messages it was made.
+struct Explanation {
+    std::optional<Structure> found, likeliest;
+    double constant_error = 0;
+};
 // Where the noise inside is not known (`noise_known`), what most leave times say counts.
-std::optional<Structure> find_structure(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, double* constant_error);
+Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known);
 
 std::string to_string(const Pattern&);
 
