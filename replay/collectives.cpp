@@ -84,6 +84,8 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     mine.leave = arrival.leave;
     mine.size = arrival.size;
     if (recorder_) watch_arrival(*collective, *member, arrival);
+    if (injection && !(thread.remote && faults_.mirrors_unstruck))
+        mine.given = injection->copies(thread.rank, arrival.enter, arrival.delay, thread.remote);
     ++collective->arrived;
     const bool root = *member == collective->root;
     const bool each = collective->nonblocking || (collective->waits != Waits::for_all && collective->waits != Waits::for_nobody);
@@ -220,11 +222,14 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     if (!structure) return;
     if (likely) likely_structures.insert(collective.operation);
     collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
-    collective.instance.strike_with(injection);
 }
 
 void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {
     for (const uint32_t member : ended) wake(collective.members[member].thread);
+}
+
+static std::vector<GivenClock>* given(Collective::Member& member) {
+    return member.given.empty() ? nullptr : &member.given;
 }
 
 // Those who came before the structure was known: of a non-blocking one they do what waits for nothing.
@@ -232,12 +237,12 @@ void Engine::follow_those_who_came(Collective& collective) {
     if (!collective.instance.active()) return;
     std::vector<NoisePiece> noise;
     for (uint32_t member = 0; member < collective.members.size(); ++member) {
-        const Collective::Member& its = collective.members[member];
+        Collective::Member& its = collective.members[member];
         if (!its.thread || !its.arrival) continue;
         noise.clear();
         for (const Collective::Noise& one : collective.noise)
             if (one.member == member && !counter_only) noise.push_back(one.piece);
-        wake_members(collective, collective.instance.arrive({member, its.thread->index, its.place, its.node, its.thread->rank}, its.enter,
+        wake_members(collective, collective.instance.arrive({member, its.thread->index, its.place, its.node, given(its)}, its.enter,
                                                             its.arrival, noise, collective.nonblocking));
     }
 }
@@ -257,11 +262,11 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
         if (structural_waits(collective) != Waits::for_all) return follow_those_who_came(collective);
     }
     if (!collective.instance.active()) return;
-    const Collective::Member& mine = collective.members[member];
+    Collective::Member& mine = collective.members[member];
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
     wake_members(collective,
-                 collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, mine.thread->rank}, arrival.enter, time,
+                 collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, given(mine)}, arrival.enter, time,
                                             arrival.pieces && !counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
     lane_pool_.give(time);
 }

@@ -24,6 +24,7 @@ struct Faults {
     bool keep_losses = false;          // origins: what was overtaken on the critical path still counts
     bool no_absorption = false;        // given noise: it costs as much while a call waits
     bool merge_first_alone = false;    // determinism: several processes keep what the first of them learned
+    bool mirrors_unstruck = false;     // determinism: given noise strikes the steps of a collective only on the process's own ranks
     bool keep_posting = false;         // determinism: a sender is not told of a posting in another process
     bool no_structure = false;         // accuracy: collectives are barriers
 };

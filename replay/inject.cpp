@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "names.hpp"
+#include "parallel/results.hpp"
 #include "table.hpp"
 
 namespace polter::replay {
@@ -53,7 +54,8 @@ Injected inject(const InjectPass& given) {
     engine.place_late_noise(given.learner);
     engine.cancelled_postings = given.learner.cancelled_postings;
     engine.exclusive_windows = given.learner.exclusive_windows;
-    run_pass(archive, engine);
+    run_pass(archive, engine, given.options.group);
+    if (given.options.group) gather_struck(*given.options.group, engine, injection, scenarios.all());
 
     const std::vector<const Thread*> ranks = rank_threads(engine, definitions.ranks);
     std::vector<int64_t> added(lanes.count, 0);

@@ -94,11 +94,19 @@ int64_t GivenClock::finish(int64_t now, int64_t work) {
         } else {
             break;
         }
-        last_end_ = end;
-        struck_[upcoming_source_] += upcoming_.duration;
-        known_ = false;
+        serve();
     }
     return now + work;
+}
+
+void GivenClock::serve() {
+    last_end_ = upcoming_.begin + upcoming_.duration;
+    struck_[upcoming_source_] += upcoming_.duration;
+    known_ = false;
+}
+
+void GivenClock::skip(int64_t now) {
+    while (have_upcoming() && upcoming_.begin + upcoming_.duration <= now) serve();
 }
 
 Injection::Injection(const std::vector<GivenSource>& sources, const std::vector<uint64_t>& sets, int32_t ranks, int64_t begin)
@@ -106,6 +114,18 @@ Injection::Injection(const std::vector<GivenSource>& sources, const std::vector<
     clocks_.reserve(static_cast<size_t>(ranks) * sets.size());
     for (int32_t rank = 0; rank < ranks; ++rank)
         for (const uint64_t set : sets) clocks_.emplace_back(sources, set, rank, begin);
+}
+
+std::vector<GivenClock> Injection::copies(int32_t rank, int64_t time, const int64_t* delay, bool mirror) {
+    std::vector<GivenClock> clocks;
+    clocks.reserve(sets_.size());
+    for (size_t lane = 0; lane < sets_.size(); ++lane) {
+        GivenClock& own = clock(rank, lane);
+        if (mirror) own.skip(time - delay[lane]);
+        clocks.push_back(own);
+        clocks.back().skip(time - delay[lane]);
+    }
+    return clocks;
 }
 
 void Injection::work(int32_t rank, int64_t from, int64_t to, int64_t* delay) {

@@ -39,7 +39,8 @@ std::vector<GivenSource> read_given_noise(const std::string& path);
 // What can only be checked against the trace. Throws InputError.
 void check_given_noise(const std::vector<GivenSource>& sources, const std::string& path, int32_t ranks);
 
-// One rank's processor under some of the sources. Moves forward in time only.
+// One rank's processor under some of the sources. Moves forward in time only. When it is stolen is the same whatever it is asked, so
+// copies that were made at one time give the same answers later.
 class GivenClock {
   public:
     // `sources`: must outlive it. `which`: bit set of them. `begin`: of the trace, in the clock's time.
@@ -47,8 +48,11 @@ class GivenClock {
 
     // When `work` ns of work that begin at `now` are done. Work of 0 waits out the event that `now` lies in.
     int64_t finish(int64_t now, int64_t work);
+    // Nobody will ask for what had ended by then.
+    void skip(int64_t now);
     // Noise that has struck by then, by source; waiting or not.
     const std::vector<int64_t>& struck() const { return struck_; }
+    void set_struck(const std::vector<int64_t>& by_source) { struck_ = by_source; }
 
   private:
     struct Stream {
@@ -59,6 +63,7 @@ class GivenClock {
     };
     void advance(Stream&) const;
     bool have_upcoming();
+    void serve();  // the upcoming one is over
 
     int32_t rank_;
     int64_t origin_, last_end_ = INT64_MIN / 4;
@@ -76,6 +81,9 @@ class Injection {
     Injection(const std::vector<GivenSource>& sources, const std::vector<uint64_t>& sets, int32_t ranks, int64_t begin);
 
     bool strikes(size_t lane) const { return sets_[lane] != 0; }
+    // The rank's clocks by lane, for somebody who asks later, or elsewhere: they stand at `time − delay`.
+    // `mirror`: the rank is read by another process, and its clocks here move by this alone.
+    std::vector<GivenClock> copies(int32_t rank, int64_t time, const int64_t* delay, bool mirror);
     GivenClock& clock(int32_t rank, size_t lane) { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
     const GivenClock& clock(int32_t rank, size_t lane) const { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
 

@@ -229,8 +229,6 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     std::unique_ptr<Approximated> approximated;
     if (options.group && !options.write_approximated.empty())
         throw InputError("--write-approximated needs one process: start polter without a launcher (mpirun, srun)");
-    if (options.group && !options.inject.empty())
-        throw InputError("--inject needs one process: start polter without a launcher (mpirun, srun)");
     if (options.group && options.attribution)
         throw InputError("--attribution needs one process: start polter without a launcher (mpirun, srun)");
     if (!options.write_approximated.empty())

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "flat_map.hpp"
+#include "injection.hpp"
 #include "model.hpp"
 #include "noise.hpp"
 #include "pool.hpp"
@@ -147,6 +148,7 @@ struct Collective {
         uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
         Place place;
         int64_t* arrival = nullptr;  // approximated time of entering, in lanes; only where each member's own is needed
+        std::vector<GivenClock> given;  // where noise is given: the member's clocks at entering, by lane
     };
     struct Noise {
         NoisePiece piece;

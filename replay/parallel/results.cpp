@@ -90,6 +90,7 @@ void Engine::write_results(Bytes& to) const {
         }
     }
     to.put(std::vector<uint32_t>(exclusive_windows.begin(), exclusive_windows.end()));
+    to.put(std::vector<uint8_t>(likely_structures.begin(), likely_structures.end()));
     to.put(static_cast<uint64_t>(cancelled_postings.size()));
     for (const Posting& posting : cancelled_postings) {
         to.put(posting.first);
@@ -134,6 +135,9 @@ void Engine::merge_results(Input& from) {
     std::vector<uint32_t> windows;
     from.get(windows);
     exclusive_windows.insert(windows.begin(), windows.end());
+    std::vector<uint8_t> likely;
+    from.get(likely);
+    likely_structures.insert(likely.begin(), likely.end());
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         const auto thread = from.get<uint32_t>();
         cancelled_postings.insert({thread, from.get<uint64_t>()});
@@ -156,6 +160,22 @@ void gather_payment(Group& group, Payment& payment) {
             payment.add(cell, changes);
         }
     }
+}
+
+void gather_struck(Group& group, const Engine& engine, Injection& injection, size_t lane) {
+    Bytes bytes;
+    for (const auto& thread : engine.threads()) {
+        if (thread->remote || !thread->carries_rank) continue;
+        bytes.put(thread->rank);
+        bytes.put(injection.clock(thread->rank, lane).struck());
+    }
+    for (const Bytes& one : group.gather(bytes))
+        for (Input input(one); !input.empty();) {
+            const auto rank = input.get<int32_t>();
+            std::vector<int64_t> by_source;
+            input.get(by_source);
+            injection.clock(rank, lane).set_struck(by_source);
+        }
 }
 
 void gather_results(Group& group, Engine& engine) {

@@ -8,6 +8,7 @@
 namespace polter::replay {
 
 class Engine;
+class Injection;
 class Model;
 class Payment;
 struct Faults;
@@ -18,6 +19,8 @@ void gather_statistics(Group&, Model&, const Faults&);
 void freeze_together(Group&, Model&, bool noise_placed);
 // Where the threads of all have come, what was counted.
 void gather_results(Group&, Engine&);
+// Given noise that struck, of all ranks in one lane.
+void gather_struck(Group&, const Engine&, Injection&, size_t lane);
 void gather_payment(Group&, Payment&);  // kept by the process of the rank that pays
 
 }  // namespace polter::replay

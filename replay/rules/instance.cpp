@@ -42,7 +42,7 @@ const std::vector<uint32_t>& Instance::arrive(const Participant& member, int64_t
     clock.thread = member.thread;
     clock.where = member.place;
     clock.node = member.node;
-    clock.rank = member.rank;
+    clock.given = member.given;
     set_noise(clock, noise);
     clock.clock.start(enter, &clock.noise);
     clock.time = pool_->take();
@@ -97,8 +97,7 @@ void Instance::work(Clock& clock) {
         for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] += ns & ~mask[i];
     });
     for (size_t i = 0; i < lanes_->count; ++i)
-        clock.time[i] = injection_ && injection_->strikes(i) ? injection_->clock(clock.rank, i).finish(clock.time[i], structure_.own)
-                                                             : clock.time[i] + structure_.own;
+        clock.time[i] = clock.given ? (*clock.given)[i].finish(clock.time[i], structure_.own) : clock.time[i] + structure_.own;
 }
 
 void Instance::receive(Clock& clock, Message& message, bool recorded) {

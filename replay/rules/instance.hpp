@@ -12,7 +12,7 @@
 
 namespace polter::replay {
 
-class Injection;
+class GivenClock;
 class Recorder;
 
 // Who goes on in it; all but `number` for the event graph: `node` is where the call begins with which the member comes.
@@ -20,7 +20,7 @@ struct Participant {
     uint32_t number = 0, thread = 0;
     Place place;
     uint64_t node = 0;
-    int32_t rank = 0;  // whom given noise strikes
+    std::vector<GivenClock>* given = nullptr;  // noise that strikes its steps, by lane; none: none is given. Outlives the instance
 };
 
 class Instance {
@@ -35,8 +35,6 @@ class Instance {
                                         const std::vector<NoisePiece>& noise, bool held = false);
     const std::vector<uint32_t>& resume(const Participant& member, int64_t enter, const int64_t* arrival,
                                         const std::vector<NoisePiece>& noise);
-    // Given noise, or none: from now on it strikes the members' steps.
-    void strike_with(Injection* injection) { injection_ = injection; }
     bool active() const { return lanes_ != nullptr; }
     const Structure& structure() const { return structure_; }
     bool done(uint32_t member) const { return clocks_[place(member)].done; }
@@ -52,7 +50,7 @@ class Instance {
         MemberClock clock;
         std::vector<NoisePiece> noise;
         int64_t* time = nullptr;  // approximated, in lanes; none: has not come
-        int32_t rank = 0;
+        std::vector<GivenClock>* given = nullptr;
         size_t at = 0;
         bool held = false, done = false;
         uint32_t thread = 0;
@@ -81,7 +79,6 @@ class Instance {
     const Lanes* lanes_ = nullptr;
     LanePool* pool_ = nullptr;
     Recorder* recorder_ = nullptr;
-    Injection* injection_ = nullptr;
     uint32_t members_ = 0, first_ = 0;
     std::vector<Clock> clocks_;
     std::vector<Message> messages_;

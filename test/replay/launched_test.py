@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """`mpirun polter replay`, with each MPI that is here: the answer of one process, one message for an error, no hang."""
+import json
 import os
 import pathlib
 import shutil
@@ -72,13 +73,18 @@ class Launched(unittest.TestCase):
             self.assertEqual(model.read_text(), first)
         self.compare(self.trace(7), (2,), "--use-model", str(model))
 
+    def test_given_noise(self):
+        noise = self.root / "noise.json"
+        noise.write_text(json.dumps({"schema": "polter.inject/1", "sources": [{"name": "tick", "period_ns": 20000, "duration_ns": 700}]}))
+        self.compare(self.trace(5), (2, 3), "--inject", str(noise))
+
     def test_errors(self):
         trace, everywhere, first = self.trace(8), self.root / "nowhere", self.trace(9, "first")
         (first / "traces.def").write_bytes(b"nothing")
         for mpi in MPIS:
             for words, says in (([everywhere], "no such trace"), ([first], "traces.otf2"), (["--remove", "moon", trace], "moon"),
                                 (["--write-approximated", self.root / "a", trace], "one process"),
-                                (["--attribution", trace], "one process"), (["--inject", trace, trace], "one process"),
+                                (["--attribution", trace], "one process"), (["--inject", trace, trace], "is no JSON"),
                                 (["--save-model", self.root / "no" / "m", trace], "cannot be written")):  # known to the first alone
                 with self.subTest(mpi=mpi, says=says):
                     done = replay(words, [f"mpirun.{mpi}", "-n", "3"])

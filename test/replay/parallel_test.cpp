@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -23,23 +24,27 @@ namespace {
 
 constexpr int process_counts[] = {2, 3, 5};
 
-std::string answer(const std::string& trace, replay::Group* group, const replay::Hooks& hooks = {}) {
+std::string answer(const std::string& trace, replay::Group* group, const replay::Hooks& hooks = {}, const std::string& inject = "") {
     replay::Options options;
     options.trace = trace;
     options.group = group;
+    options.inject = inject;
     const replay::Result result = replay::replay_with(options, hooks);
-    return replay::to_json(result).dump(1) + replay::model_to_json(result.model).dump(1);
+    return replay::to_json(result).dump(1) + replay::model_to_json(result.model).dump(1) +
+           (result.injected ? replay::injected_to_json(*result.injected).dump(1) : "");
 }
 
 // How many of the runs with several processes do not give what one gives.
-int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks& hooks = {}) {
+int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks& hooks = {}, const std::string& noise = "") {
     const test::TemporaryDirectory directory;
     test::write_trace(trace, directory.path("t"));
-    const std::string alone = answer(directory.path("t"), nullptr);
+    const std::string inject = noise.empty() ? "" : directory.path("noise.json");
+    if (!noise.empty()) std::ofstream(inject) << noise;
+    const std::string alone = answer(directory.path("t"), nullptr, {}, inject);
     int count = 0;
     for (const int processes : process_counts)
         for (const std::string& one :
-             test::together(processes, mood, [&](replay::Group& group) { return answer(directory.path("t"), &group, hooks); })) {
+             test::together(processes, mood, [&](replay::Group& group) { return answer(directory.path("t"), &group, hooks, inject); })) {
             if (one == alone) continue;
             if (count++ > 0) continue;
             size_t at = 0;
@@ -82,6 +87,22 @@ TEST_CASE("the same question finds what is not told to the others") {
         untold += differences(program_of(seed).trace, seed, hooks);
     }
     CHECK(unmerged > 0);
+    CHECK(untold > 0);
+}
+
+TEST_CASE("given noise") {
+    const std::string noise = R"({"schema":"polter.inject/1","sources":[
+        {"name":"tick","period_ns":20000,"duration_ns":900,"seed":5},
+        {"name":"daemon","arrival":"random","period_ns":70000,"duration_ns":6000,"ranks":[0,1],"seed":3}]})";
+    int untold = 0;
+    for (uint64_t seed = 1; seed <= 24; ++seed) {
+        CAPTURE(seed);
+        const test::TraceSpec trace = program_of(seed).trace;
+        CHECK(differences(trace, seed, {}, noise) == 0);
+        replay::Hooks hooks;
+        hooks.faults = {.mirrors_unstruck = true};
+        if (seed <= 8) untold += differences(trace, seed, hooks, noise);
+    }
     CHECK(untold > 0);
 }
 
