@@ -128,7 +128,7 @@ uint64_t most_records(const std::string& anchor, uint64_t id) {
 
 }  // namespace
 
-Approximated::Approximated(const std::string& directory, bool faulty) : faulty_(faulty) {
+Approximated::Approximated(const std::string& directory, Faults faults) : faults_(faults) {
     fs::path path = fs::path(directory).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();
     directory_ = path.string();
@@ -182,7 +182,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     for (size_t i = 0; i < definitions.locations.size(); ++i) index_of.emplace(definitions.locations[i].id, i);
     const Callbacks callbacks(copying_callbacks(), OTF2_EvtReaderCallbacks_Delete);
     DefinitionCopy all;
-    uint64_t unknown = 0, unmoved = 0;
+    uint64_t unknown = 0, unmoved = 0, forgotten = 0;
     int64_t last = 0, approximated_last = 0;
     for (size_t done = 0; done < list.locations.size(); ++done) {
         const uint64_t id = list.locations[done];
@@ -191,12 +191,14 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
         const bool replayed_here = index != index_of.end();
         std::unique_ptr<DelayFile::Reader> delays;
         if (replayed_here) delays = std::make_unique<DelayFile::Reader>(*delays_, index->second);
-        ApproximatedClock clock(delays.get(), faulty_);
+        ApproximatedClock clock(delays.get(), faults_.wrong_end);
         EventCopy copy(definitions, removed, clock);
+        copy.keep_ago = faults_.ago_as_measured;
         copy.most_records = replayed_here ? replayed.threads()[index->second]->events : most_records(anchor, id);
         copy_events(pair, id, callbacks.get(), copy);
         all.events[id] = copy.records;
         unknown += copy.unknown;
+        forgotten += clock.forgotten();
         unmoved += !replayed_here && copy.records > 0;
         last = std::max(last, copy.last);
         approximated_last = std::max(approximated_last, copy.approximated_last);
@@ -239,6 +241,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     left_out(snapshots, "snapshots are not in the approximated timeline");
     left_out(thumbnails, "thumbnails are not in the approximated timeline");
     left_out(fs::exists(fs::path(anchor).replace_extension(".marker")) ? 1 : 0, "file of markers is not in the approximated timeline");
+    left_out(forgotten, "noise records tell of noise longer ago than is remembered: in the approximated timeline it is as long ago as measured");
     left_out(unmoved, "locations that are no threads of processes stand at their measured times in the approximated timeline");
 }
 

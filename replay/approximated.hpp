@@ -13,6 +13,7 @@
 
 #include "definitions.hpp"
 #include "delay_file.hpp"
+#include "faults.hpp"
 
 namespace polter::replay {
 
@@ -21,9 +22,8 @@ class Engine;
 
 class Approximated {
   public:
-    // `faulty`: for the test that shows that it would be found: the delay of the wrong end of a call is used.
     // Throws InputError where `directory` exists or nothing can be made beside it.
-    explicit Approximated(const std::string& directory, bool faulty = false);
+    explicit Approximated(const std::string& directory, Faults faults = {});
     ~Approximated();  // removes what is unfinished
     Approximated(const Approximated&) = delete;
     Approximated& operator=(const Approximated&) = delete;
@@ -40,7 +40,7 @@ class Approximated {
 
   private:
     std::string directory_, partial_;
-    bool faulty_;
+    Faults faults_;
     uint64_t ticks_per_second_ = 1'000'000'000, global_offset_ = 0;
     std::unique_ptr<DelayFile> delays_;
 };

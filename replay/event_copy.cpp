@@ -24,6 +24,11 @@ int64_t ApproximatedClock::at(uint64_t record, int64_t ticks, bool begins) {
     if (more_ && record >= after_.record) {
         const int64_t found = faulty_ ? ticks - before_.delay : after_.ticks - after_.delay;
         before_ = after_;
+        passed_.push_back(before_);
+        if (passed_.size() > most_passed) {
+            passed_.pop_front();
+            dropped_ = true;
+        }
         advance();
         time = found;
     } else if (more_ && after_.delay != before_.delay) {
@@ -36,6 +41,24 @@ int64_t ApproximatedClock::at(uint64_t record, int64_t ticks, bool begins) {
     }
     // Delays are whole ticks, rounded, and so may disagree by one.
     return last_ = std::max(last_, time);
+}
+
+int64_t ApproximatedClock::ago(int64_t ticks, int64_t placed, int64_t ago) {
+    const int64_t ended = ticks - ago;
+    const auto later = std::upper_bound(passed_.begin(), passed_.end(), ended, [](int64_t t, const DelayPoint& p) { return t < p.ticks; });
+    if (later == passed_.begin() && dropped_) {
+        ++forgotten_;
+        return ago;
+    }
+    const DelayPoint start, &before = later == passed_.begin() ? start : *std::prev(later);
+    const bool known = later != passed_.end() || more_;
+    const DelayPoint& after = later != passed_.end() ? *later : after_;
+    int64_t time = ended - before.delay;
+    if (known && before.in_call)
+        time = std::max(before.ticks - before.delay, ended - after.delay);
+    else if (known)
+        time = std::min(time, after.ticks - after.delay);
+    return std::max<int64_t>(0, placed - time);
 }
 
 namespace {
@@ -127,6 +150,16 @@ OTF2_CallbackCode metric_record(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t 
     if (!place(copy, record, time, false, &placed)) return OTF2_CALLBACK_INTERRUPT;
     std::vector<OTF2_MetricValue> kept(values, values + count);
     if (!strip(copy, metric, kept)) return OTF2_CALLBACK_SUCCESS;
+    uint64_t ago = 0;
+    const OTF2_AttributeRef attribute = copy.definitions.ago;
+    if (!copy.keep_ago && attribute != UINT32_MAX && list && OTF2_AttributeList_TestAttributeByID(list, attribute) &&
+        OTF2_AttributeList_GetUint64(list, attribute, &ago) == OTF2_SUCCESS && ago <= INT64_MAX / 4) {
+        const auto ticks = static_cast<int64_t>(time - copy.definitions.global_offset),
+                   at = static_cast<int64_t>(placed - copy.definitions.global_offset);
+        ago = static_cast<uint64_t>(copy.clock.ago(ticks, at, static_cast<int64_t>(ago)));
+        OTF2_AttributeList_RemoveAttribute(list, attribute);
+        OTF2_AttributeList_AddUint64(list, attribute, ago);
+    }
     return written(copy, OTF2_EvtWriter_Metric(copy.writer, list, placed, metric, count, types, kept.data()));
 }
 

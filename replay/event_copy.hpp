@@ -5,6 +5,7 @@
 #include <otf2/otf2.h>
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,13 +24,20 @@ class ApproximatedClock {
     // `delays`: none where nothing moves. Times are ticks since the global offset.
     ApproximatedClock(DelayFile::Reader* delays, bool faulty);
     int64_t at(uint64_t record, int64_t ticks, bool begins);  // throws InputError
+    // Of something that ended `ago` ticks before the record that was asked for last, which stands at `placed` now: how long ago that is there.
+    int64_t ago(int64_t ticks, int64_t placed, int64_t ago);
+    uint64_t forgotten() const { return forgotten_; }  // so many were longer ago than is remembered
 
   private:
+    static constexpr size_t most_passed = 65536;  // points
     void advance();
 
     DelayFile::Reader* delays_;
     const bool faulty_;
     DelayPoint before_, after_;
+    std::deque<DelayPoint> passed_;  // up to before_
+    bool dropped_ = false;
+    uint64_t forgotten_ = 0;
     bool more_ = false;
     int64_t last_ = INT64_MIN;
 };
@@ -42,6 +50,7 @@ struct EventCopy {
     const std::vector<bool>& removed;  // by account
     ApproximatedClock& clock;
     OTF2_EvtWriter* writer = nullptr;
+    bool keep_ago = false;      // a deliberate fault
     uint64_t most_records = 0;  // the replay read no more, or the file cannot hold more
 
     // Results.

@@ -14,6 +14,7 @@ struct Faults {
     bool no_window = false;            // memory: whoever never waits is read to the end at once
     bool first_sample = false;         // determinism: the model believes whoever came first
     bool wrong_end = false;            // approximated archive: each Enter and Leave has the delay of the one before
+    bool ago_as_measured = false;      // approximated archive: noise recorded late is as long ago as it was
     bool forget_cancelled = false;     // determinism: a cancelled receive holds its place until its cancellation is read
     bool no_notices = false;           // causality: who waits for a notice of one-sided communication does not
     bool hard_start = false;           // a start insists on its post

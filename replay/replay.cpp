@@ -232,7 +232,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     if (options.group && options.attribution)
         throw InputError("--attribution needs one process: start polter without a launcher (mpirun, srun)");
     if (!options.write_approximated.empty())
-        approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults.wrong_end);
+        approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults);
     std::vector<GivenSource> given;
     if (!options.inject.empty()) given = read_given_noise(options.inject);
     const double parts = approximated ? 3 : 2;

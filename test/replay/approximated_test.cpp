@@ -15,6 +15,7 @@
 
 #include "invariants.hpp"
 #include "replay/delay_file.hpp"
+#include "replay/event_copy.hpp"
 #include "replay/otf2_records.hpp"
 
 // Every kind of record is written and read here, the deprecated ones too.
@@ -231,6 +232,62 @@ TEST_CASE("some removed: the others' noise stays, to the nanosecond") {
             CHECK(source.local.max == (source.name == "source1" ? 0 : before->local.max));
         }
     }
+}
+
+// Of a rank that was struck from 10 to 20, which is recorded at 100, and from 30 to 60 by noise that is removed: how long it would have
+// taken without the first too, by a replay of the archive.
+static int64_t without_both(replay::Faults faults) {
+    using RecordKind = test::Record::Kind;
+    test::TraceSpec spec(1);
+    spec.accounts = {"os:late", "os:gone"};
+    const auto add = [&](int64_t time, RecordKind kind, const char* name) -> test::Record& {
+        test::Record record;
+        record.kind = kind;
+        record.time = time;
+        record.name = name;
+        spec.records[0].push_back(record);
+        return spec.records[0].back();
+    };
+    add(0, RecordKind::enter, "main");
+    add(60, RecordKind::noise, "os:gone").ns = 30;
+    add(80, RecordKind::enter, "part");
+    test::Record& late = add(100, RecordKind::noise, "os:late");
+    late.ns = 10;
+    late.ago = 80;
+    add(150, RecordKind::leave, "part");
+    add(150, RecordKind::leave, "main");
+    const test::TemporaryDirectory directory;
+    test::write_trace(spec, directory.path("t"));
+    CHECK(write(directory.path("t"), directory.path("a"), std::vector<std::string>{"gone"}, faults).approximated_ns == 120);
+    const replay::Result again = read(directory.path("a"));
+    CHECK(again.measured_ns == 120);
+    return again.approximated_ns;
+}
+
+TEST_CASE("noise that was recorded late is as long before its record as it is in the new timeline") {
+    CHECK(without_both({}) == 110);
+    CHECK(without_both({.ago_as_measured = true}) == 120);  // it would have struck before the beginning
+}
+
+TEST_CASE("how long ago something was, at either end of calls and between them") {
+    const test::TemporaryDirectory directory;
+    replay::DelayFile file(directory.path("delays"), 1);
+    // Enter at 100, undelayed; Leave at 200 with a delay of 40; then computing until 300 with a delay of 50.
+    for (const replay::DelayPoint& point : {replay::DelayPoint{1, 100, 0, true}, {3, 200, 40, false}, {4, 300, 50, false}}) file.add(0, point);
+    file.finish();
+    replay::DelayFile::Reader reader(file, 0);
+    replay::ApproximatedClock clock(&reader, false);
+    CHECK(clock.at(1, 100, false) == 100);
+    CHECK(clock.ago(100, 100, 30) == 30);  // before anything moved
+    CHECK(clock.at(2, 150, false) == 110);
+    CHECK(clock.ago(150, 110, 5) == 5);    // in the call: its distance to the Leave is kept, 145 − 40
+    CHECK(clock.ago(150, 110, 45) == 10);  // … but never before the Enter
+    CHECK(clock.at(3, 200, false) == 160);
+    CHECK(clock.at(4, 300, false) == 250);
+    CHECK(clock.ago(300, 250, 60) == 50);   // 240 − 40
+    CHECK(clock.ago(300, 250, 120) == 110); // 180 − 40
+    CHECK(clock.ago(300, 250, 260) == 210); // 40
+    CHECK(clock.forgotten() == 0);
 }
 
 TEST_CASE("every kind of record is copied, with its time") {
