@@ -172,7 +172,7 @@ test::Program program_of(uint64_t seed) {
     return test::random_program(options);
 }
 
-constexpr uint64_t programs = 24;
+constexpr uint64_t programs = test::programs_of(24);
 
 }  // namespace
 
@@ -273,7 +273,8 @@ TEST_CASE("how long ago something was, at either end of calls and between them")
     const test::TemporaryDirectory directory;
     replay::DelayFile file(directory.path("delays"), 1);
     // Enter at 100, undelayed; Leave at 200 with a delay of 40; then computing until 300 with a delay of 50.
-    for (const replay::DelayPoint& point : {replay::DelayPoint{1, 100, 0, true}, {3, 200, 40, false}, {4, 300, 50, false}}) file.add(0, point);
+    for (const replay::DelayPoint& point : {replay::DelayPoint{1, 100, 0, true}, {3, 200, 40, false}, {4, 300, 50, false}})
+        file.add(0, point);
     file.finish();
     replay::DelayFile::Reader reader(file, 0);
     replay::ApproximatedClock clock(&reader, false);
@@ -284,9 +285,9 @@ TEST_CASE("how long ago something was, at either end of calls and between them")
     CHECK(clock.ago(150, 110, 45) == 10);  // … but never before the Enter
     CHECK(clock.at(3, 200, false) == 160);
     CHECK(clock.at(4, 300, false) == 250);
-    CHECK(clock.ago(300, 250, 60) == 50);   // 240 − 40
-    CHECK(clock.ago(300, 250, 120) == 110); // 180 − 40
-    CHECK(clock.ago(300, 250, 260) == 210); // 40
+    CHECK(clock.ago(300, 250, 60) == 50);    // 240 − 40
+    CHECK(clock.ago(300, 250, 120) == 110);  // 180 − 40
+    CHECK(clock.ago(300, 250, 260) == 210);  // 40
     CHECK(clock.forgotten() == 0);
 }
 

@@ -71,7 +71,7 @@ test::Program program_of(uint64_t seed) {
 }  // namespace
 
 TEST_CASE("random programs") {
-    for (uint64_t seed = 1; seed <= 40; ++seed) {
+    for (uint64_t seed = 1; seed <= test::programs_of(40); ++seed) {
         CAPTURE(seed);
         CHECK(differences(program_of(seed).trace, seed) == 0);
     }

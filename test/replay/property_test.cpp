@@ -12,7 +12,7 @@ namespace {
 
 using namespace polter;
 
-constexpr uint64_t programs = 60;
+constexpr uint64_t programs = test::programs_of(60);
 
 test::ProgramOptions options_of(uint64_t seed) {
     test::ProgramOptions options;

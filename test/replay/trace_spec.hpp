@@ -68,6 +68,15 @@ struct TraceSpec {
     size_t ranks() const { return hosts.size(); }
 };
 
+// Of so many random programs those that a test takes: all, or POLTER_TEST_PROGRAMS per cent where each costs several times as much
+// (test/CMakeLists.txt).
+#ifndef POLTER_TEST_PROGRAMS
+#define POLTER_TEST_PROGRAMS 100
+#endif
+constexpr uint64_t programs_of(uint64_t all) {
+    return all * POLTER_TEST_PROGRAMS / 100;
+}
+
 // Writes `directory`/traces.otf2; the directory is replaced.
 void write_trace(const TraceSpec&, const std::string& directory);
 
