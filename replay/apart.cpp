@@ -109,7 +109,7 @@ bool told_to_end(int signal) {
 }
 
 // The end of the pipe is seen at once; looking from time to time besides, for the child's own children may hold it open.
-ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s) {
+ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s, const ApartFaults& faults) {
     uint64_t steps = UINT64_MAX;
     double since = 0;
     bool stalled = false;
@@ -125,7 +125,7 @@ ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s) {
         if (now != steps || seen.reading.load() == Reading::nothing) {
             steps = now;
             since = cpu;
-        } else if (cpu - since > stall_s) {
+        } else if (cpu - since > stall_s && !faults.patient) {
             stalled = true;
             kill(pid, SIGKILL);
         }
@@ -145,13 +145,13 @@ ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s) {
         result = {1, 0, story(seen, fmt::format("died ({})", strsignal(WTERMSIG(status))))};
     }
     std::error_code ignored;
-    if (!WIFEXITED(status) && *seen.unfinished) fs::remove_all(seen.unfinished, ignored);
+    if (!WIFEXITED(status) && *seen.unfinished && !faults.keeps_unfinished) fs::remove_all(seen.unfinished, ignored);
     return result;
 }
 
 }  // namespace
 
-std::optional<ChildEnd> go_apart(double stall_s) {
+std::optional<ChildEnd> go_apart(double stall_s, ApartFaults faults) {
     void* memory = mmap(nullptr, sizeof(Watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return std::nullopt;
     auto* seen = new (memory) Watch();
@@ -172,18 +172,18 @@ std::optional<ChildEnd> go_apart(double stall_s) {
             munmap(memory, sizeof(Watch));
             return std::nullopt;
         }
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (!faults.outlives) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
         watch = seen;
         return std::nullopt;
     }
     close(pipe[1]);
-    child_pid = pid;
+    child_pid = faults.deaf ? 0 : pid;
     ChildEnd end;
     {
         const PassingOn passing;
         sigprocmask(SIG_SETMASK, &before, nullptr);
-        end = wait_for(pid, pipe[0], *seen, stall_s);
+        end = wait_for(pid, pipe[0], *seen, stall_s, faults);
     }
     close(pipe[0]);
     munmap(memory, sizeof(Watch));

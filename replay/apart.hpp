@@ -17,8 +17,16 @@ struct ChildEnd {
     std::string error;  // not empty: it died; the line to print
 };
 
+// Deliberate faults, for the tests.
+struct ApartFaults {
+    bool outlives = false;          // the child goes on when its parent is gone
+    bool deaf = false;              // signals stay with the parent
+    bool keeps_unfinished = false;  // what a child that died left unfinished stays
+    bool patient = false;           // a call to OTF2 may take for ever
+};
+
 // Forks. Unset in the child, which goes on; in the parent the child's end, once it has come. `stall_s`: CPU seconds within one call to
 // OTF2 after which it is ended. Call it while the process has one thread. If no process can be made, goes on in this one.
-std::optional<ChildEnd> go_apart(double stall_s = 60);
+std::optional<ChildEnd> go_apart(double stall_s = 60, ApartFaults faults = {});
 
 }  // namespace polter::replay

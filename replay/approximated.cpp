@@ -241,7 +241,8 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     left_out(snapshots, "snapshots are not in the approximated timeline");
     left_out(thumbnails, "thumbnails are not in the approximated timeline");
     left_out(fs::exists(fs::path(anchor).replace_extension(".marker")) ? 1 : 0, "file of markers is not in the approximated timeline");
-    left_out(forgotten, "noise records tell of noise longer ago than is remembered: in the approximated timeline it is as long ago as measured");
+    left_out(forgotten,
+             "noise records tell of noise longer ago than is remembered: in the approximated timeline it is as long ago as measured");
     left_out(unmoved, "locations that are no threads of processes stand at their measured times in the approximated timeline");
 }
 

@@ -164,6 +164,7 @@ Backward backward_pass(const EventGraph& graph, const Recorder& recorder, const 
             slacks.erase(found);
         }
         result.least_slack = std::min(result.least_slack, slack);
+        if (options.seen) options.seen(number, slack);
         for (const GraphEdge& edge : node.edges) {
             if (options.dropped_edge && &edge != &node.edges.back()) continue;
             if (slack == nobody_waits) continue;

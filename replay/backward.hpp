@@ -41,7 +41,8 @@ struct CriticalPath {
 struct BackwardOptions {
     size_t costliest = 10;
     std::function<uint32_t(int64_t)> window;
-    std::vector<uint16_t> players;  // the accounts that watched[2…] keep
+    std::vector<uint16_t> players;                             // the accounts that watched[2…] keep
+    std::function<void(uint64_t number, int64_t slack)> seen;  // each node's slack, for the tests; may be empty
     // Deliberate faults, for the tests.
     bool dropped_edge = false, keep_losses = false;
 };

@@ -38,7 +38,8 @@ CostAnalysis::CostAnalysis(const Scenarios& scenarios, size_t threads, const Fau
       faults_(faults),
       recorder_(graph_, scenarios.lanes(), watched_lanes(scenarios), threads, faults.measured_slack) {}
 
-CostReport CostAnalysis::finish(const Trace& trace, size_t costliest, Attribution& attribution) {
+CostReport CostAnalysis::finish(const Trace& trace, size_t costliest, Attribution& attribution,
+                                const std::function<void(uint64_t node, int64_t slack)>& slack) {
     graph_.finish();
     std::vector<bool> carries;
     std::vector<int64_t> ranks;
@@ -48,6 +49,7 @@ CostReport CostAnalysis::finish(const Trace& trace, size_t costliest, Attributio
     }
     BackwardOptions options;
     options.costliest = costliest;
+    options.seen = slack;
     options.window = [&](int64_t time) { return trace.payment.window(time); };
     for (const size_t account : scenarios_.players()) options.players.push_back(static_cast<uint16_t>(account));
     options.dropped_edge = faults_.dropped_edge;

@@ -29,7 +29,9 @@ class CostAnalysis {
         int64_t first = 0, accumulated = 0;
     };
     // After the pass. Splits the attribution's rows by culprit and rank of origin. Throws InputError.
-    CostReport finish(const Trace& trace, size_t costliest, Attribution& attribution);
+    // `slack`: told of each node's, if not empty.
+    CostReport finish(const Trace& trace, size_t costliest, Attribution& attribution,
+                      const std::function<void(uint64_t node, int64_t slack)>& slack = {});
 
   private:
     const Scenarios& scenarios_;

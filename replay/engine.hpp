@@ -82,7 +82,7 @@ class Engine {
     // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
     // not exist, and what piles up behind the wait is no message in flight but unbounded.
     size_t most_in_flight = size_t{1} << 20;
-    Injection* injection = nullptr;  // given noise, in lanes that remove nothing
+    Injection* injection = nullptr;       // given noise, in lanes that remove nothing
     std::set<uint8_t> likely_structures;  // operations that given noise passed through by a structure that is only the likeliest
     // Of the call that was concluded last, for given noise: how long its own work was behind its waiting, and whether the waiting began
     // before the call (in a polling loop).

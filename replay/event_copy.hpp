@@ -24,7 +24,8 @@ class ApproximatedClock {
     // `delays`: none where nothing moves. Times are ticks since the global offset.
     ApproximatedClock(DelayFile::Reader* delays, bool faulty);
     int64_t at(uint64_t record, int64_t ticks, bool begins);  // throws InputError
-    // Of something that ended `ago` ticks before the record that was asked for last, which stands at `placed` now: how long ago that is there.
+    // Of something that ended `ago` ticks before the record that was asked for last, which stands at `placed` now: how long ago that is
+    // there.
     int64_t ago(int64_t ticks, int64_t placed, int64_t ago);
     uint64_t forgotten() const { return forgotten_; }  // so many were longer ago than is remembered
 

@@ -18,6 +18,7 @@ struct Faults {
     bool forget_cancelled = false;     // determinism: a cancelled receive holds its place until its cancellation is read
     bool no_notices = false;           // causality: who waits for a notice of one-sided communication does not
     bool hard_start = false;           // a start insists on its post
+    bool wait_for_late = false;        // whoever may leave before others have come is taken to have waited for them
     bool trust_unseen = false;         // bounds: what the trace does not tell did not happen
     bool cells_alone = false;          // attribution: each cell of the table is rounded on its own
     bool measured_slack = false;       // costs: slack is how much later an event could be in the measured run

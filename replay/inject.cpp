@@ -101,10 +101,11 @@ Injected inject(const InjectPass& given) {
         std::string names;
         for (const uint8_t operation : engine.likely_structures) names += (names.empty() ? "" : ", ") + operation_name(operation);
         result.conditional = true;
-        result.warnings.push_back(fmt::format(
-            "conditional: which messages these collectives are made of is not certain from this trace: {}; given noise goes the likeliest way "
-            "through them, and the bounds hold that it stays with whom it strikes",
-            names));
+        result.warnings.push_back(
+            fmt::format("conditional: which messages these collectives are made of is not certain from this trace: {}; given noise goes "
+                        "the likeliest way "
+                        "through them, and the bounds hold that it stays with whom it strikes",
+                        names));
     }
     return result;
 }

@@ -70,10 +70,8 @@ std::string verdict(const LearnedProtocol& protocol) {
 
 nlohmann::json structure_json(const std::optional<Structure>& structure) {
     if (!structure) return nullptr;
-    return {{"made_of", to_string(structure->pattern)},
-            {"hop_ns", structure->hop},
-            {"own_ns", structure->own},
-            {"error_ns", structure->error}};
+    return {
+        {"made_of", to_string(structure->pattern)}, {"hop_ns", structure->hop}, {"own_ns", structure->own}, {"error_ns", structure->error}};
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ struct LearnedStructure {
     int64_t instances = 0;  // that were looked at
     std::optional<Structure> structure;
     std::optional<Structure> likeliest;  // where none was found: what given noise follows
-    double constant_error = 0;  // of what a structure has to beat, in ns
+    double constant_error = 0;           // of what a structure has to beat, in ns
 };
 std::string operation_name(uint8_t operation);  // an OTF2_CollectiveOp, or one of rules.hpp
 

@@ -22,9 +22,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* schema = "polter.model/1";
-constexpr const char* kinds[] = {"receive_after_send", "receive_after_post", "wait_own",      "send_after_post",
-                                 "send_own",           "collective_tail",    "collective_own", "notice_after",
-                                 "notice_own"};
+constexpr const char* kinds[] = {"receive_after_send", "receive_after_post", "wait_own",     "send_after_post", "send_own",
+                                 "collective_tail",    "collective_own",     "notice_after", "notice_own"};
 static_assert(std::size(kinds) == static_cast<size_t>(CostKind::notice_own) + 1);
 constexpr int64_t most_ns = 1'000'000'000'000;  // a quarter of an hour: sums of such times stay far from the end of an integer
 constexpr uint32_t most_members = 1u << 24;
@@ -126,10 +125,8 @@ Structure read_structure(const Fields& fields, const CostClass& of, uint32_t mem
 }
 
 LearnedStructure read_collective(const Fields& fields) {
-    LearnedStructure learned{read_class(fields),
-                             read_class(fields.inside("by_root")),
-                             static_cast<uint32_t>(fields.number("members", 2, most_members)),
-                             fields.number("instances", 1, INT64_MAX)};
+    LearnedStructure learned{read_class(fields), read_class(fields.inside("by_root")),
+                             static_cast<uint32_t>(fields.number("members", 2, most_members)), fields.number("instances", 1, INT64_MAX)};
     if (learned.of.kind != CostKind::collective_tail || learned.by_root.kind != CostKind::collective_tail ||
         learned.of.operation != learned.by_root.operation)
         fields.refuse("is no class of collectives");

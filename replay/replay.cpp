@@ -231,8 +231,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
         throw InputError("--write-approximated needs one process: start polter without a launcher (mpirun, srun)");
     if (options.group && options.attribution)
         throw InputError("--attribution needs one process: start polter without a launcher (mpirun, srun)");
-    if (!options.write_approximated.empty())
-        approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults);
+    if (!options.write_approximated.empty()) approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults);
     std::vector<GivenSource> given;
     if (!options.inject.empty()) given = read_given_noise(options.inject);
     const double parts = approximated ? 3 : 2;
@@ -321,7 +320,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
         result.attribution.paid_on = payer->rank;
         if (analysis)
             result.costs = analysis->finish({definitions, engine, *payment, learner.culprits(), ends.first, result.accumulated_noise_ns},
-                                            options.costliest, result.attribution);
+                                            options.costliest, result.attribution, hooks.slack);
     }
 
     const auto append = [&](const std::vector<std::string>& lines) {

@@ -30,8 +30,8 @@ struct Options {
     std::optional<std::vector<std::string>> remove;  // sources (or os-service:…) of the scenario "all"; unset: every noise source
     // Not empty: the approximated timeline of the scenario "all" is written there, an OTF2 archive; the directory must not exist.
     std::string write_approximated;
-    // Attribution by culprit and rank of origin, costliest events, critical path: written to a temporary file in TMPDIR, some 30 bytes an MPI
-    // call (in collectives whose structure is known, a message), and read backward.
+    // Attribution by culprit and rank of origin, costliest events, critical path: written to a temporary file in TMPDIR, some 30 bytes an
+    // MPI call (in collectives whose structure is known, a message), and read backward.
     bool attribution = false;
     size_t costliest = 10;                 // noise events listed then
     uint32_t windows = 10;                 // of time, in the attribution; at least 1
@@ -87,8 +87,8 @@ struct Injected {
         int64_t rank = 0, predicted_ns = 0, added_ns = 0, local_noise_ns = 0;
     };
     std::vector<Rank> per_rank;
-    bool conditional = false;             // the measured run is, or collectives were followed through what is only their likeliest structure
-    std::vector<std::string> warnings;    // beside the result's
+    bool conditional = false;           // the measured run is, or collectives were followed through what is only their likeliest structure
+    std::vector<std::string> warnings;  // beside the result's
 };
 
 struct Result {

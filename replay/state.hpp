@@ -147,7 +147,7 @@ struct Collective {
         bool released = false;                     // waits no longer for those who have not come
         uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
         Place place;
-        int64_t* arrival = nullptr;  // approximated time of entering, in lanes; only where each member's own is needed
+        int64_t* arrival = nullptr;     // approximated time of entering, in lanes; only where each member's own is needed
         std::vector<GivenClock> given;  // where noise is given: the member's clocks at entering, by lane
     };
     struct Noise {

@@ -90,7 +90,7 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
             fold_lower(engine, c, member);
             return {true, c.members[member].latest, c.members[member].arrival, nullptr, c.members[member].fold_node};
         case Waits::for_all_likely: {
-            if (c.last_enter <= leave) break;
+            if (c.last_enter <= leave || engine.faults().wait_for_late) break;
             Last last{true, c.members[member].enter, nullptr, engine.take_copy(c.members[member].arrival)};
             for (const Collective::Member& other : c.members) {
                 if (!other.thread || other.enter > leave) continue;

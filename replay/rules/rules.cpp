@@ -87,8 +87,9 @@ constexpr std::string_view collectives[] = {
 };
 
 constexpr std::string_view windows[] = {
-    "win_create", "win_create_dynamic", "win_allocate", "win_allocate_shared", "win_free",  "win_fence",
-    "win_lock",   "win_lock_all",       "win_unlock",   "win_unlock_all",      "win_flush", "win_flush_all",
+    "win_create", "win_create_dynamic", "win_allocate",    "win_allocate_shared", "win_free",
+    "win_fence",  "win_lock",           "win_lock_all",    "win_unlock",          "win_unlock_all",
+    "win_flush",  "win_flush_all",      "win_flush_local", "win_flush_local_all",
 };
 constexpr std::string_view files[] = {
     "file_open",     "file_close",         "file_set_view", "file_set_size",    "file_preallocate",

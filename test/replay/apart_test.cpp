@@ -3,6 +3,7 @@
 #include "replay/apart.hpp"
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,8 +22,8 @@ using replay::ChildEnd;
 namespace {
 
 // `work` runs in the child; its exit code is what it returns.
-ChildEnd end_of(const std::function<int()>& work, double stall_s = 60) {
-    const auto end = replay::go_apart(stall_s);
+ChildEnd end_of(const std::function<int()>& work, double stall_s = 60, replay::ApartFaults faults = {}) {
+    const auto end = replay::go_apart(stall_s, faults);
     if (!end) {
         for (const int fatal : {SIGSEGV, SIGABRT}) signal(fatal, SIG_DFL);  // doctest has its own
         _exit(work());
@@ -50,19 +51,26 @@ TEST_CASE("the child's exit code is the command's") {
 TEST_CASE("death inside OTF2: what, which file, what to do, and nothing is left unfinished") {
     const test::TemporaryDirectory directory;
     const std::string partial = directory.path("out.partial-abc");
-    std::filesystem::create_directories(partial + "/archive");
-    const ChildEnd end = end_of([&] {
-        replay::watch_path(replay::watch->anchor, "/somewhere/traces.otf2");
-        replay::watch_path(replay::watch->unfinished, partial);
-        const replay::InOtf2 inside(replay::Reading::events, 17);
-        raise(SIGSEGV);
-        return 0;
-    });
+    const auto die = [&](replay::ApartFaults faults) {
+        std::filesystem::create_directories(partial + "/archive");
+        return end_of(
+            [&] {
+                replay::watch_path(replay::watch->anchor, "/somewhere/traces.otf2");
+                replay::watch_path(replay::watch->unfinished, partial);
+                const replay::InOtf2 inside(replay::Reading::events, 17);
+                raise(SIGSEGV);
+                return 0;
+            },
+            60, faults);
+    };
+    const ChildEnd end = die({});
     CHECK(end.exit_code == 1);
     CHECK(says(end, "/somewhere/traces/17.evt"));
     CHECK(says(end, "died (Segmentation fault)"));
     CHECK(says(end, "otf2-print /somewhere/traces.otf2"));
     CHECK_FALSE(std::filesystem::exists(partial));
+    die({.keeps_unfinished = true});
+    CHECK(std::filesystem::exists(partial));
 }
 
 TEST_CASE("death anywhere else is told apart from it") {
@@ -92,6 +100,7 @@ TEST_CASE("a call to OTF2 that computes without end is ended; work that goes on,
     CHECK(stalled.exit_code == 1);
     CHECK(says(stalled, "did not come forward in 0.3 s"));
     CHECK(says(stalled, "/4.def"));
+    CHECK(end_of([&] { return compute(false); }, 0.3, {.patient = true}).error.empty());
     CHECK(end_of([&] { return compute(true); }, 0.3).error.empty());
     const ChildEnd waited = end_of(
         [] {
@@ -104,35 +113,65 @@ TEST_CASE("a call to OTF2 that computes without end is ended; work that goes on,
 }
 
 // The command itself is a child here, so that it can be sent signals.
-TEST_CASE("signals go through to the child, and it never outlives its parent") {
+namespace {
+
+struct Command {
+    pid_t pid = 0, child = 0;  // child: of the command, which waits for ever
+    int alive = -1;            // open for reading; at its end nobody of the two is left
+};
+
+Command start(replay::ApartFaults faults) {
     int ready[2];
     REQUIRE(pipe(ready) == 0);
-    const auto command = [&] {
-        const pid_t pid = fork();
-        if (pid != 0) return pid;
+    Command command;
+    command.pid = fork();
+    if (command.pid == 0) {
+        close(ready[0]);
         for (const int fatal : {SIGTERM, SIGINT}) signal(fatal, SIG_DFL);
-        const auto end = replay::go_apart();
+        const auto end = replay::go_apart(60, faults);
         if (!end) {
-            const char byte = 'r';
-            if (write(ready[1], &byte, 1) != 1) _exit(1);
+            const pid_t self = getpid();
+            if (write(ready[1], &self, sizeof self) != sizeof self) _exit(1);
             for (;;) pause();
         }
         _exit(end->signal == SIGTERM ? 42 : 1);
-    };
-    char byte;
-    pid_t pid = command();
-    REQUIRE(read(ready[0], &byte, 1) == 1);
-    kill(pid, SIGTERM);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    CHECK(WIFEXITED(status));
-    CHECK(WEXITSTATUS(status) == 42);
-
-    pid = command();
-    REQUIRE(read(ready[0], &byte, 1) == 1);
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
+    }
     close(ready[1]);
-    CHECK(read(ready[0], &byte, 1) == 0);  // nobody is left who could write
-    close(ready[0]);
+    command.alive = ready[0];
+    REQUIRE(read(command.alive, &command.child, sizeof command.child) == sizeof command.child);
+    return command;
+}
+
+// Whether the command has passed on that it was told to end: its own exit code says that the child was.
+bool passes_on(replay::ApartFaults faults) {
+    const Command command = start(faults);
+    kill(command.pid, SIGTERM);
+    int status = 0;
+    pollfd both{command.alive, POLLIN, 0};
+    const bool ended = poll(&both, 1, 2000) > 0;
+    if (!ended) kill(command.pid, SIGKILL);
+    waitpid(command.pid, &status, 0);
+    if (!ended) kill(command.child, SIGKILL);
+    close(command.alive);
+    return ended && WIFEXITED(status) && WEXITSTATUS(status) == 42;
+}
+
+bool child_outlives(replay::ApartFaults faults) {
+    const Command command = start(faults);
+    kill(command.pid, SIGKILL);
+    waitpid(command.pid, nullptr, 0);
+    pollfd child{command.alive, POLLIN, 0};
+    const bool ended = poll(&child, 1, 2000) > 0;
+    if (!ended) kill(command.child, SIGKILL);
+    close(command.alive);
+    return !ended;
+}
+
+}  // namespace
+
+TEST_CASE("signals go through to the child, and it never outlives its parent") {
+    CHECK(passes_on({}));
+    CHECK_FALSE(passes_on({.deaf = true}));
+    CHECK_FALSE(child_outlives({}));
+    CHECK(child_outlives({.outlives = true}));
 }

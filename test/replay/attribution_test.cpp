@@ -2,6 +2,7 @@
 // Attribution on random programs: margins that add up in every dimension, costs that are what putting one event back alone costs, and
 // for each a fault that the same question finds.
 #include <doctest/doctest.h>
+#include <otf2/otf2.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,13 +10,14 @@
 
 #include "micro_parse.hpp"
 #include "random_program.hpp"
+#include "replay/model_file.hpp"
 #include "replay/passes.hpp"
 
 namespace {
 
 using namespace polter;
 
-constexpr uint64_t programs = 40;
+constexpr uint64_t programs = test::programs_of(40);
 
 test::ProgramOptions options_of(uint64_t seed) {
     test::ProgramOptions options;
@@ -181,6 +183,77 @@ TEST_CASE("what was overtaken on the critical path is not among what came throug
     };
     CHECK(late({}) == 10);
     CHECK(late({.keep_losses = true}) > 20);
+}
+
+// Two ranks in a barrier by dissemination: each works 10 to send, the message is under way for 100, and each works 10 to take it. Rank 0
+// comes at 0, rank 1 at 50. Noise of 20 (daemon) strikes rank 1 while it sends: the message leaves at 80 instead of 60, is there at 180
+// instead of 160, and noise of 5 (tick) strikes rank 0 while it takes it: it leaves at 195 instead of 170. Noise of 20 while rank 0 waited
+// is absorbed. Rank 1 has its message at 110, after its own noise, and leaves at 120 either way.
+TEST_CASE("inside a collective: where it was paid, who made it, what each event cost, by hand") {
+    test::TraceSpec spec(2);
+    spec.accounts = {"os:preempt", "os:timer"};
+    const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
+        test::Record record;
+        record.kind = kind;
+        record.time = time;
+        record.name = name;
+        spec.records[rank].push_back(record);
+        return spec.records[rank].back();
+    };
+    const auto noise = [&](size_t rank, int64_t end, const char* source, const char* culprit, int64_t ns) {
+        test::Record& record = add(rank, end, test::Record::Kind::noise, source);
+        record.culprit = culprit;
+        record.ns = ns;
+    };
+    using Kind = test::Record::Kind;
+    add(0, 0, Kind::enter, "main");
+    add(0, 0, Kind::enter, "MPI_Barrier");
+    noise(0, 40, "os:preempt", "cron", 20);
+    noise(0, 187, "os:timer", "tick", 5);
+    add(0, 195, Kind::collective_end, "");
+    add(0, 195, Kind::leave, "MPI_Barrier");
+    add(0, 205, Kind::leave, "main");
+    add(1, 0, Kind::enter, "main");
+    add(1, 50, Kind::enter, "MPI_Barrier");
+    noise(1, 72, "os:preempt", "daemon", 20);
+    add(1, 120, Kind::collective_end, "");
+    add(1, 120, Kind::leave, "MPI_Barrier");
+    add(1, 130, Kind::leave, "main");
+
+    const test::TemporaryDirectory directory;
+    test::write_trace(spec, directory.path("t"));
+    replay::Learned learned;
+    const replay::CostClass barrier{replay::CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_BARRIER, 0};
+    learned.structures.push_back(
+        {barrier, barrier, 2, 30, replay::Structure{{replay::Shape::dissemination, replay::Shape::none}, 100, 10, 0, true}});
+    replay::write_model(learned, directory.path("m.json"));
+    replay::Options options;
+    options.trace = directory.path("t");
+    options.use_model = directory.path("m.json");
+    options.attribution = true;
+    options.windows = 1;
+    const replay::Result result = replay::replay(options);
+    CHECK(result.accumulated_noise_ns == 25);
+    CHECK(result.approximated_ns == 180);
+    CHECK(result.per_rank[1].accumulated_noise_ns == 0);
+    std::map<std::tuple<std::string, std::string, int64_t, std::string>, int64_t> rows;
+    for (const auto& row : result.attribution.rows) rows[{row.source, row.culprit, row.rank, row.where}] += row.ns;
+    CHECK(rows == decltype(rows){{{"preempt", "daemon", 1, "MPI_Barrier"}, 20}, {{"timer", "tick", 0, "MPI_Barrier"}, 5}});
+    REQUIRE(result.costs);
+    std::map<std::pair<std::string, int64_t>, int64_t> costs;
+    for (const auto& event : result.costs->costliest) costs[{event.culprit, event.at_ns}] = event.cost_ns;
+    CHECK(costs == decltype(costs){{{"daemon", 52}, 20}, {{"tick", 182}, 5}});
+    CHECK(result.costs->propagation.waiting == 20);
+    CHECK(result.costs->propagation.reached == 25);
+    CHECK(result.costs->propagation.overtaken == 0);
+    CHECK(result.costs->before.hops == 1);
+    CHECK(result.costs->before.length_ns == 205);
+    CHECK(result.costs->after.length_ns == 180);
+    // Without its messages rank 1 would be thought to have been held up by its own noise.
+    replay::Hooks hooks;
+    hooks.faults.no_structure = true;
+    options.use_model.clear();
+    CHECK(replay::replay_with(options, hooks).per_rank[1].accumulated_noise_ns != 0);
 }
 
 TEST_CASE("the order in which the ranks are read changes nothing") {

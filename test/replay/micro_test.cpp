@@ -110,6 +110,43 @@ void run(const std::string& path, bool one_class) {
 
 }  // namespace
 
+// Of the events, totals and bounds that were computed by hand: how many the replay misses with that fault.
+static int mistakes(const std::string& name, replay::Faults faults) {
+    const test::Micro micro = test::parse_micro(std::string(POLTER_MICRO_TRACES) + "/" + name + ".txt");
+    const test::TemporaryDirectory directory;
+    test::write_trace(micro.trace, directory.path("t"));
+    std::map<std::pair<int64_t, int64_t>, int64_t> approximated;  // in "all": rank, measured → approximated
+    replay::Hooks hooks;
+    hooks.faults = faults;
+    hooks.observer = [&](const replay::Scenarios& scenarios, const replay::Thread& thread, int64_t time, const int64_t* delay) {
+        approximated[{thread.rank, time}] = time - delay[scenarios.all()];
+    };
+    replay::Options options;
+    options.trace = directory.path("t");
+    const replay::Result result = replay::replay_with(options, hooks);
+    int count = 0;
+    for (const auto& event : micro.events)
+        if (event.scenario == "all") count += approximated.at({event.rank, event.time}) != event.approximated;
+    for (const auto& [scenario, total] : micro.totals)
+        if (scenario == "all") count += result.accumulated_noise_ns != total;
+    if (micro.bounds) count += result.bounds_low_ns != micro.bounds->first || result.bounds_high_ns != micro.bounds->second;
+    return count;
+}
+
+TEST_CASE("a rule that is broken is found by its trace") {
+    const std::pair<std::string, replay::Faults> broken[] = {
+        {"rma_fence", {.drop_dependency = true}},  // a fence waits for nobody
+        {"rma_fence", {.wait_for_late = true}},    // one that ends nothing waits for those who came after it had ended
+        {"files", {.drop_dependency = true}},     {"rma_lock", {.trust_unseen = true}},  // nobody was shut out
+        {"rma_pscw", {.no_notices = true}},       {"neighbours", {.no_notices = true}}, {"finalize", {.wait_for_late = true}},
+    };
+    for (const auto& [name, faults] : broken) {
+        CAPTURE(name);
+        CHECK(mistakes(name, {}) == 0);
+        CHECK(mistakes(name, faults) > 0);
+    }
+}
+
 TEST_CASE("each micro trace gives what was computed by hand") {
     size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(POLTER_MICRO_TRACES)) {

@@ -101,7 +101,8 @@ TEST_CASE("no invariant depends on the model") {
         CHECK(violations.monotonicity == 0);
         CHECK(violations.bounds == 0);
         CHECK(violations.additivity == 0);
-        unclamped += test::observe(trace, program.orders, {.unclamped_residual = true}, std::nullopt, false, false, file).violations.identity;
+        unclamped +=
+            test::observe(trace, program.orders, {.unclamped_residual = true}, std::nullopt, false, false, file).violations.identity;
     }
     CHECK(unclamped > 0);
 }

@@ -64,6 +64,28 @@ class Reference {
         return result;
     }
 
+    // The same graph, read backward.
+    std::vector<std::vector<int64_t>> slacks() {
+        const Approximated at = evaluate();
+        int64_t last = INT64_MIN;
+        for (const auto& vertices : calls_.vertices)
+            if (!vertices.empty()) last = std::max(last, at[vertices.back()][all_]);
+        std::vector<int64_t> slack(at.size(), INT64_MAX);
+        for (const auto& vertices : calls_.vertices)
+            if (!vertices.empty()) slack[vertices.back()] = last - at[vertices.back()][all_];
+        std::vector<size_t> last_first;
+        boost::topological_sort(graph_, std::back_inserter(last_first));
+        for (const size_t vertex : last_first)
+            for (const auto& out : boost::make_iterator_range(boost::out_edges(vertex, graph_))) {
+                const size_t to = boost::target(out, graph_);
+                slack[vertex] = std::min(slack[vertex], slack[to] + at[to][all_] - at[vertex][all_] - graph_[out].weight[all_]);
+            }
+        std::vector<std::vector<int64_t>> result(trace_.ranks());
+        for (size_t rank = 0; rank < trace_.ranks(); ++rank)
+            for (const size_t vertex : calls_.vertices[rank]) result[rank].push_back(slack[vertex]);
+        return result;
+    }
+
   private:
     size_t lanes() const { return removed_.size(); }
 
@@ -399,6 +421,12 @@ class Reference {
 Timelines reference(const TraceSpec& trace, const replay::Scenarios& scenarios, const replay::Model& model, const ReferenceFaults& faults) {
     const Approximated estimate = Reference(trace, scenarios, model, faults, {}).evaluate();
     return Reference(trace, scenarios, model, faults, estimate).timelines();
+}
+
+std::vector<std::vector<int64_t>> reference_slacks(const TraceSpec& trace, const replay::Scenarios& scenarios, const replay::Model& model,
+                                                   const ReferenceFaults& faults) {
+    const Approximated estimate = Reference(trace, scenarios, model, faults, {}).evaluate();
+    return Reference(trace, scenarios, model, faults, estimate).slacks();
 }
 
 }  // namespace polter::test

@@ -39,4 +39,8 @@ struct NotCovered : std::runtime_error {
 
 Timelines reference(const TraceSpec&, const replay::Scenarios&, const replay::Model&, const ReferenceFaults& = {});
 
+// By rank, of each of its Enters and Leaves: how much later it could be in the scenario "all" before the last rank ends later there.
+std::vector<std::vector<int64_t>> reference_slacks(const TraceSpec&, const replay::Scenarios&, const replay::Model&,
+                                                   const ReferenceFaults& = {});
+
 }  // namespace polter::test

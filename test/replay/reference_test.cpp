@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
 
 #include "reference_program.hpp"
@@ -87,10 +88,76 @@ Difference differences(uint64_t first_seed, uint64_t count, const test::Referenc
     return difference;
 }
 
+// How many Enters and Leaves of MPI calls have another slack than in the reference, and how many were compared.
+struct Slacks {
+    int64_t different = 0, compared = 0, late = 0;  // late: with a slack
+};
+
+Slacks compare_slacks(uint64_t first_seed, uint64_t count, const test::ReferenceFaults& reference_faults = {}, replay::Faults faults = {},
+                      bool tell = false) {
+    Slacks slacks;
+    for (uint64_t seed = first_seed; seed < first_seed + count; ++seed) {
+        const test::TraceSpec trace = test::reference_program(seed);
+        const test::TemporaryDirectory directory;
+        test::write_trace(trace, directory.path("t"));
+        std::vector<std::vector<int64_t>> expected;
+        bool covered = true;
+        std::vector<size_t> events(trace.ranks(), 0);
+        std::vector<uint64_t> last_node(trace.ranks(), 0);
+        std::map<uint64_t, std::pair<size_t, size_t>> place;  // of a node: rank, how manieth Enter or Leave
+        std::map<uint64_t, int64_t> found;
+        replay::Hooks hooks;
+        hooks.faults = faults;
+        hooks.faults.no_structure = true;
+        hooks.observer = [&](const replay::Scenarios& scenarios, const replay::Thread& thread, int64_t time, const int64_t*) {
+            if (covered && expected.empty()) {
+                try {
+                    expected = test::reference_slacks(trace, scenarios, thread.engine->model(), reference_faults);
+                } catch (const test::NotCovered&) {
+                    covered = false;
+                }
+            }
+            const auto rank = static_cast<size_t>(thread.rank);
+            const size_t event = events[rank]++;
+            if (thread.node == last_node[rank] || time != thread.leave) return;  // not at the end of an MPI call
+            last_node[rank] = thread.node;
+            place[thread.enter_node] = {rank, event - 1};
+            place[thread.node] = {rank, event};
+        };
+        hooks.slack = [&](uint64_t node, int64_t slack) { found[node] = slack; };
+        replay::Options options;
+        options.trace = directory.path("t");
+        options.attribution = true;
+        replay::replay_with(options, hooks);
+        if (!covered) continue;
+        for (const auto& [node, where] : place) {
+            const int64_t wanted = expected[where.first][where.second];
+            ++slacks.compared;
+            slacks.late += wanted > 0;
+            if (found.at(node) == wanted) continue;
+            if (tell && slacks.different < 5)
+                MESSAGE("seed " << seed << ", rank " << where.first << ", event " << where.second << ": reference " << wanted << ", engine "
+                                << found.at(node));
+            ++slacks.different;
+        }
+    }
+    return slacks;
+}
+
 }  // namespace
 
+TEST_CASE("slack is what it is in the reference's graph, read backward") {
+    const Slacks slacks = compare_slacks(1, 400, {}, {}, true);
+    MESSAGE(slacks.compared << " events compared, " << slacks.late << " with a slack");
+    CHECK(slacks.different == 0);
+    CHECK(slacks.late > 1000);
+    CHECK(compare_slacks(1, 30, {}, {.dropped_edge = true}).different > 0);
+    CHECK(compare_slacks(1, 30, {}, {.measured_slack = true}).different > 0);
+    CHECK(compare_slacks(1, 30, {.no_messages = true}).different > 0);
+}
+
 TEST_CASE("the engine is equal to the reference on random traces") {
-    constexpr uint64_t traces = 5'000;
+    constexpr uint64_t traces = test::programs_of(5'000);
     const char* given = std::getenv("POLTER_REFERENCE_SEED");  // others than those of every day
     const Difference difference = differences(given ? std::strtoull(given, nullptr, 10) : 1, traces, {}, {}, true);
     MESSAGE((traces - difference.not_covered) << " traces compared");
