@@ -63,7 +63,10 @@ Environment job_environment(const std::vector<std::string>& command, const std::
         return out;
     }
     auto names = value_of(list);
-    for (const auto& [name, value] : out) names += (names.empty() ? "" : ";") + name;
+    for (const auto& [name, value] : out) {
+        if (!names.empty()) names += ';';
+        names += name;
+    }
     out.emplace_back(list, names);
     return out;
 }
