@@ -71,8 +71,9 @@ Injected inject(const InjectPass& given) {
     result.predicted_ns = given.last - given.first + result.added_ns;
     const int64_t measured = given.last - given.first;
     // Noise that is added makes nothing earlier, however little of the measured costs is certain.
-    result.bounds_low_ns = std::min(result.predicted_ns, std::max(measured, measured + added[lanes.low]));
-    result.bounds_high_ns = std::max(result.predicted_ns, measured + added[lanes.high]);
+    const auto by = result.added_ns == 0 ? 0 : static_cast<int64_t>(resolution * static_cast<double>(measured));
+    result.bounds_low_ns = std::min(result.predicted_ns, std::max(measured, measured + added[lanes.low] - by));
+    result.bounds_high_ns = std::max(result.predicted_ns, measured + added[lanes.high] + by);
     const std::vector<int64_t> shares = scenarios.shares(added);
     double local = 0;
     for (size_t i = 0; i < given.sources.size(); ++i) {

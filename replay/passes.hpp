@@ -22,6 +22,9 @@ struct Hooks {
 
 Result replay_with(const Options&, const Hooks&);
 
+// Of the runtime: nothing is known better than so.
+inline constexpr double resolution = 0.0005;
+
 // One pass: opens the archive's events, and runs the engine over them.
 void run_pass(Archive&, Engine&, Group* group = nullptr);
 // Of each rank its MPI thread; ranks of which nothing is left are null.

@@ -127,7 +127,7 @@ Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
 // What the trace cannot show is not known better than so: messages cost now more, now less. True where that could matter as a whole:
 // then they were in each other's way, and how much they would be without the noise is not in the trace.
 bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
-    constexpr double resolution = 0.0005, too_much = 0.02;  // of the runtime
+    constexpr double too_much = 0.02;  // of the runtime
     constexpr double deviations = 3;
     if (result.bounds_low_ns == result.measured_ns) return false;  // nothing was removed
     double variance = 0;
