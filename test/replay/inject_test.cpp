@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Given noise: cases computed by hand, what every prediction keeps, and random programs whose noisy run is known.
 #include <doctest/doctest.h>
+#include <otf2/otf2.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -119,6 +121,42 @@ TEST_CASE("a collective ends for all when the last has come") {
     CHECK(under(spec, {source("a", {event(0, 10, 30)})}).predicted_ns == 100);  // it comes at 80 instead of 50: the other at 90
     CHECK(under(spec, {source("a", {event(0, 10, 60)})}).predicted_ns == 120);
     CHECK(under(spec, {source("a", {event(1, 10, 30)})}).predicted_ns == 130);
+}
+
+// Nobody is ever late, so "6000 after the last" says all there is to say of these alltoalls.
+TEST_CASE("in a quiet trace given noise inside a collective holds up others too, the likeliest way") {
+    constexpr int64_t phase = 20'000, begins = 10'000, takes = 6'000;
+    constexpr int phases = 12;
+    test::TraceSpec spec(4);
+    for (size_t rank = 0; rank < spec.ranks(); ++rank) {
+        add(spec, rank, 0, Kind::enter, "main");
+        for (int i = 0; i < phases; ++i) {
+            add(spec, rank, i * phase + begins, Kind::enter, "MPI_Alltoall");
+            test::Record& end = add(spec, rank, i * phase + begins + takes, Kind::collective_end);
+            end.operation = OTF2_COLLECTIVE_OP_ALLTOALL;
+            end.bytes = 800;
+            add(spec, rank, i * phase + begins + takes, Kind::leave, "MPI_Alltoall");
+        }
+        add(spec, rank, phases * phase, Kind::leave, "main");
+    }
+    // In the last one, so that nothing behind it brings the ranks together.
+    const Json noise = Json::array({source("a", {event(0, (phases - 1) * phase + begins + 1'000, 4'500)})});
+    const auto others = [](const replay::Injected& injected) {
+        int64_t most = 0;
+        for (size_t rank = 1; rank < injected.per_rank.size(); ++rank) most = std::max(most, injected.per_rank[rank].added_ns);
+        return most;
+    };
+    const replay::Injected likely = under(spec, noise, {});
+    CHECK(others(likely) > 0);
+    CHECK(likely.conditional);
+    REQUIRE(likely.warnings.size() == 1);
+    CHECK(likely.warnings[0].find("alltoall") != std::string::npos);
+    CHECK(likely.bounds_low_ns <= phases * phase + 4'500);
+    CHECK(likely.bounds_high_ns >= likely.predicted_ns);
+    const replay::Injected nobody_else = under(spec, noise, {.no_structure = true});
+    CHECK(others(nobody_else) == 0);
+    CHECK_FALSE(nobody_else.conditional);
+    CHECK(under(spec, Json::array({source("a", {event(0, 100, 0)})}), {}).added_ns == 0);
 }
 
 TEST_CASE("shares add up; alone and without are what they say") {
