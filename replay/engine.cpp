@@ -341,7 +341,7 @@ int64_t Engine::in_ns(int64_t ticks) const {
 void Engine::come_to(Thread& thread) {
     if (!thread.started) {
         thread.started = true;
-        thread.first = thread.worked_until = thread.now;
+        thread.first = thread.last = thread.worked_until = thread.now;  // last: a record without an Enter comes to an end too
         thread.claimed.start(thread.now);
     }
     if (thread.next_late < thread.late.size()) join_late_noise(thread);
