@@ -86,7 +86,8 @@ void read_arrivals(const Json& json, GivenSource& source, const Place& place) {
 
 std::vector<GivenSource> read_given_noise(const std::string& path) {
     std::ifstream in(path);
-    if (!in) throw InputError(fmt::format("{}: cannot be read; --inject takes a file of schema {}", path, schema));
+    if (!in || (in.peek(), in.bad()))  // a directory opens well
+        throw InputError(fmt::format("{}: cannot be read; --inject takes a file of schema {}", path, schema));
     const Json json = Json::parse(in, nullptr, false);
     const Place whole{path, "the file"};
     if (json.is_discarded()) whole.fail("is no JSON");

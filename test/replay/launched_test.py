@@ -84,7 +84,7 @@ class Launched(unittest.TestCase):
         for mpi in MPIS:
             for words, says in (([everywhere], "no such trace"), ([first], "traces.otf2"), (["--remove", "moon", trace], "moon"),
                                 (["--write-approximated", self.root / "a", trace], "one process"),
-                                (["--attribution", trace], "one process"), (["--inject", trace, trace], "is no JSON"),
+                                (["--attribution", trace], "one process"), (["--inject", trace, trace], "cannot be read"),
                                 (["--save-model", self.root / "no" / "m", trace], "cannot be written")):  # known to the first alone
                 with self.subTest(mpi=mpi, says=says):
                     done = replay(words, [f"mpirun.{mpi}", "-n", "3"])
