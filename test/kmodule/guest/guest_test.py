@@ -39,7 +39,7 @@ poweroff -f
 ALARMS = re.compile(r"BUG[: ]|WARNING:|Oops|Call Trace|general protection|unable to handle|stall|scheduling while atomic|refcount_t|"
                     r"blocked for more than|Poison|Redzone|Object already free|list_(add|del) corruption|Bad page|leaked|Kernel panic")
 HARMLESS = re.compile(r"out-of-tree module taints|module verification failed")
-SECONDS = 500
+SECONDS = 360
 
 
 def libraries(program):
