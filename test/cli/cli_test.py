@@ -164,6 +164,7 @@ class WithMpi(unittest.TestCase):
         cases = [(["echo", "mine"], "mine", "is not linked with an MPI", "or never call MPI_Init")]
         if (p.PROGRAMS / "test-static").exists():
             cases.append(([p.PROGRAMS / "test-static"], "on its own", "is linked statically", "is linked statically"))
+        cases.append(([p.PROGRAMS / "test-own-mpi"], "with its own", "defines MPI_Init itself", "defines MPI_Init itself"))
         for program, prints, alone, launched in cases:
             for launcher in ([], *(p.launcher(flavour, 2) for flavour in p.FLAVOURS)):
                 with self.subTest(program=program, launcher=launcher), p.folder() as folder:
@@ -172,6 +173,23 @@ class WithMpi(unittest.TestCase):
                     self.assertIn("no trace", done.stderr)
                     self.assertIn(launched if launcher else alone, done.stderr)
                     self.assertEqual(done.returncode, 1)
+
+    def test_programs_with_rights_of_others(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make a program of another user")
+        with p.folder() as folder:
+            folder.chmod(0o755)
+            program = folder / "setuid"
+            shutil.copy("/bin/echo", program)
+            os.chown(program, 65534, 65534)
+            program.chmod(0o4755)
+            done = p.command([p.POLTER, "run", "-o", "e", program, "mine"], cwd=folder)
+            self.assertIn("mine", done.stdout)
+            self.assertIn("not traced", done.stderr)
+            self.assertEqual(done.stderr.count("rights of another user"), 2, done.stderr)  # before the job, and in its result
+            program.chmod(0o755)
+            done = p.command([p.POLTER, "run", "-o", "again", program, "mine"], cwd=folder)
+            self.assertNotIn("rights of another user", done.stderr)
 
     def test_exec_under_a_launcher(self):
         for flavour in p.FLAVOURS:

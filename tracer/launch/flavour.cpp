@@ -1,50 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "flavour.hpp"
 
-#include <elf.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "capture.hpp"
+#include "elf.hpp"
 
 namespace polter::launch {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr int helper_seconds = 10;
-
-struct Elf {
-    bool elf = false;
-    std::string interpreter;  // empty: static
-};
-
-// 64-bit ELF of this machine's byte order; anything else counts as no program that the tracer could be put into.
-Elf read_elf(const std::string& path) {
-    Elf out;
-    std::ifstream file(path, std::ios::binary);
-    Elf64_Ehdr header{};
-    if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return out;
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return out;
-    if (header.e_phentsize != sizeof(Elf64_Phdr)) return out;
-    out.elf = true;
-    for (unsigned i = 0; i < header.e_phnum; ++i) {
-        Elf64_Phdr segment{};
-        file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof segment));
-        if (!file.read(reinterpret_cast<char*>(&segment), sizeof segment)) return out;
-        if (segment.p_type != PT_INTERP || segment.p_filesz == 0 || segment.p_filesz > 4096) continue;
-        std::string interpreter(segment.p_filesz, '\0');
-        file.seekg(static_cast<std::streamoff>(segment.p_offset));
-        if (!file.read(interpreter.data(), static_cast<std::streamsize>(interpreter.size()))) return out;
-        out.interpreter = interpreter.c_str();  // up to its NUL
-    }
-    return out;
-}
 
 // From the libraries that the loader would load. Sonames: Open MPI libmpi.so.<20 and up>, MPICH and its kin libmpich.so.12 or libmpi.so.12.
 Mpi mpi_of_libraries(const std::string& listing) {
@@ -140,8 +111,8 @@ Flavour find_flavour(const std::vector<std::string>& command) {
         auto elf = read_elf(*path);
         if (!elf.elf) continue;
         last_elf = *path;
-        out.static_program = elf.interpreter.empty();
-        if (out.static_program) continue;
+        out.obstacle = starts_others(*path) ? "" : why_not_preloaded(*path, elf);
+        if (elf.interpreter.empty()) continue;
         out.mpi = mpi_of_libraries(capture({elf.interpreter, "--list", fs::absolute(*path)}, helper_seconds));
         if (out.mpi != Mpi::none) {
             out.program = *path;
@@ -153,8 +124,8 @@ Flavour find_flavour(const std::vector<std::string>& command) {
     if (out.launcher != Mpi::none) {
         out.mpi = out.launcher;
         out.why = fmt::format("{} says so", launcher);
-    } else if (!last_elf.empty() && out.static_program) {
-        out.why = fmt::format("{} is linked statically", last_elf);
+    } else if (!last_elf.empty() && !out.obstacle.empty()) {
+        out.why = out.obstacle;
         out.certainly_none = true;
     } else if (!last_elf.empty()) {
         out.why = fmt::format("{} is not linked with an MPI library", last_elf);

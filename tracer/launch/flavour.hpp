@@ -18,7 +18,7 @@ struct Flavour {
     std::string program;          // the file that decided; empty: none did
     std::string why;              // how it was found out, or why it was not
     bool certainly_none = false;  // the program was looked at and has no MPI
-    bool static_program = false;
+    std::string obstacle;         // why the tracer cannot be put into `program`, and what helps; empty: it can
 };
 
 // Looks at the words of the command in order: the first program that is linked with an MPI decides, else the launcher. Runs the

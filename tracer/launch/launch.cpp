@@ -77,8 +77,8 @@ void check_program(const std::vector<std::string>& command) {
 
 std::string no_trace_text(const Flavour& flavour, const Outcome& outcome) {
     auto text = std::string("no trace: the job left nothing that calls MPI. ");
-    if (flavour.static_program)
-        text += fmt::format("{} is linked statically: nothing can be put into it. Link it dynamically", flavour.program);
+    if (!flavour.obstacle.empty())
+        text += flavour.obstacle;
     else if (flavour.certainly_none || flavour.mpi == Mpi::none)
         text += flavour.why;
     else if (flavour.launcher != Mpi::none && flavour.launcher != flavour.mpi)
@@ -164,6 +164,7 @@ Outcome run(const Options& options) {
         }
     }();
     tell(options, fmt::format("exporter {}{}{}", exporter.name, exporter.why.empty() ? "" : ": ", exporter.why));
+    if (!flavour.obstacle.empty()) tell(options, fmt::format("not traced: {}; the job runs as it is", flavour.obstacle));
     if (flavour.launcher != Mpi::none && flavour.mpi != flavour.launcher)
         tell(options, fmt::format("{} uses {} and its launcher is that of {}: each process will be alone in its own MPI_COMM_WORLD",
                                   flavour.program, name_of(flavour.mpi), name_of(flavour.launcher)));
