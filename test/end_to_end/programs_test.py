@@ -71,6 +71,31 @@ class Programs(unittest.TestCase):
             with self.subTest(ranks=ranks):
                 self.check("openmpi", ranks, ["hpcc"], INPUTS / "hpccinf.txt")
 
+    # Nothing is preloaded behind the tracer here: that would bring in the MPI library before mpi4py does.
+    def test_mpi4py(self):
+        python = "/usr/bin/python3"
+        if "openmpi" not in p.FLAVOURS or p.command([python, "-c", "import mpi4py"]).returncode:
+            self.skipTest("no mpi4py")
+        for ranks in (2, 3):
+            with self.subTest(ranks=ranks), p.folder() as folder:
+                job = [*p.launcher("openmpi", ranks), python, p.pathlib.Path(__file__).parent / "programs" / "ring.py"]
+                plain = p.command(job)
+                self.assertEqual(plain.returncode, 0, plain.stderr)
+                run = p.Run(job, folder / "e")
+                self.assertEqual(run.code, 0, run.explain())
+                self.assertEqual(run.result["ranks"], ranks)
+                said = [line for line in run.error.splitlines() if line.startswith("{")]
+                self.assertEqual(sorted(said), sorted(plain.stdout.splitlines()))
+                read = p.command([p.BUILD / "test" / "tracer" / "trace_counts", folder / "e"])
+                trace = json.loads(read.stdout)
+                self.assertEqual(trace["problems"], [])
+                for line in map(json.loads, said):
+                    found = trace["ranks"][str(line["rank"])]
+                    for key in ("sends", "sent_bytes", "receives", "received_bytes"):
+                        self.assertEqual(found[key], line[key], key)
+                    self.assertEqual(found["collectives"]["ALLREDUCE"]["calls"], line["allreduces"])
+                    self.assertEqual(found["collectives"]["BARRIER"]["calls"], 1)
+
 
 if __name__ == "__main__":
     if not p.FLAVOURS:

@@ -17,9 +17,10 @@ import tempfile
 COMPARED = ["sends", "sent_bytes", "receives", "received_bytes", "collectives"]
 
 
-def run(command, environment, limit):
+def run(command, environment, limit, stdin=os.devnull):
     print("$", shlex.join(command), flush=True)
-    done = subprocess.run(command, env=environment, timeout=limit, check=False, capture_output=True, text=True)
+    with open(stdin, encoding="utf-8") as file:
+        done = subprocess.run(command, env=environment, timeout=limit, check=False, capture_output=True, text=True, stdin=file)
     if done.returncode:
         sys.stdout.write(done.stdout[-3000:] + done.stderr[-3000:])
     return done
@@ -33,6 +34,9 @@ def main():
     parser.add_argument("--spoil", action="store_true")
     parser.add_argument("--buffer-chunks", default="2", help="small, so that buffers are flushed in the middle")
     parser.add_argument("--expect", action="append", default=[], help="KEY=NUMBER: attributes or fields that rank 0's trace must have")
+    parser.add_argument("--defined", action="append", default=[], help="text that must stand in the archive's global definitions")
+    parser.add_argument("--same-output", action="store_true", help="the program's output must be what it is untraced")
+    parser.add_argument("--stdin", default=os.devnull, help="a file for the program's standard input")
     parser.add_argument("program", nargs=argparse.REMAINDER)
     options = parser.parse_args()
 
@@ -43,8 +47,9 @@ def main():
         os.mkdir(counts)
         traced = ["env", f"POLTER_EXPERIMENT={experiment}", "POLTER_EXPORTER=none", f"POLTER_BUFFER_CHUNKS={options.buffer_chunks}",
                   f"COUNT_OUTPUT={counts}", f"LD_PRELOAD={options.tracer}:{options.counter}"]
-        command = [*shlex.split(options.launcher), "-n", str(options.n), *traced, *options.program]
-        done = run(command, environment, 240)
+        launcher = [*shlex.split(options.launcher), "-n", str(options.n)]
+        untraced = run([*launcher, *options.program], environment, 240, options.stdin) if options.same_output else None
+        done = run([*launcher, *traced, *options.program], environment, 240, options.stdin)
         if done.returncode == 77:
             return 77
         if done.returncode:
@@ -52,6 +57,9 @@ def main():
             return 1
         if "polter:" in done.stderr:
             print(f"the tracer complained: {done.stderr}")
+            return 1
+        if untraced and (not untraced.stdout or (untraced.returncode, untraced.stdout, untraced.stderr) != (0, done.stdout, done.stderr)):
+            print(f"untraced: {untraced.returncode}\n{untraced.stdout}{untraced.stderr}\ntraced:\n{done.stdout}{done.stderr}")
             return 1
         read = run([options.reader, experiment], environment, 240)
         if read.returncode:
@@ -69,6 +77,9 @@ def main():
                 if found[key] != counted[key]:
                     failures.append(f"rank {rank}: {key}: trace {found[key]}, counted {counted[key]}")
             print(f"rank {rank}:", json.dumps({k: found[k] for k in found if k not in ("calls",)}))
+        if options.defined:
+            definitions = run(["otf2-print", "-G", os.path.join(experiment, "traces.otf2")], environment, 240)
+            failures += [f"not defined in the archive: {text}" for text in options.defined if text not in definitions.stdout]
         for expected in options.expect:
             key, number = expected.rsplit("=", 1)
             zero = trace["ranks"]["0"]

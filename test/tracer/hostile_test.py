@@ -15,6 +15,7 @@ tracer, reader, launcher, programs, *others = sys.argv[1:]
 hostile = os.path.join(programs, "hostile")
 plugin = [os.path.join(programs, os.pardir, "test-plugin"), os.path.join(programs, "libhostile.so")]
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+FORTRAN = [f"fortran_{p}-{b}" for p in ("messages", "groups") for b in (1, 2, 3) if os.path.exists(os.path.join(programs, f"fortran_{p}-{b}"))]
 failures = []
 
 
@@ -100,9 +101,22 @@ with tempfile.TemporaryDirectory() as folder:
     check("plugin: the program ends well", done.returncode == 0, done.stderr)
     check("plugin: all of both ranks is there", allreduces(trace, 0) == allreduces(trace, 1) == 1000, trace)
 
+    # The same in Fortran: its constants are variables, and the plug-in has its own.
+    for binding in (1, 2, 3):
+        direct, loaded = os.path.join(programs, f"fortran_groups-{binding}"), os.path.join(programs, f"libfortran_groups-{binding}.so")
+        if not os.path.exists(loaded):
+            continue
+        results = []
+        for command in ([direct], [plugin[0], loaded]):
+            where = experiment(f"fortran{binding}.{len(results)}")
+            done = launch(where, command=command)
+            results.append((done.stdout, [{k: r[k] for k in ("sends", "sent_bytes", "received_bytes", "collectives", "calls")}
+                                          for r in read(where)["ranks"].values()]))
+        check(f"Fortran plugin {binding}: the trace is that of the program itself", results[0] == results[1] and len(results[1][1]) == 2, results)
+
     for other in others:
         for command in ([hostile], plugin, *([os.path.join(programs, p)] for p in ("p2p", "nonblocking", "persistent", "probe", "collectives",
-                                                                                   "communicators", "threads"))):
+                                                                                   "communicators", "threads", *FORTRAN))):
             name = os.path.basename(other) + " in " + os.path.basename(command[-1])
             where = experiment(name)
             done = launch(where, "10" if command[-1].endswith("threads") else "after", command=command, preload=other)

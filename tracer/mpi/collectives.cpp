@@ -133,7 +133,7 @@ void BlockingCollective::end(int) {
 }
 
 NonBlockingCollective::NonBlockingCollective(Call& call, Op::Name op, const Data& send, const Data& recv, int root, MPI_Comm comm,
-                                             MPI_Request* request)
+                                             RequestVariables request)
     : Begins(call, request) {
     if (!call || !describe(op, send, recv, root, comm, request_.collective)) return;
     request_.kind = Request::collecting;
@@ -142,7 +142,7 @@ NonBlockingCollective::NonBlockingCollective(Call& call, Op::Name op, const Data
 }
 
 PersistentCollective::PersistentCollective(Call& call, Op::Name op, const Data& send, const Data& recv, int root, MPI_Comm comm,
-                                           MPI_Request* request)
+                                           RequestVariables request)
     : Begins(call, request) {
     request_.persistent = true;
     request_.active = false;

@@ -84,12 +84,12 @@ class BlockingCollective {
 
 class NonBlockingCollective : public Begins {
   public:
-    NonBlockingCollective(Call& call, Op::Name op, const Data& send, const Data& recv, int root, MPI_Comm comm, MPI_Request* request);
+    NonBlockingCollective(Call& call, Op::Name op, const Data& send, const Data& recv, int root, MPI_Comm comm, RequestVariables request);
 };
 
 class PersistentCollective : public Begins {
   public:
-    PersistentCollective(Call& call, Op::Name op, const Data& send, const Data& recv, int root, MPI_Comm comm, MPI_Request* request);
+    PersistentCollective(Call& call, Op::Name op, const Data& send, const Data& recv, int root, MPI_Comm comm, RequestVariables request);
 };
 
 }  // namespace handler

@@ -68,7 +68,7 @@ void CommCreateGroup::end(int result) {
     call_.leave();
 }
 
-CommIdup::CommIdup(Call& call, MPI_Comm parent, MPI_Comm* made, MPI_Request* request)
+CommIdup::CommIdup(Call& call, MPI_Comm parent, MPI_Comm* made, RequestVariables request)
     : Begins(call, request), parent_(parent), made_(made) {
     if (!call || !next_creation(parent, ordinal_, request_.collective.comm)) return;
     request_.kind = Request::collecting;

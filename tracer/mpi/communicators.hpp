@@ -49,7 +49,7 @@ class CommCreateGroup {
 
 class CommIdup : public Begins {
   public:
-    CommIdup(Call& call, MPI_Comm parent, MPI_Comm* made, MPI_Request* request);
+    CommIdup(Call& call, MPI_Comm parent, MPI_Comm* made, RequestVariables request);
     void end(int result);
 
   private:

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "completion.hpp"
 
+#include <algorithm>
+
 namespace polter::mpi::handler {
 namespace {
-
-Scratch& scratch() {
-    if (!thread.scratch) thread.scratch = new Scratch;
-    return *thread.scratch;
-}
-
-template <typename T>
-T* room(std::vector<T>& memory, int count) {
-    if (memory.size() < static_cast<size_t>(count)) memory.resize(static_cast<size_t>(count));
-    return memory.data();
-}
 
 bool was_cancelled(const Request& request, const MPI_Status& status) {
     int flag = 0;
@@ -43,15 +34,18 @@ void drop_vanished(Completion& completion) {
 
 }  // namespace
 
-Completion::Completion(Call& call, int count, MPI_Request* requests) : call_(call), count_(count), requests_(requests) {
+// MPI refuses a count below zero, and the program may live on.
+Completion::Completion(Call& call, int count, RequestVariables requests) : call_(call), count_(std::max(count, 0)), requests_(requests) {
     if (!call) return;
+    count = count_;
     handles_ = count == 1 ? &one_handle_ : room(scratch().handles, count);
-    for (int i = 0; i < count; i++) handles_[i] = requests[i];
+    for (int i = 0; i < count; i++) handles_[i] = requests.handle(i);
     if (!process.threaded) return;
     taken_ = count == 1 ? &one_taken_ : room(scratch().taken, count);
     const TableLock lock;
     for (int i = 0; i < count; i++)
-        taken_[i] = handles_[i] == constants.request_null ? Requests::absent : process.requests->take(bits(handles_[i]), &requests[i]);
+        taken_[i] =
+            handles_[i] == constants.request_null ? Requests::absent : process.requests->take(bits(handles_[i]), requests.address(i));
 }
 
 MPI_Status* Completion::statuses(MPI_Status* wanted) {
@@ -59,8 +53,9 @@ MPI_Status* Completion::statuses(MPI_Status* wanted) {
 }
 
 uint32_t Completion::entry(int i) {
+    if (i < 0 || i >= count_) return Requests::absent;  // an index that the MPI got wrong
     if (taken_) return taken_[i];
-    return handles_[i] == constants.request_null ? Requests::absent : process.requests->find(bits(handles_[i]), &requests_[i]);
+    return handles_[i] == constants.request_null ? Requests::absent : process.requests->find(bits(handles_[i]), requests_.address(i));
 }
 
 void Completion::done(int i, uint32_t entry) {
@@ -133,7 +128,7 @@ void Completion::tested(int i) {
 }
 
 bool Completion::vanished(int i) const {
-    return handles_[i] != constants.request_null && requests_[i] == constants.request_null;
+    return handles_[i] != constants.request_null && requests_.handle(i) == constants.request_null;
 }
 
 void Completion::failed(int i) {
@@ -267,10 +262,10 @@ void Completion::released() {
         call_.at().isend_complete(call_.returned(), request.id);
 }
 
-Cancel::Cancel(Call& call, MPI_Request* request) : call_(call) {
-    if (!call || *request == constants.request_null) return;
+Cancel::Cancel(Call& call, RequestVariables request) : call_(call) {
+    if (!call || request.handle() == constants.request_null) return;
     const TableLock lock;
-    const uint32_t at = process.requests->find(bits(*request), request);
+    const uint32_t at = process.requests->find(bits(request.handle()), request.address());
     if (at != Requests::absent) (*process.requests)[at].cancelling = true;
 }
 

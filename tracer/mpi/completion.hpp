@@ -14,7 +14,7 @@ namespace polter::mpi::handler {
 // The requests of one call, as they were before it.
 class Completion {
   public:
-    Completion(Call& call, int count, MPI_Request* requests);
+    Completion(Call& call, int count, RequestVariables requests);
     Call& call() { return call_; }
 
     // The i-th has completed; its status. Call once for each.
@@ -41,7 +41,7 @@ class Completion {
 
     Call& call_;
     const int count_;
-    MPI_Request* const requests_;
+    const RequestVariables requests_;
     MPI_Request* handles_ = nullptr;  // before the call; NULL where it is not traced
     uint32_t* taken_ = nullptr;       // with MPI_THREAD_MULTIPLE: their entries
     MPI_Request one_handle_;
@@ -50,7 +50,7 @@ class Completion {
 
 class Wait {
   public:
-    Wait(Call& call, MPI_Request* request, MPI_Status* status) : own_(call, status), completion_(call, 1, request) {}
+    Wait(Call& call, RequestVariables request, MPI_Status* status) : own_(call, status), completion_(call, 1, request) {}
     MPI_Status* status() { return own_.status(); }
     void end(int result);
 
@@ -61,7 +61,7 @@ class Wait {
 
 class Test {
   public:
-    Test(Call& call, MPI_Request* request, int* flag, MPI_Status* status)
+    Test(Call& call, RequestVariables request, int* flag, MPI_Status* status)
         : own_(call, status), completion_(call, 1, request), flag_(flag) {}
     MPI_Status* status() { return own_.status(); }
     void end(int result);
@@ -74,7 +74,7 @@ class Test {
 
 class Waitall {
   public:
-    Waitall(Call& call, MPI_Count count, MPI_Request* requests, MPI_Status* statuses)
+    Waitall(Call& call, MPI_Count count, RequestVariables requests, MPI_Status* statuses)
         : completion_(call, static_cast<int>(count), requests), statuses_(completion_.statuses(statuses)) {}
     MPI_Status* statuses() { return statuses_; }
     void end(int result);
@@ -86,7 +86,7 @@ class Waitall {
 
 class Testall : public Waitall {
   public:
-    Testall(Call& call, MPI_Count count, MPI_Request* requests, int* flag, MPI_Status* statuses)
+    Testall(Call& call, MPI_Count count, RequestVariables requests, int* flag, MPI_Status* statuses)
         : Waitall(call, count, requests, statuses), flag_(flag) {}
     void end(int result);
 
@@ -96,7 +96,7 @@ class Testall : public Waitall {
 
 class Waitany {
   public:
-    Waitany(Call& call, MPI_Count count, MPI_Request* requests, int* index, MPI_Status* status)
+    Waitany(Call& call, MPI_Count count, RequestVariables requests, int* index, MPI_Status* status)
         : own_(call, status), completion_(call, static_cast<int>(count), requests), index_(index) {}
     MPI_Status* status() { return own_.status(); }
     void end(int result);
@@ -109,7 +109,7 @@ class Waitany {
 
 class Testany : public Waitany {
   public:
-    Testany(Call& call, MPI_Count count, MPI_Request* requests, int* index, int* flag, MPI_Status* status)
+    Testany(Call& call, MPI_Count count, RequestVariables requests, int* index, int* flag, MPI_Status* status)
         : Waitany(call, count, requests, index, status), flag_(flag) {}
     void end(int result);
 
@@ -119,7 +119,7 @@ class Testany : public Waitany {
 
 class Waitsome {
   public:
-    Waitsome(Call& call, MPI_Count count, MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses)
+    Waitsome(Call& call, MPI_Count count, RequestVariables requests, int* outcount, int* indices, MPI_Status* statuses)
         : completion_(call, static_cast<int>(count), requests),
           statuses_(completion_.statuses(statuses)),
           outcount_(outcount),
@@ -159,7 +159,7 @@ class RequestGetStatus {
 // nothing more is known.
 class RequestFree {
   public:
-    RequestFree(Call& call, MPI_Request* request) : completion_(call, 1, request) {}
+    RequestFree(Call& call, RequestVariables request) : completion_(call, 1, request) {}
     void end(int result);
 
   private:
@@ -169,7 +169,7 @@ class RequestFree {
 // Only a mark: what became of it, its completion tells.
 class Cancel {
   public:
-    Cancel(Call& call, MPI_Request* request);
+    Cancel(Call& call, RequestVariables request);
     void end(int) { call_.leave(); }
 
   private:

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "fortran.hpp"
 #include "windows.hpp"
 
 namespace polter::mpi {
@@ -139,6 +140,7 @@ void Init::end(int result) {
 void Init::begin_trace() {
     const uint64_t began = write::now();
     for (unsigned region = 0; region < trace::region_count; region++) find_next(region);
+    fortran::prepare();
     const write::Identity self = identity();
     std::string error;
     process.archive = write::Archive::create({experiment_, buffer_chunks(), &process.on}, self, exporter_, error);

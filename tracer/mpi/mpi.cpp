@@ -28,18 +28,7 @@ void* in_library(std::initializer_list<const char*> sonames, const char* name) {
     return nullptr;
 }
 
-void* find_function(const char* name) {
-    void* symbol = dlsym(RTLD_NEXT, name);
-    return symbol ? symbol : in_library({POLTER_MPI_SONAMES}, name);
-}
-
 #ifdef OPEN_MPI
-// RTLD_DEFAULT first: a program that is not position-independent has its own copy of these variables.
-void* find_variable(const char* name) {
-    void* symbol = dlsym(RTLD_DEFAULT, name);
-    return symbol ? symbol : in_library({POLTER_MPI_SONAMES}, name);
-}
-
 bool find_constants(const char*& missing) {
     const auto find = [&missing](const char* name, auto& handle) {
         handle = reinterpret_cast<std::remove_reference_t<decltype(handle)>>(find_variable(name));
@@ -66,6 +55,21 @@ bool find_constants(const char*& missing) {
 
 }  // namespace
 
+void* find_function(const char* name) {
+    void* symbol = dlsym(RTLD_NEXT, name);
+    return symbol ? symbol : in_library({POLTER_MPI_SONAMES}, name);
+}
+
+// RTLD_DEFAULT first: a program that is not position-independent has its own copy of these variables.
+void* find_variable(const char* name) {
+    void* symbol = dlsym(RTLD_DEFAULT, name);
+    return symbol ? symbol : in_library({POLTER_MPI_SONAMES}, name);
+}
+
+void* find_foreign(const char* name) {
+    return in_library({POLTER_OTHER_SONAMES}, name);
+}
+
 bool find_mpi(const char*& missing) {
     missing = nullptr;
 #define POLTER_FIND(name)                                                            \
@@ -80,7 +84,7 @@ void* find_next(unsigned region) {
     const std::string name = trace::regions[region].name;
     void* f = find_function(name.c_str());
     if (!f) f = find_function(("P" + name).c_str());
-    if (!f) f = in_library({POLTER_OTHER_SONAMES}, name.c_str());  // not to be traced, and not to be hurt either
+    if (!f) f = find_foreign(name.c_str());
     return next_functions[region] = f;
 }
 

@@ -46,6 +46,12 @@ struct Constants {
 };
 extern Constants constants;
 
+// A symbol of the program's MPI, however that was loaded; NULL if it has none. find_foreign: of another MPI, whose programs are not to be
+// traced and not to be hurt either.
+void* find_function(const char* name);
+void* find_variable(const char* name);
+void* find_foreign(const char* name);
+
 // Finds all of the above, and the wrapped functions. False if there is no such MPI in this process; `missing` is then a name.
 bool find_mpi(const char*& missing);
 

@@ -3,7 +3,7 @@
 
 namespace polter::mpi::handler {
 
-SendInit::SendInit(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request)
+SendInit::SendInit(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, RequestVariables request)
     : Begins(call, request) {
     request_.persistent = true;
     request_.active = false;
@@ -11,17 +11,17 @@ SendInit::SendInit(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type,
     request_.mode = mode;
 }
 
-ReceiveInit::ReceiveInit(Call& call, int source, int tag, MPI_Comm comm, MPI_Request* request) : Begins(call, request) {
+ReceiveInit::ReceiveInit(Call& call, int source, int tag, MPI_Comm comm, RequestVariables request) : Begins(call, request) {
     if (call) request_ = posted_receive(comm, source, tag);
     request_.persistent = true;
     request_.active = false;
 }
 
-void Startall::begin(const MPI_Request* variable) {
+void Startall::begin(MPI_Request handle, const void* variable) {
     Request request;
     {
         const TableLock lock;
-        const uint32_t at = process.requests->find(bits(*variable), variable);
+        const uint32_t at = process.requests->find(bits(handle), variable);
         if (at == Requests::absent) return;
         Request& known = (*process.requests)[at];
         known.active = true;

@@ -8,18 +8,18 @@ namespace polter::mpi::handler {
 
 class SendInit : public Begins {
   public:
-    SendInit(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request);
+    SendInit(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, RequestVariables request);
 };
 
 class ReceiveInit : public Begins {
   public:
-    ReceiveInit(Call& call, int source, int tag, MPI_Comm comm, MPI_Request* request);
+    ReceiveInit(Call& call, int source, int tag, MPI_Comm comm, RequestVariables request);
 };
 
 // Partitioned communication, neighbourhood collectives.
 class OtherRequestInit : public Begins {
   public:
-    OtherRequestInit(Call& call, MPI_Request* request) : Begins(call, request) {
+    OtherRequestInit(Call& call, RequestVariables request) : Begins(call, request) {
         request_.persistent = true;
         request_.active = false;
     }
@@ -27,20 +27,20 @@ class OtherRequestInit : public Begins {
 
 class Startall {
   public:
-    Startall(Call& call, int count, MPI_Request* requests) : call_(call) {
+    Startall(Call& call, int count, RequestVariables requests) : call_(call) {
         if (call)
-            for (int i = 0; i < count; i++) begin(requests + i);
+            for (int i = 0; i < count; i++) begin(requests.handle(i), requests.address(i));
     }
     void end(int) { call_.leave(); }
 
   private:
-    void begin(const MPI_Request* request);
+    void begin(MPI_Request request, const void* variable);
     Call& call_;
 };
 
 class Start : public Startall {
   public:
-    Start(Call& call, MPI_Request* request) : Startall(call, 1, request) {}
+    Start(Call& call, RequestVariables request) : Startall(call, 1, request) {}
 };
 
 }  // namespace polter::mpi::handler

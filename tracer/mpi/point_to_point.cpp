@@ -44,12 +44,12 @@ void Begins::end(int result) {
     call_.come_back();
     if (result == MPI_SUCCESS) {
         const TableLock lock;
-        process.requests->add(bits(*variable_), variable_, request_);
+        process.requests->add(bits(variable_.handle()), variable_.address(), request_);
     }
     call_.leave();
 }
 
-Isend::Isend(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request)
+Isend::Isend(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, RequestVariables request)
     : Begins(call, request) {
     if (!call || !outgoing(comm, dest, tag, count, type, request_.message)) return;
     request_.kind = Request::sending;
@@ -57,7 +57,7 @@ Isend::Isend(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int d
     call.at().isend(call.entered(), request_.message, mode, request_.id);
 }
 
-Ireceive::Ireceive(Call& call, int source, int tag, MPI_Comm comm, MPI_Request* request) : Begins(call, request) {
+Ireceive::Ireceive(Call& call, int source, int tag, MPI_Comm comm, RequestVariables request) : Begins(call, request) {
     if (!call) return;
     request_ = posted_receive(comm, source, tag);
     if (request_.kind == Request::nothing) return;
@@ -66,7 +66,7 @@ Ireceive::Ireceive(Call& call, int source, int tag, MPI_Comm comm, MPI_Request* 
 }
 
 IsendReceive::IsendReceive(Call& call, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm,
-                           MPI_Request* request)
+                           RequestVariables request)
     : Begins(call, request) {
     if (!call) return;
     request_ = posted_receive(comm, source, recvtag);

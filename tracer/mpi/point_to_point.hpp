@@ -3,6 +3,7 @@
 #pragma once
 
 #include "call.hpp"
+#include "variables.hpp"
 
 namespace polter::mpi::handler {
 
@@ -81,29 +82,29 @@ class SendReceive {
 // that a shared handle leads to the right one.
 class Begins {
   public:
-    Begins(Call& call, MPI_Request* request) : call_(call), variable_(request) {}
+    Begins(Call& call, RequestVariables request) : call_(call), variable_(request) {}
     void end(int result);
 
   protected:
     Call& call_;
-    MPI_Request* const variable_;
+    const RequestVariables variable_;
     Request request_;
 };
 
 class Isend : public Begins {
   public:
-    Isend(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request);
+    Isend(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, RequestVariables request);
 };
 
 class Ireceive : public Begins {
   public:
-    Ireceive(Call& call, int source, int tag, MPI_Comm comm, MPI_Request* request);
+    Ireceive(Call& call, int source, int tag, MPI_Comm comm, RequestVariables request);
 };
 
 class IsendReceive : public Begins {
   public:
     IsendReceive(Call& call, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm,
-                 MPI_Request* request);
+                 RequestVariables request);
 };
 
 using OtherRequest = Begins;

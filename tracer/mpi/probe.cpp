@@ -43,7 +43,7 @@ void Mreceive::end(int result) {
     call_.leave();
 }
 
-Imreceive::Imreceive(Call& call, MPI_Message* message, MPI_Request* request) : Begins(call, request) {
+Imreceive::Imreceive(Call& call, MPI_Message* message, RequestVariables request) : Begins(call, request) {
     if (!call) return;
     const Probed probed = take_message(*message);
     if (!probed.known) return;

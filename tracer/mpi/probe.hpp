@@ -70,7 +70,7 @@ class Mreceive {
 
 class Imreceive : public Begins {
   public:
-    Imreceive(Call& call, MPI_Message* message, MPI_Request* request);
+    Imreceive(Call& call, MPI_Message* message, RequestVariables request);
 };
 
 }  // namespace polter::mpi::handler

@@ -55,6 +55,10 @@ struct Scratch {
     std::vector<MPI_Request> handles;
     std::vector<uint32_t> taken;
     std::vector<MPI_Status> statuses;
+    // A Fortran program's arguments in C.
+    std::vector<MPI_Request> requests;
+    std::vector<MPI_Datatype> types[2];
+    std::vector<int> indices;
 };
 
 struct Thread {
@@ -64,6 +68,17 @@ struct Thread {
     uint32_t depth = 0;  // of MPI calls: an MPI may call its own functions by their public names
 };
 extern constinit thread_local Thread thread;
+
+inline Scratch& scratch() {
+    if (!thread.scratch) thread.scratch = new Scratch;
+    return *thread.scratch;
+}
+
+template <typename T>
+T* room(std::vector<T>& memory, int count) {
+    if (memory.size() < static_cast<size_t>(count)) memory.resize(static_cast<size_t>(count));
+    return memory.data();
+}
 
 // A thread's first traced call: its location. NULL if there is none to be had.
 write::Location* adopt_thread();

@@ -15,6 +15,11 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Where a call goes on. count_fortran.c says otherwise. */
+#ifndef NEXT
+#define NEXT(name) PMPI_##name
+#endif
+
 /* ---- what is counted ---- */
 
 struct tally {
@@ -44,7 +49,7 @@ static void count_collective(const char* name, long long sent, long long receive
 
 static long long size_of(MPI_Datatype type) {
     int size;
-    PMPI_Type_size(type, &size);
+    NEXT(Type_size)(type, &size);
     return size;
 }
 
@@ -59,7 +64,7 @@ static void count_send(int dest, int count, MPI_Datatype type) {
 static void count_receive(const MPI_Status* status) {
     if (status->MPI_SOURCE == MPI_PROC_NULL) return;
     int count;
-    PMPI_Get_count((MPI_Status*)status, MPI_BYTE, &count);
+    NEXT(Get_count)((MPI_Status*)status, MPI_BYTE, &count);
     pthread_mutex_lock(&lock);
     receives++;
     received_bytes += count;
@@ -117,7 +122,7 @@ static void complete(struct open_request* r, const MPI_Status* status) {
     pthread_mutex_unlock(&lock);
     if (!was.active) return;
     int cancelled = 0;
-    PMPI_Test_cancelled((MPI_Status*)status, &cancelled);
+    NEXT(Test_cancelled)((MPI_Status*)status, &cancelled);
     if (was.kind == RECEIVE && !cancelled) count_receive(status);
     if (was.kind == COLLECTIVE) count_collective(was.name, was.sent, was.received);
 }
@@ -135,7 +140,7 @@ static void complete(struct open_request* r, const MPI_Status* status) {
     int MPI_##name(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) { \
         if (depth == 0) count_send(dest, count, type);                                                \
         depth++;                                                                                      \
-        int result = PMPI_##name(buf, count, type, dest, tag, comm);                                  \
+        int result = NEXT(name)(buf, count, type, dest, tag, comm);                                   \
         depth--;                                                                                      \
         return result;                                                                                \
     }
@@ -148,7 +153,7 @@ SEND_FUNCTION(Rsend)
     int MPI_##name(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) { \
         int result;                                                                                                         \
         if (depth == 0) count_send(dest, count, type);                                                                      \
-        result = PMPI_##name(buf, count, type, dest, tag, comm, request);                                                   \
+        result = NEXT(name)(buf, count, type, dest, tag, comm, request);                                                    \
         LOCKED(open_request(request, SEND));                                                                                \
         return result;                                                                                                      \
     }
@@ -159,7 +164,7 @@ ISEND_FUNCTION(Irsend)
 
 #define SEND_INIT_FUNCTION(name)                                                                                            \
     int MPI_##name(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) { \
-        int result = PMPI_##name(buf, count, type, dest, tag, comm, request);                                               \
+        int result = NEXT(name)(buf, count, type, dest, tag, comm, request);                                                \
         pthread_mutex_lock(&lock);                                                                                          \
         struct open_request* r = open_request(request, SEND);                                                               \
         r->persistent = 1, r->active = 0, r->dest = dest, r->count = count, r->type = type;                                 \
@@ -172,7 +177,7 @@ SEND_INIT_FUNCTION(Ssend_init)
 SEND_INIT_FUNCTION(Rsend_init)
 
 int MPI_Recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
-    int result = PMPI_Recv_init(buf, count, type, source, tag, comm, request);
+    int result = NEXT(Recv_init)(buf, count, type, source, tag, comm, request);
     pthread_mutex_lock(&lock);
     struct open_request* r = open_request(request, source == MPI_PROC_NULL ? NOTHING : RECEIVE);
     r->persistent = 1, r->active = 0;
@@ -189,24 +194,24 @@ static void started(MPI_Request* request) {
 }
 int MPI_Start(MPI_Request* request) {
     started(request);
-    return PMPI_Start(request);
+    return NEXT(Start)(request);
 }
 int MPI_Startall(int count, MPI_Request requests_[]) {
     for (int i = 0; i < count; i++) started(&requests_[i]);
-    return PMPI_Startall(count, requests_);
+    return NEXT(Startall)(count, requests_);
 }
 
 int MPI_Recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
     MPI_Status own;
     if (status == MPI_STATUS_IGNORE) status = &own;
     depth++;
-    int result = PMPI_Recv(buf, count, type, source, tag, comm, status);
+    int result = NEXT(Recv)(buf, count, type, source, tag, comm, status);
     depth--;
     if (depth == 0 && result == MPI_SUCCESS) count_receive(status);
     return result;
 }
 int MPI_Irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
-    int result = PMPI_Irecv(buf, count, type, source, tag, comm, request);
+    int result = NEXT(Irecv)(buf, count, type, source, tag, comm, request);
     LOCKED(open_request(request, source == MPI_PROC_NULL ? NOTHING : RECEIVE));
     return result;
 }
@@ -216,7 +221,7 @@ int MPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int 
     if (status == MPI_STATUS_IGNORE) status = &own;
     count_send(dest, sendcount, sendtype);
     depth++;
-    int result = PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+    int result = NEXT(Sendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
     depth--;
     count_receive(status);
     return result;
@@ -227,7 +232,7 @@ int MPI_Sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int 
     if (status == MPI_STATUS_IGNORE) status = &own;
     count_send(dest, count, type);
     depth++;
-    int result = PMPI_Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, status);
+    int result = NEXT(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, status);
     depth--;
     count_receive(status);
     return result;
@@ -235,13 +240,13 @@ int MPI_Sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int 
 int MPI_Mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
     MPI_Status own;
     if (status == MPI_STATUS_IGNORE) status = &own;
-    int result = PMPI_Mrecv(buf, count, type, message, status);
+    int result = NEXT(Mrecv)(buf, count, type, message, status);
     count_receive(status);
     return result;
 }
 int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
     const int none = *message == MPI_MESSAGE_NO_PROC;
-    int result = PMPI_Imrecv(buf, count, type, message, request);
+    int result = NEXT(Imrecv)(buf, count, type, message, request);
     LOCKED(open_request(request, none ? NOTHING : RECEIVE));
     return result;
 }
@@ -277,56 +282,56 @@ static void put_back(struct waited w, int count, MPI_Status* given) {
 
 int MPI_Waitall(int count, MPI_Request handles[], MPI_Status* statuses) {
     struct waited w = look_up(count, handles, WANTED(statuses));
-    int result = PMPI_Waitall(count, handles, w.statuses);
+    int result = NEXT(Waitall)(count, handles, w.statuses);
     for (int i = 0; i < count; i++) complete(w.open[i], &w.statuses[i]);
     put_back(w, count, WANTED(statuses));
     return result;
 }
 int MPI_Wait(MPI_Request* handle, MPI_Status* status) {
     struct waited w = look_up(1, handle, WANTED(status));
-    int result = PMPI_Wait(handle, w.statuses);
+    int result = NEXT(Wait)(handle, w.statuses);
     complete(w.open[0], w.statuses);
     put_back(w, 1, WANTED(status));
     return result;
 }
 int MPI_Waitany(int count, MPI_Request handles[], int* index, MPI_Status* status) {
     struct waited w = look_up(count, handles, WANTED(status));
-    int result = PMPI_Waitany(count, handles, index, w.statuses);
+    int result = NEXT(Waitany)(count, handles, index, w.statuses);
     if (*index != MPI_UNDEFINED) complete(w.open[*index], w.statuses);
     put_back(w, count, WANTED(status));
     return result;
 }
 int MPI_Waitsome(int count, MPI_Request handles[], int* outcount, int indices[], MPI_Status* statuses) {
     struct waited w = look_up(count, handles, WANTED(statuses));
-    int result = PMPI_Waitsome(count, handles, outcount, indices, w.statuses);
+    int result = NEXT(Waitsome)(count, handles, outcount, indices, w.statuses);
     for (int i = 0; *outcount != MPI_UNDEFINED && i < *outcount; i++) complete(w.open[indices[i]], &w.statuses[i]);
     put_back(w, count, WANTED(statuses));
     return result;
 }
 int MPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
     struct waited w = look_up(1, handle, WANTED(status));
-    int result = PMPI_Test(handle, flag, w.statuses);
+    int result = NEXT(Test)(handle, flag, w.statuses);
     if (*flag) complete(w.open[0], w.statuses);
     put_back(w, 1, WANTED(status));
     return result;
 }
 int MPI_Testall(int count, MPI_Request handles[], int* flag, MPI_Status* statuses) {
     struct waited w = look_up(count, handles, WANTED(statuses));
-    int result = PMPI_Testall(count, handles, flag, w.statuses);
+    int result = NEXT(Testall)(count, handles, flag, w.statuses);
     for (int i = 0; *flag && i < count; i++) complete(w.open[i], &w.statuses[i]);
     put_back(w, count, WANTED(statuses));
     return result;
 }
 int MPI_Testany(int count, MPI_Request handles[], int* index, int* flag, MPI_Status* status) {
     struct waited w = look_up(count, handles, WANTED(status));
-    int result = PMPI_Testany(count, handles, index, flag, w.statuses);
+    int result = NEXT(Testany)(count, handles, index, flag, w.statuses);
     if (*flag && *index != MPI_UNDEFINED) complete(w.open[*index], w.statuses);
     put_back(w, count, WANTED(status));
     return result;
 }
 int MPI_Testsome(int count, MPI_Request handles[], int* outcount, int indices[], MPI_Status* statuses) {
     struct waited w = look_up(count, handles, WANTED(statuses));
-    int result = PMPI_Testsome(count, handles, outcount, indices, w.statuses);
+    int result = NEXT(Testsome)(count, handles, outcount, indices, w.statuses);
     for (int i = 0; *outcount != MPI_UNDEFINED && i < *outcount; i++) complete(w.open[indices[i]], &w.statuses[i]);
     put_back(w, count, WANTED(statuses));
     return result;
@@ -336,7 +341,7 @@ int MPI_Request_free(MPI_Request* handle) {
     struct open_request* r = find_request(*handle, handle);
     if (r) r->used = 0;
     pthread_mutex_unlock(&lock);
-    return PMPI_Request_free(handle);
+    return NEXT(Request_free)(handle);
 }
 
 /* ---- collectives ---- */
@@ -349,11 +354,11 @@ struct shape {
 };
 static struct shape shape_of(MPI_Comm comm, int root) {
     struct shape s;
-    PMPI_Comm_rank(comm, &s.rank);
-    PMPI_Comm_size(comm, &s.ranks);
+    NEXT(Comm_rank)(comm, &s.rank);
+    NEXT(Comm_size)(comm, &s.ranks);
     s.mine = s.ranks;
-    PMPI_Comm_test_inter(comm, &s.inter);
-    if (s.inter) PMPI_Comm_remote_size(comm, &s.ranks);
+    NEXT(Comm_test_inter)(comm, &s.inter);
+    if (s.inter) NEXT(Comm_remote_size)(comm, &s.ranks);
     s.is_root = s.inter ? root == MPI_ROOT : root == s.rank;
     s.takes_part = !(s.inter && (root == MPI_ROOT || root == MPI_PROC_NULL)); /* besides being root */
     return s;
@@ -449,13 +454,13 @@ static struct sides of_barrier(MPI_Comm comm) {
             count_collective(op, b.sent, b.received);                  \
         }                                                              \
         depth++;                                                       \
-        int result = PMPI_##Name(UNPACK arguments);                    \
+        int result = NEXT(Name)(UNPACK arguments);                     \
         depth--;                                                       \
         return result;                                                 \
     }                                                                  \
     int MPI_##Iname(UNPACK parameters, MPI_Request* request) {         \
         struct sides b = bytes;                                        \
-        int result = PMPI_##Iname(UNPACK arguments, request);          \
+        int result = NEXT(Iname)(UNPACK arguments, request);           \
         pthread_mutex_lock(&lock);                                     \
         struct open_request* r = open_request(request, COLLECTIVE);    \
         r->name = op, r->sent = b.sent, r->received = b.received;      \
@@ -513,7 +518,7 @@ COLLECTIVE_PAIR("EXSCAN", Exscan, Iexscan, of_scan(sb, count, type, 0, comm),
 int MPI_Allreduce_init(const void* sb, void* rb, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Info info,
                        MPI_Request* request) {
     struct sides b = of_exchange(sb, count, type, comm);
-    int result = PMPI_Allreduce_init(sb, rb, count, type, op, comm, info, request);
+    int result = NEXT(Allreduce_init)(sb, rb, count, type, op, comm, info, request);
     pthread_mutex_lock(&lock);
     struct open_request* r = open_request(request, COLLECTIVE);
     r->name = "ALLREDUCE", r->sent = b.sent, r->received = b.received, r->persistent = 1, r->active = 0;
@@ -523,7 +528,7 @@ int MPI_Allreduce_init(const void* sb, void* rb, int count, MPI_Datatype type, M
 int MPI_Isendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf, int recvcount,
                   MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
     count_send(dest, sendcount, sendtype);
-    int result = PMPI_Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+    int result = NEXT(Isendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
     LOCKED(open_request(request, source == MPI_PROC_NULL ? NOTHING : RECEIVE));
     return result;
 }
@@ -534,7 +539,7 @@ int MPI_Isendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int
 #define CREATES(Name, parameters, arguments)                     \
     int MPI_##Name(UNPACK parameters) {                          \
         depth++;                                                 \
-        int result = PMPI_##Name(UNPACK arguments);              \
+        int result = NEXT(Name)(UNPACK arguments);               \
         depth--;                                                 \
         if (depth == 0) count_collective("CREATE_HANDLE", 0, 0); \
         return result;                                           \
@@ -560,12 +565,12 @@ CREATES(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peer, int remote,
         (comm, leader, peer, remote, tag, made))
 /* Counted where a member: the others take no part. */
 int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
-    int result = PMPI_Comm_create_group(comm, group, tag, made);
+    int result = NEXT(Comm_create_group)(comm, group, tag, made);
     if (*made != MPI_COMM_NULL) count_collective("CREATE_HANDLE", 0, 0);
     return result;
 }
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
-    int result = PMPI_Comm_idup(comm, made, request);
+    int result = NEXT(Comm_idup)(comm, made, request);
     pthread_mutex_lock(&lock);
     open_request(request, COLLECTIVE)->name = "CREATE_HANDLE";
     pthread_mutex_unlock(&lock);
@@ -574,13 +579,13 @@ int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
 int MPI_Comm_free(MPI_Comm* comm) {
     if (depth == 0) count_collective("DESTROY_HANDLE", 0, 0);
     depth++;
-    int result = PMPI_Comm_free(comm);
+    int result = NEXT(Comm_free)(comm);
     depth--;
     return result;
 }
 int MPI_Comm_disconnect(MPI_Comm* comm) {
     count_collective("DESTROY_HANDLE", 0, 0);
-    return PMPI_Comm_disconnect(comm);
+    return NEXT(Comm_disconnect)(comm);
 }
 
 /* ---- one-sided communication: notices by the sizes of the groups; collectives of files ---- */
@@ -602,7 +607,7 @@ static struct epoch* epoch_of(MPI_Win win) {
 }
 static int members_of(MPI_Group group) {
     int n;
-    PMPI_Group_size(group, &n);
+    NEXT(Group_size)(group, &n);
     return n;
 }
 static void count_times(const char* name, int times) {
@@ -610,15 +615,15 @@ static void count_times(const char* name, int times) {
 }
 
 /* What the tracer makes of a call: its name in the trace's count. Calls of an MPI of its own are none. */
-#define COUNTED(Name, parameters, arguments, ...)   \
-    int MPI_##Name(UNPACK parameters) {             \
-        depth++;                                    \
-        int result = PMPI_##Name(UNPACK arguments); \
-        depth--;                                    \
-        if (depth == 0 && result == MPI_SUCCESS) {  \
-            __VA_ARGS__                             \
-        }                                           \
-        return result;                              \
+#define COUNTED(Name, parameters, arguments, ...)  \
+    int MPI_##Name(UNPACK parameters) {            \
+        depth++;                                   \
+        int result = NEXT(Name)(UNPACK arguments); \
+        depth--;                                   \
+        if (depth == 0 && result == MPI_SUCCESS) { \
+            __VA_ARGS__                            \
+        }                                          \
+        return result;                             \
     }
 #define MAKES_WINDOW(name)                           \
     memset(epoch_of(*win), 0, sizeof(struct epoch)); \
@@ -659,7 +664,7 @@ OPERATION(Accumulate, "ACCUMULATE",
 #define OF_FILE(Name, parameters, arguments)            \
     int MPI_##Name(UNPACK parameters) {                 \
         depth++;                                        \
-        int result = PMPI_##Name(UNPACK arguments);     \
+        int result = NEXT(Name)(UNPACK arguments);      \
         depth--;                                        \
         if (depth == 0) count_collective("FILE", 0, 0); \
         return result;                                  \
@@ -682,12 +687,12 @@ int MPI_Finalize(void) {
     int rank;
     char path[4096];
     const char* folder = getenv("COUNT_OUTPUT");
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    NEXT(Comm_rank)(MPI_COMM_WORLD, &rank);
     snprintf(path, sizeof path, "%s/%d.json", folder ? folder : ".", rank);
     FILE* out = fopen(path, "w");
     if (!out) {
         perror(path);
-        PMPI_Abort(MPI_COMM_WORLD, 1);
+        NEXT(Abort)(MPI_COMM_WORLD, 1);
         return MPI_ERR_OTHER;
     }
     fprintf(out, "{\"sends\": %lld, \"sent_bytes\": %lld, \"receives\": %lld, \"received_bytes\": %lld, \"collectives\": {", sends,
@@ -697,5 +702,5 @@ int MPI_Finalize(void) {
                 tallies[i].sent, tallies[i].received);
     fprintf(out, "}}\n");
     fclose(out);
-    return PMPI_Finalize();
+    return NEXT(Finalize)();
 }
