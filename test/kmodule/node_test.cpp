@@ -211,7 +211,9 @@ TEST_CASE("counts are those of /proc/interrupts and /proc/softirqs, on each CPU;
         CAPTURE(on);
         CAPTURE(missing);
         CHECK(counted <= most);
-        CHECK(counted + missing + 1 >= least);  // one may be on its way when the CPU's measuring ends
+        // One may be on its way when the CPU's measuring ends; and there are kernels that do not show all, without counting what they skip
+        // (three of 60,000 interrupts of a disk, on a 6.18 guest).
+        CHECK(counted + missing + 1 + least / 10'000 >= least);
         if (counted) compared.insert(line);
         all += counted;
     };
