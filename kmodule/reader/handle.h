@@ -11,11 +11,11 @@ struct polter_noise {
     const struct polter_counters* copies;
     const struct polter_ring_entry* ring;
     polter_u64 ring_mask;
+    struct polter_own* own;      /* the tier whose page this thread writes itself; NULL: another does */
     polter_u64 seen_seq;         /* of the last snapshot or drain */
     polter_u64 taken;            /* index of the next ring entry to drain */
     struct polter_counters last; /* the last consistent copy */
 
-    struct polter_own* own;  /* the tier whose page this thread writes itself; NULL: another does */
     polter_session* session; /* NULL: the page is the caller's memory */
     void* mapping;
     size_t mapping_size;

@@ -128,8 +128,10 @@ static void update(const polter_noise* noise) {
 
 int polter_noise_moved(const polter_noise* noise) {
     const struct polter_page_header* h = noise->header;
-    if (!h) return 0;
-    return load_acquire(&h->seq) != noise->seen_seq || (noise->own && noise->own->tier->moved(noise->own));
+    if (__builtin_expect(!h, 0)) return 0;
+    const int moved = load_acquire(&h->seq) != noise->seen_seq;
+    if (__builtin_expect(!noise->own, 1)) return moved; /* the way that must cost next to nothing */
+    return moved || noise->own->tier->moved(noise->own);
 }
 
 int polter_noise_yield(polter_noise* noise) {
