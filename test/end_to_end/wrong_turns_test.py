@@ -40,7 +40,7 @@ class Programs(unittest.TestCase):
                 self.assertEqual(run.code, plain.returncode, run.explain())
                 self.assertIsNotNone(run.result, run.explain())
                 if shutil.which("otf2-print"):
-                    self.assertEqual(barriers(folder / "e"), BARRIERS + (how == ("late",)) * 0)
+                    self.assertEqual(barriers(folder / "e"), BARRIERS)
                 yield run
 
     def test_never_finalised(self):
