@@ -60,12 +60,21 @@ def go_first():
         print(f"not before others: {error}", file=sys.stderr)
 
 
+def said_by_bsp(experiment):
+    """The environment in which bsp writes what it has to say beside the experiment: on a stream, launchers mix the lines of ranks."""
+    return {"BSP_RESULT": f"{experiment}.bsp.json"}
+
+
+def program_json(experiment):
+    return json.loads(pathlib.Path(f"{experiment}.bsp.json").read_text(encoding="utf-8"))
+
+
 class Run:
     """A traced job: its exit code, its own output, the result as JSON."""
 
     def __init__(self, job, experiment, options=(), environment=None, limit=LIMIT):
-        done = command([POLTER, "run", "--json", "-o", experiment, *options, "--", *job], environment, limit)
         self.experiment = pathlib.Path(experiment)
+        done = command([POLTER, "run", "--json", "-o", experiment, *options, "--", *job], {**said_by_bsp(self.experiment), **(environment or {})}, limit)
         self.code, self.error, self.output = done.returncode, done.stderr, done.stdout
         self.result = json.loads(done.stdout) if done.stdout.startswith("{") else None
 
@@ -73,11 +82,8 @@ class Run:
         return f"exit code {self.code}\n{self.error[-3000:]}\n{self.output[:1000]}"
 
     def program_json(self):
-        """The one JSON line that the program itself printed (it goes to standard error under --json)."""
-        for line in self.error.splitlines():
-            if line.startswith("{"):
-                return json.loads(line)
-        raise AssertionError("the program printed no result:\n" + self.explain())
+        """What bsp said of itself."""
+        return program_json(self.experiment)
 
 
 def otf2_print_errors(experiment, limit=LIMIT):

@@ -22,15 +22,14 @@ def as_user(*words):
 
 
 def run(folder, flavour, job, prefix=(), options=()):
-    """The result as JSON, the program's own line, and what was said on the way."""
+    """The result as JSON, what the program says of itself, and what was said on the way."""
     folder.chmod(0o777)
-    environment = {"HOME": str(folder), "TMPDIR": str(folder)}
+    environment = {"HOME": str(folder), "TMPDIR": str(folder), **p.said_by_bsp(folder / "e")}
     words = as_user(*prefix, p.POLTER, "run", "--json", "-o", folder / "e", *options, "--", *p.launcher(flavour, 2), *job)
     done = p.command(words, environment, cwd=folder)
     if done.returncode:
         raise AssertionError(f"exit code {done.returncode}: {done.stderr[-2000:]}")
-    program = next(json.loads(line) for line in done.stderr.splitlines() if line.startswith("{"))
-    return json.loads(done.stdout), program, done.stderr
+    return json.loads(done.stdout), p.program_json(folder / "e"), done.stderr
 
 
 def preempt(result, rank):

@@ -6,8 +6,8 @@
  *     bsp PHASES WORK [SLACK_RANK PART [BYTES]]     WORK: rounds of arithmetic a phase; SLACK_RANK does only PART percent of them;
  *                                                   BYTES: of each message to a neighbour; 0: an Allreduce
  *
- * Rank 0 prints one JSON object: the elapsed time of the phases, and what the kernel says of each rank since its start (run delay,
- * ns, from /proc/self/schedstat; process ids).
+ * Rank 0 says in one JSON object, in the file BSP_RESULT or else on standard output: the elapsed time of the phases, and what the
+ * kernel says of each rank since its start (run delay, ns, from /proc/self/schedstat; process ids).
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -107,12 +107,15 @@ int main(int argc, char** argv) {
     long long* each = malloc(sizeof said * size);
     MPI_Gather(said, 2, MPI_LONG_LONG, each, 2, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
     if (rank == 0) {
-        printf("{\"elapsed_ns\": %lld, \"run_delay_ns\": [", elapsed);
-        for (int r = 0; r < size; r++) printf("%s%lld", r ? ", " : "", each[2 * r]);
-        printf("], \"pids\": [");
-        for (int r = 0; r < size; r++) printf("%s%lld", r ? ", " : "", each[2 * r + 1]);
-        printf("]}\n");
-        fflush(stdout);
+        const char* path = getenv("BSP_RESULT");
+        FILE* said_to = path ? fopen(path, "w") : stdout;
+        if (!said_to) MPI_Abort(MPI_COMM_WORLD, 1);
+        fprintf(said_to, "{\"elapsed_ns\": %lld, \"run_delay_ns\": [", elapsed);
+        for (int r = 0; r < size; r++) fprintf(said_to, "%s%lld", r ? ", " : "", each[2 * r]);
+        fprintf(said_to, "], \"pids\": [");
+        for (int r = 0; r < size; r++) fprintf(said_to, "%s%lld", r ? ", " : "", each[2 * r + 1]);
+        fprintf(said_to, "]}\n");
+        fflush(said_to);
     }
     free(each);
     free(in);

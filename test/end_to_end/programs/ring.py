@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI through mpi4py, whose MPI library only the interpreter's own loader sees. Each rank prints what it did."""
+"""MPI through mpi4py, whose MPI library only the interpreter's own loader sees. Each rank writes what it did to FOLDER/RANK.json:
+
+    ring.py FOLDER
+"""
 import json
+import os
+import sys
 from array import array
 
 from mpi4py import MPI
@@ -21,5 +26,6 @@ for step in range(50):
 half = comm.Split(rank % 2)
 half.Barrier()
 half.Free()
-print(json.dumps({"rank": rank, "sends": sends, "sent_bytes": sent, "receives": sends, "received_bytes": 50 * 400 + 4 * received,
-                  "sum": sum(into), "allreduces": 50}), flush=True)
+with open(os.path.join(sys.argv[1], f"{rank}.json"), "w", encoding="utf-8") as file:
+    json.dump({"rank": rank, "sends": sends, "sent_bytes": sent, "receives": sends, "received_bytes": 50 * 400 + 4 * received,
+               "sum": sum(into), "allreduces": 50}, file)
