@@ -27,6 +27,35 @@ POLTER_INLINE int polter_publish_begin(struct polter_thread* thread, int alone) 
     return taken == 0;
 }
 
+/* Which accounts have changed since some publication: none, one (its number + 1), or more than one. A copy takes over those, and nearly
+ * always that is one: a page has more cache lines than all else that an event touches. */
+#define POLTER_CHANGED_NONE 0ull
+#define POLTER_CHANGED_SOME ~0ull
+
+/* To the master; only between begin and end. */
+POLTER_INLINE void polter_publish_count(struct polter_thread* thread, polter_u32 account, polter_u64 duration_ns, polter_u64 count,
+                                        int alone) {
+    polter_u64 this_one = account + 1ull, had;
+
+    if (alone) {
+        POLTER_ADD_ALONE(thread->master.ns[account], duration_ns);
+        POLTER_ADD_ALONE(thread->master.count[account], count);
+        had = POLTER_LOAD(thread->changed);
+        POLTER_STORE(thread->changed, had == POLTER_CHANGED_NONE || had == this_one ? this_one : POLTER_CHANGED_SOME);
+        return;
+    }
+    POLTER_ADD(thread->master.ns[account], duration_ns);
+    if (count) POLTER_ADD(thread->master.count[account], count);
+    had = POLTER_SWAP_IF(thread->changed, POLTER_CHANGED_NONE, this_one);
+    if (had != POLTER_CHANGED_NONE && had != this_one) POLTER_STORE(thread->changed, POLTER_CHANGED_SOME);
+}
+
+/* An event that only counts, outside of begin and end; made public with the next one. */
+POLTER_INLINE void polter_publish_later(struct polter_thread* thread, polter_u32 account) {
+    POLTER_ADD(thread->master.count[account], 1ull);
+    POLTER_STORE(thread->changed, POLTER_CHANGED_SOME);
+}
+
 /* One noise event into counters and ring; only between begin and end. `count` is 0 for the further parts of one wait. */
 POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct polter_page* page, polter_u64 end_ns, polter_u64 duration_ns,
                                          polter_u32 account, polter_u64 count, const struct polter_culprit* culprit, int alone) {
@@ -36,14 +65,11 @@ POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct po
     POLTER_HIDE(culprit);
     account &= POLTER_ACCOUNT_SLOTS - 1;
     /* Claimed before it is written: a reader that still reads the slot's old entry sees by `reserved` that it is overtaken. */
+    polter_publish_count(thread, account, duration_ns, count, alone);
     if (alone) {
-        POLTER_ADD_ALONE(thread->master.ns[account], duration_ns);
-        POLTER_ADD_ALONE(thread->master.count[account], count);
         index = POLTER_LOAD(page->header.reserved);
         POLTER_ADD_ALONE(page->header.reserved, 1ull);
     } else {
-        POLTER_ADD(thread->master.ns[account], duration_ns);
-        if (count) POLTER_ADD(thread->master.count[account], count);
         index = POLTER_FETCH_ADD(page->header.reserved, 1ull);
     }
     entry = &page->ring[index & (POLTER_RING_ENTRIES - 1)];
@@ -75,13 +101,29 @@ POLTER_INLINE void polter_publish_noted_nmi(struct polter_thread* thread, struct
     polter_publish_record(thread, page, POLTER_LOAD(thread->nmi_end_ns), ns, POLTER_NMI, count, culprit, alone);
 }
 
+POLTER_INLINE void polter_publish_copy_one(struct polter_thread* thread, struct polter_counters* back, polter_u64 changed) {
+    polter_u64 account = changed - 1;
+
+    if (changed == POLTER_CHANGED_NONE) return;
+    POLTER_HIDE(account); /* else the mask is optimised away, and verifiers do not see the bound */
+    account &= POLTER_ACCOUNT_SLOTS - 1;
+    POLTER_STORE(back->ns[account], POLTER_LOAD(thread->master.ns[account]));
+    POLTER_STORE(back->count[account], POLTER_LOAD(thread->master.count[account]));
+}
+
+/* Brings the back copy up to date, which lacks these changes. */
 POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polter_page* page, struct polter_counters* back,
-                                       polter_u64 now_ns) {
-    /* Word by word: the BPF back end has no memcpy for lengths like this. */
-    POLTER_UNROLL
-    for (int i = 0; i < POLTER_ACCOUNTS; i++) {
-        POLTER_STORE(back->ns[i], POLTER_LOAD(thread->master.ns[i]));
-        POLTER_STORE(back->count[i], POLTER_LOAD(thread->master.count[i]));
+                                       polter_u64 now_ns, polter_u64 changed, polter_u64 changed_last) {
+    if (changed == POLTER_CHANGED_SOME || changed_last == POLTER_CHANGED_SOME) {
+        /* Word by word: the BPF back end has no memcpy for lengths like this. */
+        POLTER_UNROLL
+        for (int i = 0; i < POLTER_ACCOUNTS; i++) {
+            POLTER_STORE(back->ns[i], POLTER_LOAD(thread->master.ns[i]));
+            POLTER_STORE(back->count[i], POLTER_LOAD(thread->master.count[i]));
+        }
+    } else {
+        polter_publish_copy_one(thread, back, changed);
+        if (changed_last != changed) polter_publish_copy_one(thread, back, changed_last);
     }
     back->updated_ns = now_ns;
     back->after_yield_ns = POLTER_LOAD(thread->master.after_yield_ns);
@@ -93,15 +135,22 @@ POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polt
     back->recorded = POLTER_LOAD(page->header.reserved);
 }
 
+/* `changed` may lack what a nested writer did at the wrong moment; but then that has set `dirty`, and whoever finds that set copies all. */
 POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polter_page* page, int outermost, polter_u64 now_ns, int alone) {
+    polter_u64 changed;
+
     if (!outermost) {
         POLTER_STORE(thread->dirty, 1ull);
         return;
     }
-    if (alone) { /* nobody can have made it dirty meanwhile */
-        polter_publish_copy(thread, page, &page->copy[(POLTER_LOAD(page->header.seq) + 1) & 1], now_ns);
+    if (alone) { /* nobody can make it dirty meanwhile; an outer writer that has just let go of the page may have left it so */
+        changed = POLTER_LOAD(thread->dirty) ? POLTER_CHANGED_SOME : POLTER_LOAD(thread->changed);
+        polter_publish_copy(thread, page, &page->copy[(POLTER_LOAD(page->header.seq) + 1) & 1], now_ns, changed,
+                            POLTER_LOAD(thread->changed_last));
         POLTER_BARRIER();
         POLTER_ADD_ALONE(page->header.seq, 1ull);
+        POLTER_STORE(thread->changed_last, changed);
+        POLTER_STORE(thread->changed, POLTER_CHANGED_NONE);
         POLTER_STORE(thread->dirty, 0ull);
         POLTER_STORE(thread->pub, 0ull);
         return;
@@ -111,10 +160,14 @@ POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polte
         polter_u64 seq = POLTER_LOAD(page->header.seq);
         POLTER_STORE(thread->dirty, 0ull);
         POLTER_BARRIER();
-        polter_publish_copy(thread, page, &page->copy[(seq + 1) & 1], now_ns);
+        changed = i ? POLTER_CHANGED_SOME : POLTER_LOAD(thread->changed);
+        polter_publish_copy(thread, page, &page->copy[(seq + 1) & 1], now_ns, changed, POLTER_LOAD(thread->changed_last));
         POLTER_BARRIER();
         if (POLTER_LOAD(thread->dirty)) continue; /* a nested writer changed the master while it was copied */
         POLTER_ADD(page->header.seq, 1ull);
+        POLTER_STORE(thread->changed_last, changed);
+        POLTER_STORE(thread->changed, POLTER_CHANGED_NONE);
+        POLTER_BARRIER();
         POLTER_STORE(thread->pub, 0ull);
         POLTER_BARRIER();
         /* Between the look at `dirty` and the release of `pub` a nested writer could only mark. */
@@ -122,6 +175,7 @@ POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polte
         if (POLTER_SWAP(thread->pub, 1ull) != 0) return;
     }
     POLTER_ADD(thread->master.give_ups, 1ull);
+    POLTER_STORE(thread->changed, POLTER_CHANGED_SOME);
     POLTER_STORE(thread->pub, 0ull);
 }
 

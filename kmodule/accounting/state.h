@@ -24,6 +24,20 @@ struct polter_page {
 };
 POLTER_STATIC_ASSERT(sizeof(struct polter_page) == POLTER_PAGE_SIZE, "page layout");
 
+/* What a backend puts into a header once, but for the thread's ids and times. `seen`: bit set of accounts, all of them net. */
+static inline void polter_page_layout(struct polter_page_header* header, polter_u32 backend, polter_u32 seen) {
+    header->magic = POLTER_PAGE_MAGIC;
+    header->version = POLTER_PAGE_VERSION;
+    header->size = POLTER_PAGE_SIZE;
+    header->copy_offset = POLTER_COPY_OFFSET;
+    header->copy_stride = POLTER_COPY_STRIDE;
+    header->ring_offset = POLTER_RING_OFFSET;
+    header->ring_entries = POLTER_RING_ENTRIES;
+    header->backend = backend;
+    header->accounts_seen = seen;
+    header->accounts_net = seen;
+}
+
 /* Why a thread is off the CPU. */
 enum polter_off {
     POLTER_RUNNING = 0,
@@ -49,24 +63,27 @@ struct polter_stay {
     polter_u32 padding;
 };
 
-/* One registered thread. Written by the CPU it runs on; while it waits, under its run queue's lock. */
+/* One registered thread. Written by the CPU it runs on; while it waits, under its run queue's lock. What each event needs comes first, in
+ * one cache line or two: after an interrupt of a virtual CPU hardly any is at hand. */
 struct polter_thread {
-    polter_u64 pub;   /* 1: a writer publishes */
-    polter_u64 dirty; /* a nested writer changed the master meanwhile */
+    polter_u64 pub;          /* 1: a writer publishes */
+    polter_u64 dirty;        /* a nested writer changed the master meanwhile */
+    polter_u64 changed;      /* what the master has that the front copy has not, see publish.h */
+    polter_u64 changed_last; /* and the front copy that the back copy has not */
+    polter_u64 nmi_count;    /* not recorded yet, see publish.h */
+    polter_s32 tid;          /* ids in the initial pid namespace */
+    polter_u32 gone;         /* exited: its page is frozen */
+    polter_u32 slot;
+    polter_u32 process; /* the backend's number of the process */
+    polter_u32 off;     /* enum polter_off */
+    polter_u32 stays;
     struct polter_counters master;
     polter_u64 job;
     polter_u64 off_ns; /* since when it is off the CPU */
-    struct polter_stay stay[POLTER_STAYS];
-    polter_u32 stays;
-    polter_u32 off; /* enum polter_off */
-    polter_s32 tid; /* ids in the initial pid namespace */
     polter_u32 tgid;
-    polter_u32 slot;
-    polter_u32 process;      /* the backend's number of the process */
-    polter_u32 gone;         /* exited: its page is frozen */
     polter_u32 stolen_known; /* its CPU's stolen_ns is of its own time */
-    polter_u64 nmi_ns;       /* not recorded yet, see publish.h */
-    polter_u64 nmi_count;
+    struct polter_stay stay[POLTER_STAYS];
+    polter_u64 nmi_ns;
     polter_u64 nmi_end_ns;
     polter_u64 interrupted_ns;          /* in all, when stolen_ns was looked at last */
     char throttler[POLTER_CULPRIT_LEN]; /* the cgroup whose quota holds it */
@@ -149,6 +166,8 @@ struct polter_culprit {
 #define POLTER_ADD(x, v) ((void)__sync_fetch_and_add(&(x), (v)))
 #define POLTER_FETCH_ADD(x, v) __sync_fetch_and_add(&(x), (v))
 #define POLTER_SWAP(x, v) __sync_lock_test_and_set(&(x), (v))
+/* Stores `v` if `x` is `old`; what it was. */
+#define POLTER_SWAP_IF(x, old, v) __sync_val_compare_and_swap(&(x), (old), (v))
 /* Where stores are seen in their order, a writer in which nothing else nests needs neither: an atomic instruction costs as much as twenty
  * others. */
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)

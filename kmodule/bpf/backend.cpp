@@ -184,16 +184,7 @@ Failure Bpf::add_process(pid_t tgid, std::uint64_t job, unsigned slots) {
 
     const auto page = std::make_unique<polter_page>();
     auto& header = page->header;
-    header.magic = POLTER_PAGE_MAGIC;
-    header.version = POLTER_PAGE_VERSION;
-    header.size = POLTER_PAGE_SIZE;
-    header.copy_offset = POLTER_COPY_OFFSET;
-    header.copy_stride = POLTER_COPY_STRIDE;
-    header.ring_offset = POLTER_RING_OFFSET;
-    header.ring_entries = POLTER_RING_ENTRIES;
-    header.backend = POLTER_BACKEND_BPF;
-    header.accounts_seen = accounts_seen();
-    header.accounts_net = accounts_net();
+    polter_page_layout(&header, POLTER_BACKEND_BPF, accounts_seen());
     header.pid = tgid;
     int error = 0;
     for (__u32 slot = 0; slot < slots && !error; slot++) error = bpf_map_update_elem(fd, &slot, page.get(), BPF_ANY);

@@ -255,7 +255,7 @@ static __always_inline void nmi_ended(struct polter_thread* thread, u64 end, u64
 
 static __always_inline int on_fault(void) {
     struct polter_thread* thread = current_thread();
-    if (thread) POLTER_ADD(thread->master.count[POLTER_FAULT], 1ull); /* made public with the next event */
+    if (thread) polter_publish_later(thread, POLTER_FAULT);
     return 0;
 }
 SEC("tp_btf/page_fault_user")

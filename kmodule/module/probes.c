@@ -376,13 +376,13 @@ static void on_nmi_handler(void *data, void *handler, s64 delta_ns, int handled)
 	polter_publish_nmi(&member->thread, ktime_get_mono_fast_ns(), delta_ns);
 }
 
-/* Page faults are counted, since there is no tracepoint at their end; made public with the next event. */
+/* Page faults are counted, since there is no tracepoint at their end. */
 static void on_page_fault(void *data, unsigned long address, struct pt_regs *registers, unsigned long code)
 {
 	struct polter_member *member = current_member();
 
 	if (member)
-		POLTER_ADD(member->thread.master.count[POLTER_FAULT], 1ull);
+		polter_publish_later(&member->thread, POLTER_FAULT);
 }
 
 #define ACCOUNT(name) (1u << POLTER_##name)

@@ -248,16 +248,7 @@ static void begin_page(struct polter_member *member, unsigned int slot)
 {
 	struct polter_page_header *header = &member->page->header;
 
-	header->magic = POLTER_PAGE_MAGIC;
-	header->version = POLTER_PAGE_VERSION;
-	header->size = POLTER_PAGE_SIZE;
-	header->copy_offset = POLTER_COPY_OFFSET;
-	header->copy_stride = POLTER_COPY_STRIDE;
-	header->ring_offset = POLTER_RING_OFFSET;
-	header->ring_entries = POLTER_RING_ENTRIES;
-	header->backend = POLTER_BACKEND_MODULE;
-	header->accounts_seen = polter_accounts_seen();
-	header->accounts_net = polter_accounts_seen();
+	polter_page_layout(header, POLTER_BACKEND_MODULE, polter_accounts_seen());
 	header->tid = member->thread.tid;
 	header->pid = member->group->tgid;
 	header->start_ns = ktime_get_mono_fast_ns();

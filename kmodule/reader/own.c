@@ -31,15 +31,7 @@ struct polter_own* polter_own_new(size_t size, const struct polter_own_tier* tie
     own->account.job = own->account.tgid;
     own->account.off = POLTER_RUNNING;
     struct polter_page_header* h = &own->page->header;
-    h->magic = POLTER_PAGE_MAGIC;
-    h->version = POLTER_PAGE_VERSION;
-    h->size = POLTER_PAGE_SIZE;
-    h->copy_offset = POLTER_COPY_OFFSET;
-    h->copy_stride = POLTER_COPY_STRIDE;
-    h->ring_offset = POLTER_RING_OFFSET;
-    h->ring_entries = POLTER_RING_ENTRIES;
-    h->backend = backend;
-    h->accounts_seen = h->accounts_net = seen;
+    polter_page_layout(h, backend, seen);
     h->tid = own->account.tid;
     h->pid = (polter_s32)own->account.tgid;
     h->state = POLTER_PAGE_LIVE;
@@ -53,7 +45,6 @@ void polter_own_free(struct polter_own* own, size_t size) {
 
 void polter_own_add(struct polter_own* own, polter_u32 account, polter_u64 ns, polter_u64 now_ns) {
     const int outermost = polter_publish_begin(&own->account, POLTER_ALONE);
-    own->account.master.ns[account] += ns;
-    own->account.master.count[account]++;
+    polter_publish_count(&own->account, account, ns, 1, POLTER_ALONE);
     polter_publish_end(&own->account, own->page, outermost, now_ns, POLTER_ALONE);
 }

@@ -12,15 +12,7 @@
 struct alignas(4096) Page : polter_page {
     Page() {
         std::memset(static_cast<polter_page*>(this), 0, sizeof(polter_page));
-        header.magic = POLTER_PAGE_MAGIC;
-        header.version = POLTER_PAGE_VERSION;
-        header.size = POLTER_PAGE_SIZE;
-        header.copy_offset = POLTER_COPY_OFFSET;
-        header.copy_stride = POLTER_COPY_STRIDE;
-        header.ring_offset = POLTER_RING_OFFSET;
-        header.ring_entries = POLTER_RING_ENTRIES;
-        header.backend = POLTER_BACKEND_BPF;
-        header.accounts_seen = header.accounts_net = (1u << POLTER_ACCOUNTS) - 1;
+        polter_page_layout(&header, POLTER_BACKEND_BPF, (1u << POLTER_ACCOUNTS) - 1);
         header.state = POLTER_PAGE_LIVE;
     }
 };

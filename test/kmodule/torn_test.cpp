@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The page protocol under stress: a writer interrupted by nested writers (signals stand for interrupts), readers on other threads.
-// In every consistent copy the first two accounts are equal and `recorded` is twice their count; a torn one breaks that.
+// In every consistent copy the first two accounts are equal, and `recorded` is twice their count and that of single events; a torn one
+// breaks that. Between events the copy in front is what the writer has counted; one that was not brought up to date is not.
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,7 +27,7 @@ void spin(int n) {
 }
 
 // How the writer may be broken, to show that the test sees it.
-enum class Fault { none, nested_flips, no_look_at_dirty, counts_before_complete, not_alone };
+enum class Fault { none, nested_flips, no_look_at_dirty, counts_before_complete, not_alone, forgets_the_last, forgets_nested };
 
 struct Writer {
     Fixture fixture;
@@ -39,32 +40,52 @@ struct Writer {
         polter_publish_record(&fixture.thread, fixture.page.get(), ++clock, 3, account, 1, &culprit, alone);
     }
 
-    void write(int alone) {
+    // Of both first accounts, or of another one alone.
+    void write(int alone, unsigned single = POLTER_ACCOUNTS) {
         if (fault == Fault::not_alone) alone = POLTER_ALONE;
         polter_thread* thread = &fixture.thread;
         polter_page* page = fixture.page.get();
         int outermost = polter_publish_begin(thread, alone);
         inside += !outermost;
         if (fault == Fault::nested_flips) outermost = 1;
-        record(POLTER_TIMER, alone);
+        record(single < POLTER_ACCOUNTS ? single : unsigned{POLTER_TIMER}, alone);
         spin(50);  // a wider window
         if (fault == Fault::counts_before_complete) polter_publish_end(thread, page, outermost, clock, alone);
-        record(POLTER_IRQ, alone);
+        if (single == POLTER_ACCOUNTS) record(POLTER_IRQ, alone);
+        if (fault == Fault::forgets_the_last) thread->changed_last = POLTER_CHANGED_NONE;
         if (fault == Fault::no_look_at_dirty && outermost) {
-            polter_publish_copy(thread, page, &page->copy[(page->header.seq + 1) & 1], clock);
+            polter_publish_copy(thread, page, &page->copy[(page->header.seq + 1) & 1], clock, POLTER_CHANGED_SOME, POLTER_CHANGED_SOME);
             POLTER_ADD(page->header.seq, 1ull);
             POLTER_STORE(thread->pub, 0ull);
+        } else if (fault == Fault::forgets_nested && outermost && !alone) {
+            const polter_u64 changed = POLTER_LOAD(thread->changed);
+            polter_publish_copy(thread, page, &page->copy[(page->header.seq + 1) & 1], clock, changed, thread->changed_last);
+            POLTER_ADD(page->header.seq, 1ull);
+            spin(50);
+            POLTER_STORE(thread->changed_last, changed);
+            POLTER_STORE(thread->changed, POLTER_CHANGED_NONE);
+            POLTER_STORE(thread->pub, 0ull);
+            // Once more, but not all of it.
+            if (POLTER_LOAD(thread->dirty) && POLTER_SWAP(thread->pub, 1ull) == 0)
+                polter_publish_end(thread, page, outermost, clock, alone);
         } else {
             polter_publish_end(thread, page, outermost, clock, alone);
         }
+    }
+
+    // Only between events. After a give-up the copy in front may be an old one, and `dirty` says so.
+    bool stale() const {
+        const polter_counters &front = fixture.page->copy[fixture.page->header.seq & 1], &master = fixture.thread.master;
+        return !fixture.thread.dirty &&
+               (std::memcmp(front.ns, master.ns, sizeof front.ns) != 0 || std::memcmp(front.count, master.count, sizeof front.count) != 0);
     }
 };
 
 Writer* interrupted;
 
 void interrupt(int) {
-    ++interrupted->nested;
-    interrupted->write(POLTER_ALONE);  // the signal is blocked in its handler
+    const auto n = ++interrupted->nested;
+    interrupted->write(POLTER_ALONE, n % 3 == 0 ? POLTER_ACCOUNTS : n % 3 == 1 ? POLTER_NET : POLTER_IPI);  // blocked in its handler
 }
 
 struct Result {
@@ -73,7 +94,8 @@ struct Result {
 
 bool torn(const polter_counters& c) {
     return c.ns[POLTER_TIMER] != c.ns[POLTER_IRQ] || c.count[POLTER_TIMER] != c.count[POLTER_IRQ] ||
-           c.ns[POLTER_TIMER] != 3 * c.count[POLTER_TIMER] || c.recorded != 2 * c.count[POLTER_TIMER];
+           c.ns[POLTER_TIMER] != 3 * c.count[POLTER_TIMER] ||
+           c.recorded != 2 * c.count[POLTER_TIMER] + c.count[POLTER_NET] + c.count[POLTER_IPI] + c.count[POLTER_SOFTIRQ];
 }
 
 Result stress(Fault fault, std::chrono::milliseconds length) {
@@ -87,8 +109,18 @@ Result stress(Fault fault, std::chrono::milliseconds length) {
 
     Result result;
     std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> stale{0};
     std::thread main_writer([&] {
-        while (!stop) writer.write(POLTER_NESTED);
+        sigset_t signal, before;
+        sigemptyset(&signal);
+        sigaddset(&signal, SIGUSR1);
+        for (unsigned n = 0; !stop; n++) {
+            writer.write(POLTER_NESTED, n % 5 < 3 ? POLTER_SOFTIRQ : POLTER_ACCOUNTS);
+            if (n % 7) continue;
+            pthread_sigmask(SIG_BLOCK, &signal, &before);
+            stale += writer.stale();
+            pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        }
     });
     const pthread_t target = main_writer.native_handle();
     std::thread interrupter([&] {
@@ -115,14 +147,14 @@ Result stress(Fault fault, std::chrono::milliseconds length) {
         result.entries += n;
         for (std::size_t i = 0; i < n; i++)
             result.bad_entries +=
-                entries[i].duration_ns != 3 || entries[i].account > POLTER_IRQ || std::string_view(entries[i].culprit) != "stress";
+                entries[i].duration_ns != 3 || entries[i].account >= POLTER_ACCOUNTS || std::string_view(entries[i].culprit) != "stress";
     }
     stop = true;
     interrupter.join();
     main_writer.join();
     polter_counters c;
     polter_noise_snapshot(noise.get(), &c);
-    result.stale = c.ns[POLTER_TIMER] != writer.fixture.thread.master.ns[POLTER_TIMER];
+    result.stale = stale + (c.ns[POLTER_TIMER] != writer.fixture.thread.master.ns[POLTER_TIMER]);
     result.give_ups = writer.fixture.thread.master.give_ups;
     result.nested = writer.nested;
     result.inside = writer.inside;
@@ -160,4 +192,10 @@ TEST_CASE("the stress finds a writer that publishes before it is done") {
 }
 TEST_CASE("the stress finds a writer that takes itself to be alone") {
     CHECK(torn_within(Fault::not_alone, 40) > 0);
+}
+TEST_CASE("the stress finds a writer that forgets what the copy at the back lacks") {
+    CHECK(torn_within(Fault::forgets_the_last, 40) > 0);
+}
+TEST_CASE("the stress finds a writer that forgets what nested ones changed") {
+    CHECK(torn_within(Fault::forgets_nested, 40) > 0);
 }
