@@ -214,17 +214,23 @@ double yield_ns(Client* client) {
     return median(results);
 }
 
-// Nanoseconds that a timer interrupt takes from a thread that computes: a fixed amount of work, with 50,000 interrupts a second or without.
-// The least of many each, since whatever else disturbs makes it longer. perf's CPU clock is the one timer of user space that the kernel starts
-// again by itself, at once.
-double interrupt_ns() {
+// Of this thread; stopped where it samples. -1: refused.
+int software_event(std::uint64_t which, std::uint64_t period) {
     perf_event_attr attr{};
     attr.size = sizeof attr;
     attr.type = PERF_TYPE_SOFTWARE;
-    attr.config = PERF_COUNT_SW_CPU_CLOCK;
-    attr.sample_period = 20'000;
-    attr.disabled = 1;
-    const int timer = static_cast<int>(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+    attr.config = which;
+    attr.sample_period = period;
+    attr.disabled = period != 0;
+    return static_cast<int>(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+// Nanoseconds that a timer interrupt takes from a thread that computes: a fixed amount of work, with 50,000 interrupts a second or without.
+// The least of many each, since whatever else disturbs makes it longer. perf's CPU clock is the one timer of user space that the kernel
+// starts again by itself, at once.
+double interrupt_ns() {
+    constexpr std::uint64_t period = 20'000;
+    const int timer = software_event(PERF_COUNT_SW_CPU_CLOCK, period);
     if (timer < 0) return std::nan("");
     double alone = 1e18, disturbed = 1e18, interrupts = 0;
     for (int i = 0; i < 60; i++) {
@@ -236,7 +242,7 @@ double interrupt_ns() {
         ioctl(timer, PERF_EVENT_IOC_DISABLE, 0);
         if (with >= disturbed || read(timer, &elapsed, sizeof elapsed) != sizeof elapsed) continue;
         disturbed = with;
-        interrupts = static_cast<double>(elapsed) / static_cast<double>(attr.sample_period);
+        interrupts = static_cast<double>(elapsed) / double{period};
     }
     close(timer);
     return interrupts > 10 ? (disturbed - alone) / interrupts : std::nan("");
@@ -370,6 +376,12 @@ int main(int argc, char** argv) {
             costs["getrusage"].push_back(cost([&] { keep(getrusage(RUSAGE_THREAD, &usage)); }));
             costs["pread schedstat"].push_back(cost([&] { keep(pread(schedstat, text, sizeof text, 0)); }));
             close(schedstat);
+            // The least that PAPI_read does for a software event, which PAPI 7.0 refuses to count where the machine has no counters.
+            if (const int event = software_event(PERF_COUNT_SW_TASK_CLOCK, 0); event >= 0) {
+                std::uint64_t value = 0;
+                costs["read perf event"].push_back(cost([&] { keep(read(event, &value, sizeof value)); }));
+                close(event);
+            }
 #ifdef POLTER_HAVE_PAPI
             if (int set = papi_events(); set != PAPI_NULL) {
                 long long value = 0;
