@@ -95,8 +95,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     if (root) collective->root_came = true;
     if (collective->waits != Waits::for_root || root) {
         collective->last_enter = std::max(collective->last_enter, arrival.enter);
-        for (size_t i = 0; i < lanes_.count; ++i)
-            collective->last_arrival[i] = std::max(collective->last_arrival[i], arrival.enter - arrival.delay[i]);
+        raise_to_time(collective->last_arrival, arrival.enter, arrival.delay, lanes_.count);
     }
     if (arrival.pieces)
         for (const NoisePiece& piece : *arrival.pieces) collective->noise.push_back({piece, *member});

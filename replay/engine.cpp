@@ -37,6 +37,7 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
         thread->carries_rank = location.carries_rank;
         thread->counters.assign(definitions.accounts.size(), -1);
         thread->local.assign(definitions.accounts.size(), 0);
+        thread->culprits.assign(definitions.accounts.size(), {});
         thread->delay = lane_pool_.take();
         std::fill_n(thread->delay, lanes.count, 0);
         thread->polling.delay = lane_pool_.take();
@@ -73,9 +74,11 @@ int32_t Engine::world_rank(const Thread& thread, uint32_t comm, uint32_t rank) {
 }
 
 const Communicator* Engine::communicator(uint32_t comm) const {
+    if (communicator_asked_.second && communicator_asked_.first == comm) return communicator_asked_.second;
     const auto& all = archive_.definitions().communicators;
     const auto found = all.find(comm);
-    return found == all.end() ? nullptr : &found->second;
+    communicator_asked_ = {comm, found == all.end() ? nullptr : &found->second};
+    return communicator_asked_.second;
 }
 
 uint32_t Engine::window_communicator(uint32_t window) const {
@@ -328,7 +331,7 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
             const double number = values[i].floating_point;
             given = number > -1e18 && number < 1e18 ? static_cast<int64_t>(number) : INT64_MAX;
         }
-        given = given * slot.numerator / slot.denominator;
+        if (slot.numerator != slot.denominator) given = given * slot.numerator / slot.denominator;
         if (given < 0 || given > most_ns) {
             count(Flaw::counter_decreased);
             continue;
@@ -383,9 +386,10 @@ void Engine::count_noise(Thread& thread, const PendingNoise& record) {
     int64_t& local = thread.local[record.account];
     local = std::min(local + record.ns, most_ns);  // more is damage
     if (!learning_ || !thread.carries_rank) return;
-    auto& culprit = culprits_[{record.account, thread.rank, record.culprit}];
-    culprit.first = std::min(culprit.first + record.ns, most_ns);
-    ++culprit.second;
+    Thread::Culprit& latest = thread.culprits[record.account];
+    if (!latest.sums || latest.name != record.culprit) latest = {record.culprit, &culprits_[{record.account, thread.rank, record.culprit}]};
+    latest.sums->first = std::min(latest.sums->first + record.ns, most_ns);
+    ++latest.sums->second;
 }
 
 void Engine::take_noise(Thread& thread, int64_t upto) {

@@ -153,6 +153,7 @@ class Engine {
     void settle(Match& match);            // learning: the posting is known
     CompletionSample* new_sample();
     void finish_sample(CompletionSample* sample);
+    void learn_from(const CompletionSample&);  // all of it is known
 
     // Collectives (collectives.cpp).
     struct Arrival {
@@ -246,6 +247,7 @@ class Engine {
     std::vector<Process> processes_;
     FlatMap<ChannelKey, Channel*> channels_;
     size_t channels_after_sweep_ = 0;
+    mutable std::pair<uint32_t, const Communicator*> communicator_asked_{UINT32_MAX, nullptr};
     std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
     std::vector<Thread*> ready_, parked_;

@@ -20,24 +20,53 @@ struct Lanes {
     bool bounded() const { return low < count; }
 };
 
-// `d += n` in the lanes that remove the account.
+// "Not before this": a delay in lanes, and how much earlier than it did the call could have ended for all of it.
+struct LaneBound {
+    const int64_t* delay = nullptr;
+    int64_t residual = 0;
+};
+
+// The loops over lanes that most of the time goes into, for one kind of processor. A vector that is written may be one that is read
+// from its first lane on; else they do not overlap.
+struct LaneLoops {
+    const char* name;
+    // `d += n` in the lanes that remove the account.
+    void (*remove)(int64_t* d, const int64_t* mask, int64_t n, size_t lanes);
+    // `t += n` in the lanes that keep it.
+    void (*keep)(int64_t* t, const int64_t* mask, int64_t n, size_t lanes);
+    void (*raise)(int64_t* d, const int64_t* other, size_t lanes);
+    // `t = max(t, time − delay)`.
+    void (*raise_to_time)(int64_t* t, int64_t time, const int64_t* delay, size_t lanes);
+    // `d = min over bounds (delay + residual)`, of one bound or more; `d` may be the delay of the first.
+    void (*least)(int64_t* d, const LaneBound* bounds, size_t count, size_t lanes);
+};
+
+// All that run here, the plain ones first; the last is what is used.
+const std::vector<LaneLoops>& lane_loops();
+extern const LaneLoops best_lane_loops;
+
 inline void remove_noise(int64_t* d, const int64_t* mask, int64_t n, size_t lanes) {
-    for (size_t i = 0; i < lanes; ++i) d[i] += n & mask[i];
+    best_lane_loops.remove(d, mask, n, lanes);
+}
+
+inline void keep_noise(int64_t* t, const int64_t* mask, int64_t n, size_t lanes) {
+    best_lane_loops.keep(t, mask, n, lanes);
+}
+
+inline void raise_to(int64_t* d, const int64_t* other, size_t lanes) {
+    best_lane_loops.raise(d, other, lanes);
+}
+
+inline void raise_to_time(int64_t* t, int64_t time, const int64_t* delay, size_t lanes) {
+    best_lane_loops.raise_to_time(t, time, delay, lanes);
+}
+
+inline void least_of(int64_t* d, const std::vector<LaneBound>& bounds, size_t lanes) {
+    best_lane_loops.least(d, bounds.data(), bounds.size(), lanes);
 }
 
 inline void copy_lanes(int64_t* to, const int64_t* from, size_t lanes) {
     for (size_t i = 0; i < lanes; ++i) to[i] = from[i];
-}
-
-inline void lower_to(int64_t* d, const int64_t* other, int64_t residual, size_t lanes) {
-    for (size_t i = 0; i < lanes; ++i) {
-        const int64_t candidate = other[i] + residual;
-        d[i] = candidate < d[i] ? candidate : d[i];
-    }
-}
-
-inline void raise_to(int64_t* d, const int64_t* other, size_t lanes) {
-    for (size_t i = 0; i < lanes; ++i) d[i] = other[i] > d[i] ? other[i] : d[i];
 }
 
 }  // namespace polter::replay

@@ -267,6 +267,11 @@ struct Thread {
     size_t next_late = 0;
     ClaimedTime claimed;
     std::vector<int64_t> local;  // by account
+    struct Culprit {
+        uint32_t name = UINT32_MAX;
+        std::pair<int64_t, int64_t>* sums = nullptr;  // of the engine's culprits
+    };
+    std::vector<Culprit> culprits;  // learning: by account, the latest
 
     // The open call.
     bool in_call = false;

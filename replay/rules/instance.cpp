@@ -94,7 +94,7 @@ void Instance::work(Clock& clock) {
     clock.clock.work(structure_.own, [&](const NoisePiece& piece, int64_t ns) {
         if (recorder_) recorder_->noise(clock.thread, piece, clock.where, ns);
         const int64_t* mask = lanes_->masks[piece.account].data();
-        for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] += ns & ~mask[i];
+        keep_noise(clock.time, mask, ns, lanes_->count);
     });
     for (size_t i = 0; i < lanes_->count; ++i)
         clock.time[i] = clock.given ? (*clock.given)[i].finish(clock.time[i], structure_.own) : clock.time[i] + structure_.own;
@@ -111,7 +111,7 @@ void Instance::receive(Clock& clock, Message& message, bool recorded) {
     clock.clock.wait(message.arrival, [&](const NoisePiece& piece, int64_t ns) {
         if (recorder_) recorder_->noise(clock.thread, piece, clock.where, ns);
         const int64_t* mask = lanes_->masks[piece.account].data();
-        for (size_t i = 0; i < lanes_->count; ++i) clock.time[i] += ns & ~mask[i];
+        keep_noise(clock.time, mask, ns, lanes_->count);
     });
     pool_->give(message.time);
     message.time = nullptr;

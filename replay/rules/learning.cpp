@@ -37,8 +37,11 @@ void Engine::settle(Match& match) {
 }
 
 void Engine::finish_sample(CompletionSample* sample) {
-    const CompletionSample s = *sample;
+    learn_from(*sample);
     sample_pool_.give(sample);
+}
+
+void Engine::learn_from(const CompletionSample& s) {
     if (s.spoiled) return;
     const bool by_post = s.latest_post > s.ready;
     if (by_post && s.noise == 0)
@@ -84,6 +87,10 @@ void learn_completion(Engine& engine, Thread& thread) {
     }
     if (!usable || thread.leave < sample.ready) return;
     sample.noise = noise_after(thread.pieces, sample.ready);
+    if (thread.watched.empty()) {
+        engine.learn_from(sample);
+        return;
+    }
     sample.open = static_cast<uint32_t>(thread.watched.size()) + 1;
     CompletionSample* kept = engine.new_sample();
     *kept = sample;

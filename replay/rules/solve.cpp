@@ -96,11 +96,15 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         for (const NoisePiece& piece : *call.pieces) moved = moved || lanes.masks[piece.account][lanes.all] != 0;
     }
 
+    // All that is read of the vectors comes first: the result may be the call's own.
+    static thread_local std::vector<LaneBound> bounds;
+    bounds.clear();
+    int64_t low = INT64_MAX / 4, high = INT64_MAX / 4;
     const bool low_swap = engine.faults().swap_bounds;
-    const auto relax = [&](int64_t* to, const int64_t* from, int64_t time, const Cost& cost, bool binds) {
+    const auto relax = [&](const int64_t* from, int64_t time, const Cost& cost, bool binds) {
         int64_t r = binds ? 0 : residual(call, tail.noise, time, cost.mid, engine.faults());
         if (binds && engine.faults().residual_of_binding) r += 1;
-        for (size_t i = 0; i < lanes.estimates; ++i) to[i] = std::min(to[i], from[i] + r);
+        bounds.push_back({from, r});
         if (!lanes.bounded()) return;
         int64_t r_low = binds ? 0 : residual(call, tail_low.noise, time, cost.low, engine.faults());
         int64_t r_high = binds ? 0 : residual(call, tail_high.noise, time, cost.high, engine.faults());
@@ -108,16 +112,13 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
             r_low = residual(call, tail_low.noise, time, cost.usual_low(), engine.faults());
             r_high = std::min<int64_t>(0, call.leave - tail_high.noise - time - cost.usual_high());
         }
-        to[lanes.low] = std::min(to[lanes.low], from[lanes.low] + (low_swap ? r_high : r_low));
-        to[lanes.high] = std::min(to[lanes.high], from[lanes.high] + (low_swap ? r_low : r_high));
+        low = std::min(low, from[lanes.low] + (low_swap ? r_high : r_low));
+        high = std::min(high, from[lanes.high] + (low_swap ? r_low : r_high));
     };
-
-    int64_t* out = engine.lane_pool().take();
-    std::fill_n(out, lanes.count, INT64_MAX / 4);
-    relax(out, call.delay, call.enter, call.own, bound == nullptr);
+    relax(call.delay, call.enter, call.own, bound == nullptr);
     for (const Constraint& constraint : constraints) {
         if (engine.faults().drop_dependency && bound != &constraint) continue;
-        relax(out, constraint.delay, constraint.time, constraint.cost, bound == &constraint);
+        relax(constraint.delay, constraint.time, constraint.cost, bound == &constraint);
     }
     if (recorder) {  // what bound comes first: of equal ones the first is taken
         const auto candidate = [&](uint64_t node, const int64_t* from, int64_t time, const Cost& cost, bool binds) {
@@ -129,6 +130,7 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         for (const Constraint& constraint : constraints)
             if (&constraint != bound) candidate(constraint.node, constraint.delay, constraint.time, constraint.cost, false);
     }
+    least_of(result, bounds, lanes.estimates);
     for (const NoisePiece& piece : *call.pieces) {
         const auto overlap = [&](int64_t begin) { return std::max<int64_t>(0, piece.end - std::max(piece.begin, begin)); };
         int64_t n = overlap(tail.begin), n_high = overlap(tail_high.begin);
@@ -136,16 +138,17 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         if (placed_high != tail_high.noise) n_high = static_cast<int64_t>(static_cast<__int128>(n_high) * tail_high.noise / placed_high);
         const int64_t* mask = lanes.masks[piece.account].data();
         if (engine.faults().negative_removal && piece.account > 0) n = -n;
-        remove_noise(out, mask, n, lanes.estimates);
+        if (n != 0) remove_noise(result, mask, n, lanes.estimates);
         if (recorder) recorder->noise(call.recorded->index, piece, call.recorded->place(), n);
         if (lanes.bounded()) {
-            out[lanes.low] += overlap(tail_low.begin) & mask[lanes.low];
-            out[lanes.high] += n_high & mask[lanes.high];
+            low += overlap(tail_low.begin) & mask[lanes.low];
+            high += n_high & mask[lanes.high];
         }
     }
-    if (moved) out[lanes.high] = std::max<int64_t>(out[lanes.high], 0);  // nothing is later than it was
-    engine.copy(result, out);
-    engine.lane_pool().give(out);
+    if (lanes.bounded()) {
+        result[lanes.low] = low;
+        result[lanes.high] = moved ? std::max<int64_t>(high, 0) : high;  // nothing is later than it was
+    }
     if (recorder) write_end(*recorder, call, result);
     return bound ? bound->cost.spread : 0;
 }

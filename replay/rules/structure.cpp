@@ -11,8 +11,6 @@ namespace polter::replay {
 
 namespace {
 
-constexpr auto nothing = [](const NoisePiece&, int64_t) {};
-
 // The mean; where the noise is not known, without the greatest, which may be noise. (Not the median: where most members wait for
 // nobody it says nothing of the others.)
 double typical(std::vector<int64_t>& distances, bool noise_known) {
@@ -26,23 +24,37 @@ double typical(std::vector<int64_t>& distances, bool noise_known) {
     return std::accumulate(distances.begin(), end, 0.0) / static_cast<double>(end - distances.begin());
 }
 
-// Distance of prediction and measurement.
-double error_of(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known) {
+using Predictions = std::vector<std::vector<Prediction>>;  // by sample
+
+// Distance of prediction and measurement, or anything from `most` on where it is that or more: then not all are predicted.
+double error_of(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known, double most,
+                Predictions* predictions) {
     std::vector<int64_t> distances;
-    for (const InstanceSample& sample : samples) {
-        const std::vector<Prediction> predicted = predict(structure, sample);
-        for (size_t i = 0; i < predicted.size(); ++i) distances.push_back(std::abs(predicted[i].leave - sample.leave[i]));
+    size_t all = 0;
+    for (const InstanceSample& sample : samples) all += sample.leave.size();
+    distances.reserve(all);
+    predictions->resize(samples.size());
+    double sum = 0;
+    for (size_t s = 0; s < samples.size(); ++s) {
+        std::vector<Prediction>& predicted = (*predictions)[s];
+        predict(structure, samples[s], &predicted);
+        for (size_t i = 0; i < predicted.size(); ++i) {
+            distances.push_back(std::abs(predicted[i].leave - samples[s].leave[i]));
+            sum += static_cast<double>(distances.back());
+        }
+        if (noise_known && sum / static_cast<double>(all) >= most) return most;
     }
     return typical(distances, noise_known);
 }
 
 // Once it is known which way the last message took to a member, its leave time is linear in the two costs:
-// leave = base + works · own + hops · hop. Least absolute distances by reweighted least squares (a few noisy instances must not
-// matter); false where the ways leave the costs open.
-bool regress(Structure* structure, const std::vector<InstanceSample>& samples) {
+// leave = base + works · own + hops · hop. `predictions`: by the structure as it is. Least absolute distances by reweighted least squares
+// (a few noisy instances must not matter); false where the ways leave the costs open.
+bool regress(Structure* structure, const std::vector<InstanceSample>& samples, const Predictions& predictions) {
     double ww = 0, wh = 0, hh = 0, wy = 0, hy = 0;
-    for (const InstanceSample& sample : samples) {
-        const std::vector<Prediction> predicted = predict(*structure, sample);
+    for (size_t s = 0; s < samples.size(); ++s) {
+        const InstanceSample& sample = samples[s];
+        const std::vector<Prediction>& predicted = predictions[s];
         for (size_t i = 0; i < predicted.size(); ++i) {
             const double works = predicted[i].works, hops = predicted[i].hops;
             const auto off = static_cast<double>(sample.leave[i] - predicted[i].leave);
@@ -72,8 +84,8 @@ bool regress(Structure* structure, const std::vector<InstanceSample>& samples) {
     return true;
 }
 
-// The costs decide the ways and the ways the costs: in turn, while it gets better, from the best of some starts.
-Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples, bool noise_known) {
+// The costs decide the ways and the ways the costs: in turn, while it gets better, from the best of some starts. `error`: of what is found.
+Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples, bool noise_known, double* error) {
     std::vector<int64_t> tails;
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
@@ -84,23 +96,23 @@ Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples
     std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
     const int64_t scale = tails[tails.size() / 2];
     Structure best{pattern};
-    double least = error_of(best, samples, noise_known);
+    Predictions by_best, by_trial;
+    double least = error_of(best, samples, noise_known, std::numeric_limits<double>::infinity(), &by_best);
+    const auto try_out = [&](const Structure& trial) {
+        const double distance = error_of(trial, samples, noise_known, least, &by_trial);
+        if (distance >= least) return false;
+        least = distance;
+        best = trial;
+        by_best.swap(by_trial);
+        return true;
+    };
     for (const int64_t part : {2, 8, 64})
-        for (const int64_t quarters : {0, 1, 4}) {
-            const Structure trial{pattern, scale / part, scale / part * quarters / 4};
-            const double error = error_of(trial, samples, noise_known);
-            if (error >= least) continue;
-            least = error;
-            best = trial;
-        }
+        for (const int64_t quarters : {0, 1, 4}) try_out({pattern, scale / part, scale / part * quarters / 4});
     for (int round = 0; round < 16; ++round) {
         Structure next = best;
-        if (!regress(&next, samples)) break;
-        const double error = error_of(next, samples, noise_known);
-        if (error >= least) break;
-        least = error;
-        best = next;
+        if (!regress(&next, samples, by_best) || !try_out(next)) break;
     }
+    *error = least;
     best.error = static_cast<int64_t>(least);
     return best;
 }
@@ -136,57 +148,6 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool
 
 }  // namespace
 
-std::vector<Prediction> predict(const Structure& structure, const InstanceSample& sample) {
-    const auto members = static_cast<uint32_t>(sample.enter.size());
-    const Schedule& programme = schedule(structure.pattern, members, sample.root);
-    const uint32_t first = first_member(structure.pattern, sample.root);
-    std::vector<MemberClock> clocks(members);
-    std::vector<size_t> at(members, 0);
-    std::vector<Prediction> ways(members), messages(programme.messages, Prediction{INT64_MIN, 0, 0});
-    std::vector<uint32_t> ready(members), order;
-    std::vector<bool> resumed(members, false);
-    std::iota(ready.begin(), ready.end(), 0u);
-    for (uint32_t i = 0; i < members; ++i) {
-        const uint32_t member = (i + first) % members;
-        clocks[i].start(sample.enter[member], &sample.noise[member]);
-    }
-    const auto arrival = [&](uint32_t message) { return messages[message].leave; };
-    while (!ready.empty()) {
-        const uint32_t member = ready.back();
-        ready.pop_back();
-        MemberClock& clock = clocks[member];
-        const auto& steps = programme.steps[member];
-        while (at[member] < steps.size()) {
-            const Schedule::Step& step = steps[at[member]];
-            if (!step.receive) {
-                clock.work(structure.own, nothing);
-                ++ways[member].works;
-                messages[step.message] = {clock.now + structure.hop, ways[member].works, ways[member].hops + 1};
-                ready.push_back(step.peer);
-                ++at[member];
-                continue;
-            }
-            if (!arrived_in_order(&step, arrival, &order)) break;
-            if (!sample.resume.empty() && !resumed[member]) {
-                const int64_t resume = sample.resume[(member + first) % members];
-                if (resume > clock.now) ways[member] = {0, 0, 0};
-                clock.skip(resume);
-                resumed[member] = true;
-            }
-            for (const uint32_t message : order) {
-                if (arrival(message) > clock.now) ways[member] = messages[message];
-                clock.wait(arrival(message), nothing);
-                clock.work(structure.own, nothing);
-                ++ways[member].works;
-            }
-            at[member] += order.size();
-        }
-    }
-    for (uint32_t i = 0; i < members; ++i) ways[i].leave = clocks[i].now;
-    std::rotate(ways.begin(), ways.begin() + (members - first) % members, ways.end());  // from places to members
-    return ways;
-}
-
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
     constexpr size_t fewest = 24;  // fewer leave times say little
     // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves.
@@ -198,8 +159,8 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     double least = std::numeric_limits<double>::infinity();
     std::optional<Structure> best;
     for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
-        const Structure structure = fit(pattern, samples, noise_known);
-        const double error = error_of(structure, samples, noise_known);
+        double error = 0;
+        const Structure structure = fit(pattern, samples, noise_known, &error);
         if (error >= least) continue;
         least = error;
         best = structure;

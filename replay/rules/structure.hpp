@@ -86,7 +86,8 @@ bool arrived_in_order(const Schedule::Step* step, Arrival arrival, std::vector<u
         if (arrival(step[i].message) == INT64_MIN) return false;
         order->push_back(step[i].message);
     }
-    if (step->together > 1) std::stable_sort(order->begin(), order->end(), [&](uint32_t a, uint32_t b) { return arrival(a) < arrival(b); });
+    const auto sooner = [&](uint32_t a, uint32_t b) { return arrival(a) < arrival(b); };
+    if (!std::is_sorted(order->begin(), order->end(), sooner)) std::stable_sort(order->begin(), order->end(), sooner);
     return true;
 }
 
@@ -155,7 +156,7 @@ struct Prediction {
     int64_t leave;
     uint32_t works, hops;
 };
-std::vector<Prediction> predict(const Structure& structure, const InstanceSample& sample);
+void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* predicted);  // by member
 
 // What explains the leave times: `found`, the structure and costs that do it best, where it explains most of what "a constant after the
 // last that one waits for" leaves unexplained (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a

@@ -4,7 +4,8 @@
 //     bench_replay [--ranks N] [--events N] [--sources N] [--messages PERCENT] [--noise PERCENT] [--rounds N] [--trace DIR]
 //                  [--launcher "mpirun -n 2"]
 //
-// The archive is synthetic (synthetic.hpp). The figures are medians of interleaved rounds; quote ratios, machines differ.
+// The archive is synthetic (synthetic.hpp). The figures are medians of interleaved rounds; quote ratios, machines differ. Alone, each takes
+// one thread: its CPU time counts (in the kernel too), which other load on the machine changes least. Together, the time on the clock does.
 #include <fmt/core.h>
 #include <otf2/otf2.h>
 #include <sys/resource.h>
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -36,6 +38,17 @@ double seconds(const std::function<void()>& run) {
     const auto begin = std::chrono::steady_clock::now();
     run();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double cpu_seconds(const std::function<void()>& run) {
+    const auto now = [] {
+        timespec time{};
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+    };
+    const double begin = now();
+    run();
+    return now() - begin;
 }
 
 uint64_t read_empty(const std::string& trace) {
@@ -136,17 +149,19 @@ int main(int argc, char** argv) {
     replay_pass(trace, model, 0, true);
     model.freeze();
     uint64_t events = 0;
-    std::vector<double> raw, one, eighteen, command, attributed, together;
+    std::vector<double> raw, one, eighteen, command, command_clock, attributed, together;
     for (int round = 0; round < arguments.rounds; ++round) {
-        raw.push_back(seconds([&] { events = read_empty(trace); }));
-        one.push_back(seconds([&] { replay_pass(trace, model, 2, false); }));
-        eighteen.push_back(seconds([&] { replay_pass(trace, model, 18, false); }));
-        command.push_back(seconds([&] {
-            replay::Options options;
-            options.trace = trace;
-            replay::replay(options);
+        raw.push_back(cpu_seconds([&] { events = read_empty(trace); }));
+        one.push_back(cpu_seconds([&] { replay_pass(trace, model, 2, false); }));
+        eighteen.push_back(cpu_seconds([&] { replay_pass(trace, model, 18, false); }));
+        command.push_back(cpu_seconds([&] {
+            command_clock.push_back(seconds([&] {
+                replay::Options options;
+                options.trace = trace;
+                replay::replay(options);
+            }));
         }));
-        attributed.push_back(seconds([&] {
+        attributed.push_back(cpu_seconds([&] {
             replay::Options options;
             options.trace = trace;
             options.attribution = true;
@@ -171,9 +186,8 @@ int main(int argc, char** argv) {
                              {"command_attribution", entry(median(attributed))},
                              {"peak_memory_mb", usage.ru_maxrss / 1024}};
     if (!together.empty()) {
-        report["command_together"] = entry(median(together));
-        report["command_together"]["launcher"] = arguments.launcher;
-        report["command_together"]["times_as_fast"] = median(command) / median(together);
+        report["command_together"] = {
+            {"seconds", median(together)}, {"launcher", arguments.launcher}, {"times_as_fast", median(command_clock) / median(together)}};
     }
     fmt::print("{}\n", report.dump(2));
     return 0;
