@@ -165,7 +165,7 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
         least = error;
         best = structure;
     }
-    if (best) best->beyond_doubt = noise_known && least * 10 <= explanation.constant_error;
+    if (best) best->beyond_doubt = least * 10 <= explanation.constant_error;
     (least < explanation.constant_error * explained ? explanation.found : explanation.likeliest) = best;
     return explanation;
 }

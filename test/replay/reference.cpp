@@ -379,8 +379,15 @@ class Reference {
         const std::vector<const Call*> others(collective.members.begin(), end);  // in a scan those above do not matter
         const auto gain = [&](size_t lane) {
             const int64_t own = removed_after(call.noise, last.time, lane);
-            if (!together || costs_[lane] == &Cost::high) return own;
-            const int64_t excess = std::max<int64_t>(0, call.leave - last.time - tail.*costs_[lane]);
+            if (!together) return own;
+            int64_t longer = call.leave - last.time - tail.*costs_[lane];
+            if (costs_[lane] == &Cost::high) {  // for certain, if nothing struck that is not removed
+                longer -= tail.high - tail.mid;
+                for (const Call* member : others)
+                    for (const Noise& noise : member->noise)
+                        if (noise.end > last.time && !removes(lane, noise)) return own;
+            }
+            const int64_t excess = std::max<int64_t>(0, longer);
             const auto everything = [](const Noise&) { return true; };
             const auto what_stays = [&](const Noise& noise) { return !removes(lane, noise); };
             const int64_t held = struck(others, last.time, call.leave, everything) - struck(others, last.time, call.leave, what_stays);

@@ -14,7 +14,8 @@ SLOWDOWN_WANTED = 0.10  # at least half of the cases with a bar must be slowed d
 VISIBLE_PERCENT = 1  # each case
 HIDDEN_MEDIAN_PERCENT, HIDDEN_MOST_PERCENT = 5, 15  # over the cases; most: the 95th percentile
 COUNTERS_PERCENT = 10  # each case, with counters at MPI events only
-WIDTH_PERCENT = {"events": 3, "counters": 5}  # of the runtime: the median width of the bounds
+WIDTH_PERCENT = {"events": 1, "counters": 2}  # of the runtime: the median width of the bounds
+VISIBLE_WIDTH_PERCENT = 3  # each case, with events
 
 
 def effective_error(judged):
@@ -35,6 +36,8 @@ def missed_by(outcome):
     missed = []
     if outcome["dependencies"] == "visible" and effective_error(outcome["events"]) > VISIBLE_PERCENT:
         missed.append("error")
+    if outcome["dependencies"] == "visible" and not outcome["events"]["conditional"] and outcome["events"]["bounds_width_percent"] > VISIBLE_WIDTH_PERCENT:
+        missed.append("width of the bounds")
     if outcome["dependencies"] and effective_error(outcome["counters"]) > COUNTERS_PERCENT:
         missed.append("error with counters")
     for form in ("events", "counters"):

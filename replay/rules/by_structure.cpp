@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Leaving a collective by the messages that it is made of.
+//
+// In words: its members do their steps as the structure has them (instance.cpp), in the measured run and in every scenario; what that was
+// wrong by in the measured run stays.
+#include <algorithm>
+#include <map>
+
+#include "collective.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+// The most that removed noise of one member took of the time from `from` to `to`, in lanes: of those whose messages `of` waited for,
+// who have come for certain.
+void most_of_one_member(const Lanes& lanes, const Collective& c, uint32_t of, int64_t from, int64_t to, int64_t* most, int64_t* lent) {
+    static thread_local std::vector<Collective::Noise> noise;
+    const std::vector<uint8_t> waited_for = c.instance.waited_for(of);
+    noise.clear();
+    for (const Collective::Noise& one : c.noise)
+        if (one.member == of || waited_for[one.member] > (one.completing ? 1 : 0)) noise.push_back(one);
+    std::stable_sort(noise.begin(), noise.end(), [](const auto& a, const auto& b) { return a.member < b.member; });
+    std::fill_n(most, lanes.count, 0);
+    for (size_t first = 0; first < noise.size();) {
+        std::fill_n(lent, lanes.count, 0);
+        size_t next = first;
+        for (; next < noise.size() && noise[next].member == noise[first].member; ++next) {
+            const NoisePiece& piece = noise[next].piece;
+            const int64_t n = std::min(piece.end, to) - std::max(piece.begin, from);
+            if (n > 0) remove_noise(lent, lanes.masks[piece.account].data(), n, lanes.count);
+        }
+        raise_to(most, lent, lanes.count);
+        first = next;
+    }
+}
+
+// The end of a call that follows its structure, for the event graph. What removed noise took from what the structure does not explain is
+// an event of its own behind the member's last step; `most`: that, in lanes, none where there is none. `before`: the delay at enter.
+void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last, const int64_t* most,
+                         const int64_t* before, int64_t delay) {
+    const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
+    const int64_t* end = c.instance.approximated_end(member);
+    const size_t all = recorder.lane(1);
+    uint64_t own_end = c.instance.end_node(member);
+    const auto gain = [&](size_t lane) { return most ? std::min(wrong, most[lane]) : 0; };
+    if (most) {
+        std::map<uint32_t, int64_t> by_member;  // what removed noise of each took
+        const auto overlap = [&](const Collective::Noise& noise) {
+            const int64_t n = std::min(noise.piece.end, thread.leave) - std::max(noise.piece.begin, predicted);
+            return recorder.removes(noise.piece.account) ? std::max<int64_t>(0, n) : 0;
+        };
+        for (const Collective::Noise& noise : c.noise) by_member[noise.member] += overlap(noise);
+        uint32_t first = c.noise.front().member;
+        for (const auto& [other, ns] : by_member)
+            if (ns > by_member[first] || (ns == by_member[first] && other < first)) first = other;
+        int64_t second = 0;
+        for (const auto& [other, ns] : by_member)
+            if (other != first) second = std::max(second, ns);
+        recorder.start();
+        recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane]; });
+        int64_t left = gain(all);
+        for (const Collective::Noise& noise : c.noise) {
+            if (noise.member != first) continue;
+            const int64_t n = overlap(noise), counted = std::min(n, left);
+            left -= counted;
+            const int64_t without = std::min(wrong, std::max(second, by_member[first] - n));
+            recorder.noise(c.members[first].thread->index, noise.piece, thread.place(), counted, gain(all) - without);
+        }
+        own_end = recorder.write(thread.index, thread.place(), thread.leave, predicted - end[all] + gain(all));
+    }
+    recorder.start();
+    recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane] + gain(lane); });
+    recorder.candidate_by(thread.enter_node, [&](size_t lane) { return before[lane] + thread.leave - thread.enter; });
+    // The way through the messages is longer than from the last that came, where the structure is not far off.
+    if (last.any && (most || wrong + c.instance.structure().hop + c.instance.structure().own < 0))
+        recorder.candidate_by(
+            last.node, [&](size_t lane) { return thread.leave - last.arrival[lane] - std::min<int64_t>(0, thread.leave - last.enter); });
+    thread.node = recorder.write(thread.index, thread.place(), thread.leave, delay);
+}
+
+}  // namespace
+
+// Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than
+// the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
+// the least that can have been lost there (between calls one after the other, more). Never before what the operation itself demands.
+int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c, uint32_t member, const Last& last) {
+    const Lanes& lanes = engine.lanes();
+    int64_t* delay = engine.lane_pool().take();
+    const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
+    const int64_t doubt = 4 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
+    const int64_t* end = c.instance.approximated_end(member);
+    int64_t *most = nullptr, *lent = nullptr;
+    const int64_t unusual = 8 * c.instance.structure().error, usual = engine.counter_only ? 0 : unusual;
+    if (wrong > usual && !c.noise.empty()) {
+        most = engine.lane_pool().take();
+        lent = engine.lane_pool().take();
+        most_of_one_member(lanes, c, member, predicted, thread.leave, most, lent);
+    }
+    const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
+    for (size_t i = 0; i < lanes.count; ++i) {
+        int64_t leave = end[i] + wrong;
+        if (most) leave -= std::min(wrong, most[i]);
+        if (lanes.bounded() && i == lanes.low) leave = end[i] + std::min<int64_t>(wrong, 0) - doubt;  // what is unexplained: noise or not
+        if (lanes.bounded() && i == lanes.high)
+            leave = end[i] + wrong + doubt - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[i]) : 0);
+        if (lanes.bounded() && i == lanes.high && !engine.injection) leave = std::min(leave, thread.leave);
+        if (last.any) leave = std::max(leave, last.arrival[i] + std::min<int64_t>(0, thread.leave - last.enter));
+        leave = std::max(leave, thread.enter - thread.delay[i]);
+        delay[i] = thread.leave - leave;
+        if (engine.faults().residual_of_binding) ++delay[i];
+    }
+    if (Recorder* recorder = engine.recorder())
+        record_by_structure(*recorder, thread, c, member, last, most, thread.delay, delay[recorder->lane(1)]);
+    engine.lane_pool().give(most);
+    engine.lane_pool().give(lent);
+    return delay;
+}
+
+}  // namespace polter::replay::rules

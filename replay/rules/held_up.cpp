@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Noise inside a collective whose structure is not known.
+//
+// In words: a collective is made of messages, so noise that strikes one member after the last has come holds the others up. Nobody was held
+// up for longer than noise struck somebody: the measure of the union of that noise.
+#include <algorithm>
+#include <tuple>
+
+#include "collective.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+// The measure of the union of the noise after `from`, for each lane of what it does not remove, subtracted from that of all.
+void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int64_t upto, int64_t* less) {
+    const Lanes& lanes = engine.lanes();
+    std::sort(pieces.begin(), pieces.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+    const auto measure = [&](size_t lane) {
+        int64_t sum = 0, reached = from;
+        for (const NoisePiece& piece : pieces) {
+            // Of a counter's noise nobody knows when within the call it struck: it may have been before this member left.
+            const int64_t end = engine.counter_only ? std::min(piece.end, upto) : piece.end;
+            if (end > upto || end <= std::max(reached, piece.begin)) continue;
+            if (lane < lanes.count && lanes.masks[piece.account][lane]) continue;
+            sum += end - std::max(piece.begin, reached);
+            reached = end;
+        }
+        return sum;
+    };
+    const int64_t all = measure(SIZE_MAX);
+    for (size_t i = 0; i < lanes.count; ++i) less[i] = all - measure(i);
+    if (!engine.counter_only || !lanes.bounded()) return;
+    less[lanes.low] = 0;  // when it struck is not known: at worst one after the other
+    for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
+}
+
+}  // namespace
+
+const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, int64_t** lent) {
+    static thread_local std::vector<NoisePiece> pieces;
+    // For each member another noise.
+    const bool apart = c.waits == Waits::for_lower || c.nonblocking || c.arrived < c.members.size();
+    const auto collect = [&] {
+        pieces.clear();
+        for (const Collective::Noise& noise : c.noise)
+            if (noise.piece.end > from && may_hold_up(c, noise, member)) pieces.push_back(noise.piece);
+    };
+    if (!c.held_known && !apart) {  // for those who left after all of it: mostly everybody
+        collect();
+        c.held_known = true;
+        c.held_until = from;
+        for (const NoisePiece& piece : pieces) c.held_until = std::max(c.held_until, piece.end);
+        c.held = engine.lane_pool().take();
+        union_of(engine, pieces, from, c.held_until, c.held);
+    }
+    if (!apart && leave >= c.held_until) return c.held;
+    collect();
+    *lent = engine.lane_pool().take();
+    union_of(engine, pieces, from, leave, *lent);
+    return *lent;
+}
+
+bool only_removed(const Collective& c, uint32_t member, int64_t from, const Lanes& lanes) {
+    return std::all_of(c.noise.begin(), c.noise.end(), [&](const Collective::Noise& noise) {
+        return noise.piece.end <= from || !may_hold_up(c, noise, member) || lanes.masks[noise.piece.account][lanes.high];
+    });
+}
+
+namespace {
+
+// How long between two times noise that counts struck anybody; what ended later does not. `pieces` by their beginning.
+template <class Counts>
+int64_t struck_for(const std::vector<Collective::Noise>& pieces, int64_t from, int64_t upto, Counts counts) {
+    int64_t sum = 0, reached = from;
+    for (const Collective::Noise& noise : pieces) {
+        if (noise.piece.end > upto || noise.piece.end <= reached || !counts(noise)) continue;
+        sum += noise.piece.end - std::max(noise.piece.begin, reached);
+        reached = noise.piece.end;
+    }
+    return sum;
+}
+
+}  // namespace
+
+void record_gain(Recorder& recorder, const Thread& thread, const Collective& c, uint32_t member, const Gain& gain) {
+    std::vector<Collective::Noise> pieces;
+    for (Collective::Noise noise : c.noise) {
+        if (thread.engine->counter_only) noise.piece.end = std::min(noise.piece.end, thread.leave);  // as in union_of
+        const bool struck = noise.piece.end > std::max(gain.from, noise.piece.begin) && noise.piece.end <= thread.leave;
+        if (struck && may_hold_up(c, noise, member)) pieces.push_back(noise);
+    }
+    std::sort(pieces.begin(), pieces.end(), [](const Collective::Noise& a, const Collective::Noise& b) {
+        return std::tie(a.piece.begin, a.member, a.piece.end, a.piece.account) <
+               std::tie(b.piece.begin, b.member, b.piece.end, b.piece.account);
+    });
+    const auto mine = [&](const Collective::Noise& noise) { return c.members[noise.member].thread == &thread; };
+    const auto own_length = [&](const Collective::Noise& noise) {
+        const bool counts = mine(noise) && recorder.removes(noise.piece.account);
+        return counts ? std::max<int64_t>(0, noise.piece.end - std::max(noise.piece.begin, gain.m)) : 0;
+    };
+    const int64_t all = struck_for(pieces, gain.from, thread.leave, [](const Collective::Noise&) { return true; });
+    const auto total = [&](int64_t own, const auto& put_back) {  // the gain where some of it is not removed
+        const int64_t held = all - struck_for(pieces, gain.from, thread.leave, [&](const Collective::Noise& noise) {
+                                 return put_back(noise) || !recorder.removes(noise.piece.account);
+                             });
+        return std::max(std::min(own, gain.own_counts), gain.together ? std::min(gain.excess, held) : 0);
+    };
+    const int64_t whole = total(gain.own, [](const Collective::Noise&) { return false; });
+    const bool by_own = whole <= std::min(gain.own, gain.own_counts);
+    int64_t left = whole, reached = gain.from;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+        const Collective::Noise& noise = pieces[i];
+        if (!recorder.removes(noise.piece.account)) continue;
+        const int64_t length = by_own ? own_length(noise) : noise.piece.end - std::max(noise.piece.begin, reached);
+        const int64_t counted = std::clamp<int64_t>(length, 0, left);
+        reached = std::max(reached, noise.piece.end);
+        left -= counted;
+        const auto same = [&](const Collective::Noise& other) {
+            return other.member == noise.member && other.piece.number == noise.piece.number;
+        };
+        const auto first = std::find_if(pieces.begin(), pieces.end(), same);
+        int64_t effect = 0;  // of the event, at its first piece
+        if (first == pieces.begin() + static_cast<std::ptrdiff_t>(i)) {
+            int64_t own = gain.own;
+            for (const Collective::Noise& other : pieces)
+                if (same(other)) own -= own_length(other);
+            effect = whole - total(own, same);
+        }
+        recorder.noise(c.members[noise.member].thread->index, noise.piece, thread.place(), counted, effect);
+    }
+}
+
+}  // namespace polter::replay::rules
