@@ -37,6 +37,13 @@ def can_observe():
     return "" if done.returncode == 0 else done.stderr.strip()
 
 
+def catches(pid, number):
+    """Whether a process has a handler for this signal yet."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt:"))
+    return bool(caught >> (number - 1) & 1)
+
+
 CANNOT = can_observe() if p.POLTER.exists() else "not built"
 
 
@@ -68,14 +75,18 @@ class Check(unittest.TestCase):
 @unittest.skipIf(CANNOT, CANNOT)
 class Node(Check):
     def test_json(self):
+        begin = time.monotonic()
         done = noise("--seconds", "0.5", "--json")
+        elapsed = time.monotonic() - begin
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)
         self.whole(result)
         self.assertGreater(result["sources"]["timer"]["count"], 0)
         self.assertEqual(result["cpus"], len(result["per_cpu"]))
         self.assertEqual(result["cpus"], os.cpu_count())
-        self.assertAlmostEqual(result["wall_ns"] / result["cpus"] / 1e9, 0.5, delta=0.3)
+        wall = result["wall_ns"] / result["cpus"] / 1e9
+        self.assertGreater(wall, 0.45)
+        self.assertLess(wall, elapsed)  # a busy machine ends it late
 
     def test_text(self):
         done = noise("--seconds", "0.5", "--per-cpu", "--histogram", "--top", "1")
@@ -103,10 +114,15 @@ class Node(Check):
     def end_early(self, *words, number=signal.SIGINT):
         begin = time.monotonic()
         process = subprocess.Popen([str(w) for w in (p.POLTER, "noise", *words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1.5)
-        process.send_signal(number)
-        output, error = process.communicate(timeout=30)
-        self.assertLess(time.monotonic() - begin, 20)
+        try:
+            while process.poll() is None and not catches(process.pid, number):
+                self.assertLess(time.monotonic() - begin, 60, "never came so far as to take a signal")
+                time.sleep(0.02)
+            time.sleep(1.2)
+            process.send_signal(number)
+            output, error = process.communicate(timeout=60)  # of a thousand seconds
+        finally:
+            process.kill()
         self.assertEqual(process.returncode, 0, error)
         return output
 

@@ -50,7 +50,7 @@ class Programs(unittest.TestCase):
     def test_own_programs(self):
         for flavour in p.FLAVOURS:
             for program in OWN:
-                for ranks in (2, 4):
+                for ranks in (2, 4) if program in ("p2p", "collectives") else (4,):  # the counts of each on two: test/tracer
                     with self.subTest(flavour=flavour, program=program, ranks=ranks):
                         # 16 threads that poll, on few CPUs, take long for each round.
                         rounds = ["40"] if program == "threads" and ranks > 2 else []

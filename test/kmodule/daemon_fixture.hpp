@@ -18,12 +18,20 @@
 #include "noise.h"
 #include "start.hpp"
 
+// What a daemon has time for here: on a busy machine it may have to wait for a CPU.
+constexpr unsigned answer_ms = 30'000;
+
+inline polter::daemon::Status probe(const std::string& socket) {
+    return polter::daemon::probe(socket, answer_ms);
+}
+
 class Daemon {
   public:
     explicit Daemon(polter::daemon::StartOptions options = {.exit_with_last = false}) : options_(options) {
         char path[] = "/tmp/polter-test-XXXXXX";
         directory_ = mkdtemp(path);
         chmod(path, 0755);
+        options_.ready_timeout_ms = answer_ms;
         start();
     }
     ~Daemon() {
@@ -45,7 +53,7 @@ class Daemon {
         std::filesystem::remove_all(directory_, ignored);
         _Exit(77);
     }
-    void stop() { polter::daemon::stop_daemon(std::exchange(started_.pid, -1)); }
+    void stop() { polter::daemon::stop_daemon(std::exchange(started_.pid, -1), answer_ms); }
     void kill_hard() {
         kill(started_.pid, SIGKILL);
         waitpid(started_.pid, nullptr, 0);
@@ -63,8 +71,12 @@ struct Session {
     char error[600] = "";
     polter_session* handle;
     explicit Session(const std::string& socket, unsigned threads = 0, std::uint64_t job = 0) {
-        const polter_noise_options options{
-            .socket_path = socket.c_str(), .job = job, .threads = threads, .timeout_ms = 0, .exporter = nullptr, .tracepoints = nullptr};
+        const polter_noise_options options{.socket_path = socket.c_str(),
+                                           .job = job,
+                                           .threads = threads,
+                                           .timeout_ms = answer_ms,
+                                           .exporter = nullptr,
+                                           .tracepoints = nullptr};
         handle = polter_session_open(&options, error, sizeof error);
     }
     ~Session() { polter_session_close(handle); }
@@ -87,9 +99,9 @@ inline void sleep_ms(long ms) {
     nanosleep(&t, nullptr);
 }
 
-// Waits until it holds, at most three seconds.
+// Waits until it holds, at most half a minute.
 inline bool soon(const std::function<bool()>& holds) {
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 3000; i++) {
         if (holds()) return true;
         sleep_ms(10);
     }

@@ -20,22 +20,17 @@ TEST_CASE("a competitor on the thread's CPU is preempt, agrees with run-delay, a
     Session session(daemon.socket());
     const auto noise = session.open();
     REQUIRE(noise);
-    retry([&](bool last) {
-        const std::uint64_t ran = competitor.ran();
-        Measured m = measure(noise.get(), 2000 * ms, spin);
-        const std::uint64_t its = competitor.ran() - ran;
-        const std::uint64_t counted = m.count[POLTER_PREEMPT] + m.yields;
-        const bool good = relative(m.off(), m.delay) < 0.02 && counted + 2 >= m.nonvoluntary && counted <= m.nonvoluntary + 2;
-        if (!good && !last) return false;
-        CHECK(relative(m.off(), m.delay) < 0.02);
-        CHECK(counted + 2 >= m.nonvoluntary);
-        CHECK(counted <= m.nonvoluntary + 2);
-        CHECK(its > 20 * ms);
-        CAPTURE(its);
-        CHECK(agrees(m.culprits["preempt:competitor"], its));
-        CHECK(m.ns[POLTER_PREEMPT_JOB] == 0);
-        return true;
-    });
+    const std::uint64_t ran = competitor.ran();
+    Measured m = measure(noise.get(), 2000 * ms, spin, competitor.runs(100 * ms));
+    const std::uint64_t its = competitor.ran() - ran;
+    const std::uint64_t counted = m.count[POLTER_PREEMPT] + m.yields;
+    CHECK(between(m.off(), m.delay, m.delay_around, 0.02));
+    CHECK(counted + 2 >= m.nonvoluntary);
+    CHECK(counted <= m.nonvoluntary_around + 2);
+    CHECK(its > 100 * ms);
+    CAPTURE(its);
+    CHECK(agrees(m.culprits["preempt:competitor"], its));
+    CHECK(m.ns[POLTER_PREEMPT_JOB] == 0);
 }
 
 TEST_CASE("time off the CPU after a yield is apart") {
@@ -45,19 +40,24 @@ TEST_CASE("time off the CPU after a yield is apart") {
     Session session(daemon.socket());
     const auto noise = session.open();
     REQUIRE(noise);
-    retry([&](bool last) {
-        Measured m = measure(noise.get(), 1500 * ms, [](std::uint64_t ns) {
+    const auto yields = [&] {
+        polter_counters c{};
+        polter_noise_snapshot(noise.get(), &c);
+        return c.yields;
+    };
+    const auto enough = [&, first = yields()] { return yields() > first + 20; };
+    Measured m = measure(
+        noise.get(), 1500 * ms,
+        [](std::uint64_t ns) {
             for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end;) sched_yield();
-        });
-        const std::uint64_t counted = m.count[POLTER_PREEMPT] + m.yields;
-        if ((relative(m.off(), m.delay) >= 0.02 || counted + 3 < m.nonvoluntary || counted > m.nonvoluntary + 3) && !last) return false;
-        CHECK(relative(m.off(), m.delay) < 0.02);
-        CHECK(counted + 3 >= m.nonvoluntary);
-        CHECK(counted <= m.nonvoluntary + 3);
-        CHECK(m.yields > 5);
-        CHECK(m.after_yield > 10 * ms);
-        return true;
-    });
+        },
+        enough);
+    const std::uint64_t counted = m.count[POLTER_PREEMPT] + m.yields;
+    CHECK(between(m.off(), m.delay, m.delay_around, 0.02));
+    CHECK(counted + 3 >= m.nonvoluntary);
+    CHECK(counted <= m.nonvoluntary_around + 3);
+    CHECK(m.yields > 5);
+    CHECK(m.after_yield > 10 * ms);
 }
 
 TEST_CASE("a mate of the job is preempt_job, the same process under another job is preempt") {
@@ -69,18 +69,18 @@ TEST_CASE("a mate of the job is preempt_job, the same process under another job 
             auto* session = new Session(daemon.socket(), 0, other_job);  // until it is killed
             if (!session->handle) _exit(1);
         });
-        CHECK(soon([&] { return polter::daemon::probe(daemon.socket()).processes == 1; }));
+        CHECK(soon([&] { return probe(daemon.socket()).processes == 1; }));
         Session session(daemon.socket(), 0, 77);
         const auto noise = session.open();
         REQUIRE(noise);
         const std::uint64_t ran = mate.ran();
-        Measured m = measure(noise.get(), 1000 * ms, spin);
+        Measured m = measure(noise.get(), 1000 * ms, spin, mate.runs(20 * ms));
         const std::uint64_t its = mate.ran() - ran;
         const unsigned expected = other_job == 77 ? POLTER_PREEMPT_JOB : POLTER_PREEMPT;
         CHECK(its > 20 * ms);
         CHECK(agrees(m.culprits[std::string(polter_account_name(expected)) + ":mate"], its));
         CHECK(m.culprits[std::string(polter_account_name(other_job == 77 ? POLTER_PREEMPT : POLTER_PREEMPT_JOB)) + ":mate"] == 0);
-        CHECK(relative(m.off(), m.delay) < 0.02);
+        CHECK(between(m.off(), m.delay, m.delay_around, 0.02));
     }
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a thread of the own process is a mate, registered or not") {
         return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
     };
     const std::uint64_t before = ran();
-    Measured m = measure(noise.get(), 600 * ms, spin);
+    Measured m = measure(noise.get(), 600 * ms, spin, [&] { return ran() - before > 20 * ms; });
     const std::uint64_t its = ran() - before;
     stop = true;
     other.join();
@@ -133,12 +133,12 @@ TEST_CASE("waiting after a wake-up while another runs is runqueue; sleep is noth
         CHECK(m.culprits["runqueue:fifo"] > m.wall / 10);
         CHECK(m.culprits["preempt:fifo"] < m.wall / 10);
         CHECK(m.ns[POLTER_PREEMPT] + m.ns[POLTER_RUNQUEUE] > 0);
-        CHECK(relative(m.ns[POLTER_PREEMPT] + m.ns[POLTER_RUNQUEUE] + m.ns[POLTER_WAKEUP], m.delay) < 0.05);
+        CHECK(between(m.ns[POLTER_PREEMPT] + m.ns[POLTER_RUNQUEUE] + m.ns[POLTER_WAKEUP], m.delay, m.delay_around, 0.05));
     }
     sleeps = 0;
-    Measured m = measure(noise.get(), 500 * ms, sleeper);
+    Measured m = measure(noise.get(), 500 * ms, sleeper, [&] { return sleeps > 50; });
     CHECK(m.count[POLTER_WAKEUP] + m.count[POLTER_RUNQUEUE] > 20);
-    CHECK(m.all() + sleeps * ms <= m.wall + 2 * ms);  // none of the sleep
+    CHECK(m.all() + sleeps * ms <= m.wall_around + 2 * ms);  // none of the sleep
 }
 
 TEST_CASE("the local timer's count is that of /proc/interrupts for a thread that has its CPU alone") {
@@ -202,13 +202,18 @@ TEST_CASE("the program's own communication is net, not noise") {
         MESSAGE("no loopback interface here: not tested");
         return;
     }
-    Measured m = measure(noise.get(), 300 * ms, [&](std::uint64_t) {
-        char byte = 0;
-        for (int i = 0; i < 100; i++) {
-            if (sendto(s, &byte, 1, 0, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 1)
+    std::uint64_t sent = 0;
+    Measured m = measure(
+        noise.get(), 300 * ms,
+        [&](std::uint64_t) {
+            char byte = 0;
+            for (int i = 0; i < 100; i++) {
+                if (sendto(s, &byte, 1, 0, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 1) continue;
                 (void)!recv(s, &byte, 1, MSG_DONTWAIT);
-        }
-    });
+                sent++;
+            }
+        },
+        [&] { return sent > 2000; });
     close(s);
     CHECK(m.count[POLTER_NET] > 1000);
     for (const auto& [name, time] : m.culprits)
@@ -265,11 +270,17 @@ TEST_CASE("a CPU quota is throttle, under the cgroup's name") {
         const auto noise = session.open();
         if (!noise) return 1;
         if (!quota.enter()) return 77;
-        Measured m = measure(noise.get(), 2000 * ms, spin);
+        const auto throttled = [&] {
+            polter_counters c{};
+            polter_noise_snapshot(noise.get(), &c);
+            return c.ns[POLTER_THROTTLE];
+        };
+        // Half a second: a busy machine may leave it so little that it is hardly throttled.
+        Measured m = measure(noise.get(), 2000 * ms, spin, [&, first = throttled()] { return throttled() > first + 500 * ms; });
         std::printf("in the cgroup: %s\n", m.text().c_str());
         std::fflush(stdout);
-        if (m.ns[POLTER_THROTTLE] < m.wall / 3) return 2;
-        if (m.culprits["throttle:polter-quota"] < m.wall / 3) return 3;
+        if (m.ns[POLTER_THROTTLE] < 500 * ms) return 2;
+        if (m.culprits["throttle:polter-quota"] < 500 * ms) return 3;
         // Nothing is missing: what it did not run it was throttled, or waited. A whole throttle (100 ms) can lie between two of the
         // readings that begin the measurement, hence the readings around it.
         if (!between(m.off() + m.cpu, m.wall, m.wall_around, 0.03)) return 4;
@@ -302,7 +313,8 @@ TEST_CASE("reading from elsewhere while the kernel writes: nothing torn, nothing
     REQUIRE(page);
     polter_counters last{}, now;
     std::uint64_t reads = 0, beaten = 0, backward = 0, changes = 0;
-    for (const std::uint64_t end = monotonic_ns() + 2000 * ms; monotonic_ns() < end; reads++) {
+    for (const std::uint64_t begin = monotonic_ns();
+         monotonic_ns() - begin < 2000 * ms || (changes <= 20 && monotonic_ns() - begin < patience); reads++) {
         if (polter_noise_snapshot(page.get(), &now) != 0) {
             beaten++;
             continue;
@@ -378,24 +390,27 @@ TEST_CASE("a kworker goes by what it does") {
             sleep_ms(20);
         }
     });
-    std::string named, unnamed;
+    bool named = false, came = false;
     std::vector<char> pages;
     polter_ring_entry e;
     polter_u64 lost = 0;
-    for (int i = 0; i < 20 && named.empty(); i++) {
-        for (int k = 0; k < 20; k++) {  // new pages, so that there is something on this CPU's lists
+    for (const std::uint64_t begin = monotonic_ns();
+         !named && monotonic_ns() - begin < (came ? patience : 2000 * ms);) {  // one without a name may be between two works
+        for (int k = 0; k < 20; k++) {                                         // new pages, so that there is something on this CPU's lists
             std::vector<char>(1 << 20, 'x').swap(pages);
             spin(5 * ms);
         }
-        while (polter_noise_drain(noise.get(), ~0ull, &e, 1, &lost) == 1)
-            if (e.account == POLTER_PREEMPT) (std::string(e.culprit).starts_with("kworker/") ? unnamed : named) = e.culprit;
-        if (named.find("drain") == std::string::npos) named.clear();
+        while (polter_noise_drain(noise.get(), ~0ull, &e, 1, &lost) == 1) {
+            const std::string culprit = e.account == POLTER_PREEMPT ? e.culprit : "";
+            came |= culprit.starts_with("kworker/");
+            named |= culprit.starts_with("lru_add_drain");
+        }
     }
     stop = true;
     instigator.join();
-    if (named.empty() && unnamed.empty()) {
+    if (!named && !came) {
         MESSAGE("no kworker came: not tested");
         return;
     }
-    CHECK(named.starts_with("lru_add_drain"));
+    CHECK(named);
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A stretch of work measured by a page and by the kernel's own accounts, and what disturbs it.
+// A stretch of work measured by a page and by the kernel's own accounts, to be compared.
 #pragma once
 
 #include <doctest/doctest.h>
 #include <sched.h>
-#include <sys/prctl.h>
 
 #include <cmath>
 #include <fstream>
@@ -12,66 +11,9 @@
 #include <sstream>
 #include <vector>
 
-#include "daemon_fixture.hpp"
+#include "children.hpp"
 
 namespace {  // a test is one file
-
-constexpr std::uint64_t ms = 1'000'000;
-
-int last_cpu() {
-    cpu_set_t set;
-    sched_getaffinity(0, sizeof set, &set);
-    int last = 0;
-    for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &set)) last = i;
-    return last;
-}
-const int cpu = last_cpu();  // of this process before it pins anything
-
-void pin(int to) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(to, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
-
-void spin(std::uint64_t ns) {
-    for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end;) {
-    }
-}
-
-// A child pinned to the CPU that computes for `busy` and sleeps for `idle`, again and again; killed at the end.
-class Competitor {
-  public:
-    Competitor(const char* name, std::uint64_t busy, std::uint64_t idle, const std::function<void()>& first = {}) {
-        pid_ = fork();
-        if (pid_ != 0) return;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        prctl(PR_SET_NAME, name);
-        pin(cpu);
-        if (first) first();
-        for (;;) {
-            spin(busy);
-            const timespec t{0, static_cast<long>(idle)};
-            if (idle) nanosleep(&t, nullptr);
-        }
-    }
-    ~Competitor() {
-        kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
-    }
-    Competitor(const Competitor&) = delete;
-    // What it has run: all of it in place of a thread on the same CPU that never sleeps.
-    std::uint64_t ran() const {
-        clockid_t clock;
-        timespec t{};
-        if (clock_getcpuclockid(pid_, &clock) == 0) clock_gettime(clock, &t);
-        return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-    }
-
-  private:
-    pid_t pid_;
-};
 
 std::uint64_t run_delay() {
     std::ifstream file("/proc/thread-self/schedstat");
@@ -99,7 +41,7 @@ struct Measured {
     std::map<std::string, std::uint64_t> culprits;  // "account:name" -> ns
     std::uint64_t after_yield = 0, yields = 0, unbalanced = 0, lost = 0;
     std::uint64_t wall = 0, cpu = 0, delay = 0, nonvoluntary = 0;
-    std::uint64_t wall_around = 0, delay_around = 0;  // the same, with what passed while the readings were taken
+    std::uint64_t wall_around = 0, delay_around = 0, nonvoluntary_around = 0;  // the same, with what passed while the readings were taken
     std::map<unsigned, std::uint64_t> ring_ns;
 
     std::uint64_t off() {
@@ -136,8 +78,11 @@ struct Measured {
     return relative(taken, ran) < 0.05 || (taken > ran ? taken - ran : ran - taken) < 10 * ms;
 }
 
-// Runs `body` on this thread in slices, draining in between so that no event is lost.
-Measured measure(polter_noise* noise, std::uint64_t length, const std::function<void(std::uint64_t)>& body) {
+constexpr std::uint64_t patience = 60'000 * ms;  // for what is sure to come, but whose share of the CPU is others' to give
+
+// Runs `body` on this thread in slices, draining in between so that no event is lost: for `length`, and until there is enough to look at.
+Measured measure(polter_noise* noise, std::uint64_t length, const std::function<void(std::uint64_t)>& body,
+                 const std::function<bool()>& enough = {}) {
     Measured m;
     std::vector<polter_ring_entry> entries(POLTER_RING_ENTRIES);
     polter_u64 lost = 0;
@@ -152,24 +97,25 @@ Measured measure(polter_noise* noise, std::uint64_t length, const std::function<
     sched_yield();
     drain(false);
     lost = 0;
-    const std::uint64_t delay_before = run_delay(), around = monotonic_ns();
+    const char* nonvoluntary = "nonvoluntary_ctxt_switches:";
+    const std::uint64_t delay_before = run_delay(), switches_before = status_count(nonvoluntary), around = monotonic_ns();
     REQUIRE(polter_noise_snapshot(noise, &before) == 0);
     drain(false);
     REQUIRE(polter_noise_snapshot(noise, &begun) == 0);
     const std::uint64_t first_index = before.recorded;
-    const std::uint64_t delay = run_delay(), switches = status_count("nonvoluntary_ctxt_switches:"), on = cpu_time(),
-                        start = monotonic_ns();
-    while (monotonic_ns() - start < length) {
+    const std::uint64_t delay = run_delay(), switches = status_count(nonvoluntary), on = cpu_time(), start = monotonic_ns();
+    while (monotonic_ns() - start < length || (enough && !enough() && monotonic_ns() - start < patience)) {
         body(50 * ms);
         drain(true);
     }
     m.wall = monotonic_ns() - start;
     m.cpu = cpu_time() - on;
-    m.nonvoluntary = status_count("nonvoluntary_ctxt_switches:") - switches;
+    m.nonvoluntary = status_count(nonvoluntary) - switches;
     m.delay = run_delay() - delay;
     REQUIRE(polter_noise_snapshot(noise, &after) == 0);
     m.wall_around = monotonic_ns() - around;
     m.delay_around = run_delay() - delay_before;
+    m.nonvoluntary_around = status_count(nonvoluntary) - switches_before;
     drain(true);
     REQUIRE(polter_noise_snapshot(noise, &ended) == 0);
     CHECK(after.recorded >= first_index);

@@ -52,15 +52,11 @@ TEST_CASE("a competitor's time is preempt, and agrees with run-delay") {
         CHECK(polter_noise_header(tier.noise)->accounts_seen == 1u << POLTER_PREEMPT);
         CHECK(*polter_backend_limits(tier.backend()) != 0);
         CHECK(std::string(polter_session_lacks(tier.session)).empty());
-        retry([&](bool last) {
-            Measured m = measure(tier.noise, 1000 * ms, spin);
-            if (!last && !between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02)) return false;
-            CHECK(between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02));
-            CHECK(m.delay > 50 * ms);
-            CHECK(m.count[POLTER_PREEMPT] > 10);
-            CHECK(m.after_yield == 0);
-            return true;
-        });
+        Measured m = measure(tier.noise, 1000 * ms, spin, competitor.runs(100 * ms));
+        CHECK(between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02));
+        CHECK(m.delay > 50 * ms);
+        CHECK(m.count[POLTER_PREEMPT] > 10);
+        CHECK(m.after_yield == 0);
     }
 }
 
@@ -74,27 +70,23 @@ TEST_CASE("what follows a yield that is made known is apart, and of one that is 
             Competitor competitor("competitor", 2 * ms, 8 * ms);
             Tier tier(name);
             REQUIRE_MESSAGE(tier.noise, tier.error);
-            retry([&](bool last) {
-                Measured m = measure(tier.noise, 700 * ms, [&](std::uint64_t ns) {
-                    for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end;) {
-                        if (known)
-                            polter_noise_yield(tier.noise);
-                        else
-                            sched_yield();
-                    }
-                });
-                const bool good = between(m.off(), m.delay, m.delay_around, 0.03);
-                if (!good && !last) return false;
-                CHECK(good);
-                if (known) {
-                    CHECK(m.yields > 5);
-                    CHECK(m.after_yield > 5 * m.ns[POLTER_PREEMPT]);
-                } else {
-                    CHECK(m.yields == 0);
-                    CHECK(m.ns[POLTER_PREEMPT] > 20 * ms);
+            const auto yielder = [&](std::uint64_t ns) {
+                for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end;) {
+                    if (known)
+                        polter_noise_yield(tier.noise);
+                    else
+                        sched_yield();
                 }
-                return true;
-            });
+            };
+            Measured m = measure(tier.noise, 700 * ms, yielder, competitor.runs(70 * ms));
+            CHECK(between(m.off(), m.delay, m.delay_around, 0.03));
+            if (known) {
+                CHECK(m.yields > 5);
+                CHECK(m.after_yield > 5 * m.ns[POLTER_PREEMPT]);
+            } else {
+                CHECK(m.yields == 0);
+                CHECK(m.ns[POLTER_PREEMPT] > 20 * ms);
+            }
         }
 }
 
@@ -104,8 +96,17 @@ TEST_CASE("sleep is no noise") {
         CAPTURE(name);
         Tier tier(name);
         REQUIRE_MESSAGE(tier.noise, tier.error);
-        Measured m = measure(tier.noise, 300 * ms, [](std::uint64_t) { sleep_ms(20); });
-        CHECK(m.ns[POLTER_PREEMPT] < 150 * ms);  // 300 ms were slept; the waiting after it may be long on a busy machine
+        int slept = 0;
+        Measured m = measure(
+            tier.noise, 300 * ms,
+            [&](std::uint64_t) {
+                sleep_ms(20);
+                slept++;
+            },
+            [&] { return slept >= 10; });
+        // The waiting after it may be long on a busy machine, and no longer than the kernel says.
+        CHECK(m.ns[POLTER_PREEMPT] <= m.delay_around + 10 * ms);
+        CHECK(m.wall_around - m.delay_around > 150 * ms);
     }
 }
 
@@ -127,17 +128,17 @@ TEST_CASE("a ring that is full says so, and the next records count again") {
     REQUIRE(polter_noise_snapshot(tier.noise, &c) == 0);
     CHECK(c.unbalanced > 10000);
     Competitor competitor("competitor", 2 * ms, 8 * ms);
-    retry([&](bool last) {
-        std::uint64_t before = run_delay();
-        polter_counters begin, end;
-        polter_noise_snapshot(tier.noise, &begin);
-        spin(300 * ms);
-        polter_noise_snapshot(tier.noise, &end);
-        const std::uint64_t delay = run_delay() - before, counted = end.ns[POLTER_PREEMPT] - begin.ns[POLTER_PREEMPT];
-        if (relative(counted, delay) > 0.05 && !last) return false;
-        CHECK(relative(counted, delay) < 0.05);
-        return true;
-    });
+    const std::uint64_t around = run_delay();
+    polter_counters begin, end;
+    polter_noise_snapshot(tier.noise, &begin);
+    const std::uint64_t before = run_delay();
+    const auto enough = competitor.runs(30 * ms);
+    for (const std::uint64_t start = monotonic_ns(); monotonic_ns() - start < 300 * ms || (!enough() && monotonic_ns() - start < patience);)
+        spin(10 * ms);
+    const std::uint64_t delay = run_delay() - before;
+    polter_noise_snapshot(tier.noise, &end);
+    CHECK(between(end.ns[POLTER_PREEMPT] - begin.ns[POLTER_PREEMPT], delay, run_delay() - around, 0.05));
+    CHECK(delay > 20 * ms);
 }
 
 TEST_CASE("a child has no part in its parent's page, and each thread has its own") {
@@ -208,11 +209,20 @@ TEST_CASE("with the kernel's tracepoints perf sees interrupts too, and who took 
               int code = 0;
               retry([&](bool) {
                   const std::uint64_t ran = competitor.ran();
-                  Measured m = measure(tier.noise, 1000 * ms, spin);
-                  const std::uint64_t its = competitor.ran() - ran;  // others may be behind it, or before
+                  // Ticks enough of its own, too: 20 of them are 200 ms where there are fewest.
+                  const auto enough = [theirs = competitor.runs(20 * ms), on = cpu_time()] {
+                      return theirs() && cpu_time() > on + 250 * ms;
+                  };
+                  Measured m = measure(tier.noise, 1000 * ms, spin, enough);
+                  const std::uint64_t its = competitor.ran() - ran, named = m.culprits["preempt:competitor"];
+                  // A wait has one name, and on a busy machine it may be another's who ran before or behind it.
+                  std::uint64_t others = 0;
+                  for (const auto& [name, time] : m.culprits)
+                      if (name.starts_with("preempt:") && name != "preempt:?" && name != "preempt:") others += time;
+                  others -= named;
                   code = m.count[POLTER_TIMER] < 20                                      ? 3
                          : !between(m.ns[POLTER_PREEMPT], m.delay, m.delay_around, 0.02) ? 4
-                         : its == 0 || m.culprits["preempt:competitor"] * 2 < its        ? 5
+                         : its == 0 || named == 0 || (named + others) * 2 < its          ? 5
                          : m.ns[POLTER_TIMER] > m.cpu / 10 || m.ns[POLTER_TIMER] == 0    ? 6
                          : m.unbalanced != 0                                             ? 7
                                                                                          : 0;
