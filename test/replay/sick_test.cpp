@@ -219,3 +219,31 @@ TEST_CASE("clocks that disagree are told, not believed") {
     CHECK(warns(result, "end up to 2000 ns before they begin"));
     CHECK(result.accumulated_noise_ns == 0);
 }
+
+TEST_CASE("a rank that has records and not one call ends where its last operation is") {
+    using Kind = test::Record::Kind;
+    for (const Kind kind : {Kind::noise, Kind::send, Kind::recv, Kind::irecv_request, Kind::collective_end}) {
+        CAPTURE(static_cast<int>(kind));
+        test::TraceSpec spec(2);
+        spec.accounts = {"os:timer"};
+        const auto add = [&](size_t rank, int64_t time, Kind what, const std::string& name) {
+            test::Record record;
+            record.kind = what;
+            record.time = time;
+            record.name = name;
+            record.ns = 100;
+            spec.records[rank].push_back(record);
+        };
+        add(0, 5000, Kind::enter, "main");
+        add(0, 9000, Kind::leave, "main");
+        add(1, 7000, kind, "os:timer");
+        const test::TemporaryDirectory directory;
+        test::write_trace(spec, directory.path("t"));
+        const replay::Result result = replay_of(directory.path("t"));
+        CHECK(result.measured_ns == 4000);
+        CHECK(result.per_rank[0].measured_ns == 4000);
+        const int64_t length = kind == Kind::noise ? 0 : 2000;  // noise alone is nothing that it did
+        CHECK(result.per_rank[1].measured_ns == length);
+        CHECK(result.per_rank[1].approximated_ns == length);
+    }
+}
