@@ -15,7 +15,7 @@ VISIBLE_PERCENT = 1  # each case
 HIDDEN_MEDIAN_PERCENT, HIDDEN_MOST_PERCENT = 5, 15  # over the cases; most: the 95th percentile
 COUNTERS_PERCENT = 10  # each case, with counters at MPI events only
 WIDTH_PERCENT = {"events": 1, "counters": 2}  # of the runtime: the median width of the bounds
-VISIBLE_WIDTH_PERCENT = 3  # each case, with events
+VISIBLE_WIDTH_PERCENT = 5  # each case, with events
 
 
 def effective_error(judged):
