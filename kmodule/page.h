@@ -67,7 +67,8 @@ enum polter_account {
 };
 #undef POLTER_ENUMERATE
 #define POLTER_FIRST_SERVICE POLTER_PREEMPT_JOB
-#define POLTER_ACCOUNT_SLOTS 16 /* room in the layout; the rest is zero */
+#define POLTER_WITHOUT_RECORDS (1u << POLTER_FAULT) /* bit set of those that stand in the counters only, never in the ring */
+#define POLTER_ACCOUNT_SLOTS 16                     /* room in the layout; the rest is zero */
 
 enum polter_backend { POLTER_BACKEND_NONE, POLTER_BACKEND_PROC, POLTER_BACKEND_PERF, POLTER_BACKEND_BPF, POLTER_BACKEND_MODULE };
 

@@ -23,7 +23,7 @@ inline std::string unseen_by_tracepoints(std::uint32_t seen) {
         {POLTER_THROTTLE, "throttle: the kernel has no CPU quotas"},
         {POLTER_STEAL, "steal: this machine's hypervisor does not tell what it takes"},
         {POLTER_NET, "net: needs the irq_handler and softirq tracepoints"},
-        {POLTER_FAULT, "fault: page faults are counted, but have a tracepoint at their beginning only"},
+        {POLTER_FAULT, "fault: page faults are counted without their time: no tracepoint at their end"},
     };
     std::string text;
     for (const auto& reason : reasons)

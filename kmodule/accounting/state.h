@@ -86,6 +86,9 @@ struct polter_thread {
     polter_u64 nmi_ns;
     polter_u64 nmi_end_ns;
     polter_u64 interrupted_ns;          /* in all, when stolen_ns was looked at last */
+    polter_u64 fault_ns;                /* since when it is in a page fault; 0: in none (faults.h) */
+    polter_u64 fault_others_ns;         /* what stood in the other accounts then */
+    polter_u64 fault_count;             /* begun, and not recorded yet */
     char throttler[POLTER_CULPRIT_LEN]; /* the cgroup whose quota holds it */
 };
 

@@ -9,10 +9,11 @@
 
 #include "state.h"
 
-/* All that interruptions have taken of the thread so far. */
+/* All that interruptions and page faults have taken of the thread so far: what is booked there cannot have been stolen too. */
 POLTER_INLINE polter_u64 polter_steal_interrupted(struct polter_thread* thread) {
     return thread->master.ns[POLTER_TIMER] + thread->master.ns[POLTER_IRQ] + thread->master.ns[POLTER_IPI] +
-           thread->master.ns[POLTER_SOFTIRQ] + thread->master.ns[POLTER_NMI] + thread->master.ns[POLTER_NET];
+           thread->master.ns[POLTER_SOFTIRQ] + thread->master.ns[POLTER_NMI] + thread->master.ns[POLTER_NET] +
+           thread->master.ns[POLTER_FAULT];
 }
 
 /* The thread comes to the CPU at `now_ns`: what was stolen before is not its. */

@@ -155,7 +155,10 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     polter_u32 stays = thread->stays;
     int outermost;
 
-    if (thread->off == POLTER_RUNNING) POLTER_ADD(thread->master.unbalanced, 1ull); /* it was not seen to leave */
+    if (thread->off == POLTER_RUNNING) { /* it was not seen to leave */
+        POLTER_ADD(thread->master.unbalanced, 1ull);
+        POLTER_STORE(thread->fault_ns, 0ull);
+    }
     if (thread->off == POLTER_RUNNING || thread->off == POLTER_BLOCKED) {
         thread->off = POLTER_RUNNING;
         return;

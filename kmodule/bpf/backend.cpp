@@ -14,6 +14,7 @@
 #include <map>
 
 #include "../accounting/state.h"
+#include "function_ends.hpp"
 #include "programs.hpp"
 #include "steal.hpp"
 // The skeleton needs the types.
@@ -90,6 +91,7 @@ class Bpf final : public Backend {
     };
 
     Failure load_and_attach();
+    void attach_fault_end();
     void refresh_net_irqs();
     // Room for a tid in the programs' table; NULL: there is none.
     std::uint32_t* empty_way(pid_t tid) const {
@@ -107,6 +109,7 @@ class Bpf final : public Backend {
     std::map<pid_t, Pages> processes_;
     Numbers process_numbers_{POLTER_BPF_PROCESSES}, thread_numbers_{POLTER_BPF_THREADS};
     std::uint32_t seen_ = 0;
+    int fault_end_refused_ = 0;  // an errno: why page faults are not timed
     std::uint64_t irqs_refreshed_ns_ = 0;
 };
 
@@ -125,6 +128,10 @@ Failure Bpf::start() {
             above == Hypervisor::tells && (types.has_member("rq", "prev_steal_time") || types.has_member("rq", "prev_steal_time_rq"));
         object_->rodata->has_steal = booked;
         if (booked || above == Hypervisor::none) seen_ |= account_bit(POLTER_STEAL);
+        // struct vm_area_struct*, address, flags, struct pt_regs*: bce617edecad ("mm: do page fault accounting in handle_mm_fault", 5.9)
+        fault_end_refused_ = refuses_ends_of(types, "handle_mm_fault", 4);
+        object_->rodata->has_fault_end = fault_end_refused_ == 0;
+        bpf_program__set_autoload(object_->progs.on_fault_handled, fault_end_refused_ == 0);
         failure = load_and_attach();
     }
     if (!failure) return std::nullopt;
@@ -137,7 +144,24 @@ Failure Bpf::load_and_attach() {
     if (cpus > 0) bpf_map__set_max_entries(object_->maps.cpus, static_cast<__u32>(cpus));
     if (const int error = polter_bpf__load(object_); error != 0) return load_failure(error, "polterd");
     refresh_net_irqs();
-    return attach(object_->obj, all_parts(), links_);
+    if (auto failure = attach(object_->obj, all_parts(), links_)) return failure;
+    attach_fault_end();
+    return std::nullopt;
+}
+
+// Goes without where it is refused: faults are counted then.
+void Bpf::attach_fault_end() {
+    if (!bpf_program__autoload(object_->progs.on_fault_handled)) return;
+    bpf_link* link = bpf_program__attach(object_->progs.on_fault_handled);
+    if (!link) {
+        fault_end_refused_ = errno;
+        return;
+    }
+    links_.push_back(link);
+    if (bpf_program__autoload(object_->progs.on_page_fault_user) && bpf_program__autoload(object_->progs.on_page_fault_kernel))
+        seen_ |= account_bit(POLTER_FAULT);
+    else
+        fault_end_refused_ = ENOENT;
 }
 
 void Bpf::stop() {
@@ -149,7 +173,11 @@ void Bpf::stop() {
 }
 
 std::string Bpf::cannot_see() const {
-    return exporter::cannot_see(seen_) + (object_->rodata->has_steal ? "; steal: no finer than a timer tick" : "");
+    std::string text = exporter::cannot_see(seen_);
+    if (!(seen_ & account_bit(POLTER_FAULT)))  // the last of them
+        text += fmt::format(", and this kernel lets no program be attached where they have been handled ({})",
+                            std::strerror(fault_end_refused_));
+    return text + (object_->rodata->has_steal ? "; steal: no finer than a timer tick" : "");
 }
 
 std::uint64_t Bpf::recursion_misses() const {

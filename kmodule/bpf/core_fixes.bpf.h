@@ -38,7 +38,7 @@ struct sched_entity___delayed {
     unsigned char sched_delayed;
 } __attribute__((preserve_access_index));
 struct task_struct___delayed {
-    int on_rq;
+    unsigned int on_rq; /* a u8 in 7.3: only a load of an unsigned field is made to fit another size */
     struct sched_entity___delayed se;
 } __attribute__((preserve_access_index));
 
@@ -127,6 +127,13 @@ static __always_inline u64 stolen_from_cpu_of(struct task_struct* task) {
         if (stolen) return stolen;
     }
     return bpf_core_field_exists(struct rq___steal, prev_steal_time) ? t->se.cfs_rq->rq->prev_steal_time : 0;
+}
+
+/* What handle_mm_fault returned (3d3539018d2c, 5.1, names the values): the locks were given up, and the fault is handled from the start. */
+enum vm_fault_reason___retry { VM_FAULT_RETRY___retry };
+
+static __always_inline bool fault_is_tried_again(unsigned int result) {
+    return result & bpf_core_enum_value(enum vm_fault_reason___retry, VM_FAULT_RETRY___retry);
 }
 
 /* The name of the cgroup whose CPU controller a task is under; the nearest one, which need not be the one whose quota is used up. */

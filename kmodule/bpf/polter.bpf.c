@@ -99,6 +99,7 @@ static __always_inline struct polter_thread* current_thread(void) {
 #define POLTER_JOB_OF(tgid) job_of(tgid)
 #define POLTER_REPEAT(n, callback, context) bpf_loop(n, callback, context, 0)
 #include "../accounting/culprits.h"
+#include "../accounting/faults.h"
 #include "../accounting/nesting.h"
 #include "../accounting/steal.h"
 #include "../accounting/waiting.h"
@@ -251,20 +252,41 @@ static __always_inline void nmi_ended(struct polter_thread* thread, u64 end, u64
 
 #include "interruptions.bpf.h"
 
-/* ---- page faults: counted, since there is no tracepoint at their end ---- */
+/* ---- page faults: counted where they begin; their end has no tracepoint, and is the return of the function that handles them ---- */
 
-static __always_inline int on_fault(void) {
+/* Whether this kernel lets programs be attached there; set before loading. Without, the count is made public with the next event. */
+const volatile _Bool has_fault_end = 0;
+
+/* In an interrupt memory is looked at in passing, and nothing is handled. */
+static __always_inline int on_fault(_Bool in_task) {
     struct polter_thread* thread = current_thread();
-    if (thread) polter_publish_later(thread, POLTER_FAULT);
+    if (!thread) return 0;
+    if (has_fault_end && in_task)
+        polter_fault_begin(thread);
+    else
+        polter_publish_later(thread, POLTER_FAULT);
     return 0;
 }
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(on_page_fault_user) {
-    return on_fault();
+    return on_fault(1);
 }
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_page_fault_kernel) {
-    return on_fault();
+    struct polter_cpu* cpu = has_fault_end ? cpu_state(bpf_get_smp_processor_id()) : NULL;
+    return on_fault(cpu && POLTER_LOAD(cpu->depth) == 0);
+}
+
+/* Unlike at a tracepoint, the thread may be preempted here: that is a writer nested in this one, as an interrupt is. */
+SEC("fexit/handle_mm_fault")
+int BPF_PROG(on_fault_handled, struct vm_area_struct* area, unsigned long address, unsigned int flags, struct pt_regs* registers,
+             unsigned int result) {
+    if (!registers) return 0; /* no exception: a system call has somebody's memory at hand */
+    struct polter_thread* thread = current_thread();
+    struct polter_page* page = thread ? page_of(thread) : NULL;
+    struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
+    if (page && cpu) polter_fault_end(thread, page, cpu, fault_is_tried_again(result));
+    return 0;
 }
 
 /* ---- called by the daemon (BPF_PROG_TEST_RUN), which cannot write a frozen map ---- */

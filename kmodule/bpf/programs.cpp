@@ -82,6 +82,12 @@ bool KernelTypes::has_member(const char* structure, const char* member) const {
     return false;
 }
 
+int KernelTypes::function(const char* name, unsigned parameters) const {
+    const int id = types_ ? btf__find_by_name_kind(types_, name, BTF_KIND_FUNC) : -1;
+    const btf_type* prototype = id < 0 ? nullptr : btf__type_by_id(types_, btf__type_by_id(types_, static_cast<__u32>(id))->type);
+    return prototype && btf_vlen(prototype) == parameters ? id : -1;
+}
+
 Failure leave_out_missing(bpf_object* object, const KernelTypes& types, std::span<const Part> of_object, std::uint32_t& seen) {
     libbpf_set_print(keep_warning);
     // Before 5.11 the kernel charged maps to this limit.

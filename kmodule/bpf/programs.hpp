@@ -38,6 +38,8 @@ class KernelTypes {
     explicit operator bool() const { return types_ != nullptr; }
     bool has_tracepoint(const char* name) const;
     bool has_member(const char* structure, const char* member) const;
+    // The number of a function that has that many parameters; -1: there is none.
+    int function(const char* name, unsigned parameters) const;
 
   private:
     btf* types_;

@@ -12,11 +12,16 @@
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/task_stack.h>
+#include <linux/shmem_fs.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 #if defined(CONFIG_X86) && defined(CONFIG_KVM_GUEST)
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
+/* 968e30006807 ("x86/cpuid: Set <asm/cpuid/api.h> as the main CPUID header", 6.16): <asm/processor.h> no longer brings it. */
+#ifdef POLTER_HAVE_CPUID_API
+#include <asm/cpuid/api.h>
+#endif
 #include <linux/kvm_para.h>
 #endif
 
@@ -139,6 +144,16 @@ static inline u64 polter_stolen_from_cpu(void)
 static inline void polter_symbol(char *to, size_t size, u64 function)
 {
 	snprintf(to, size, "%ps", (void *)(unsigned long)function);
+}
+
+/* A file of the kernel's own, empty. A mapping's flags became a type of their own, vma_flags_t, in 7.x. */
+static inline struct file *polter_empty_file(const char *name)
+{
+#ifdef POLTER_HAVE_SHMEM_VMA_FLAGS
+	return shmem_file_setup(name, 0, EMPTY_VMA_FLAGS);
+#else
+	return shmem_file_setup(name, 0, 0);
+#endif
 }
 
 /* bc292ab00f6c ("mm: introduce vma->vm_flags wrapper functions", 6.3) */

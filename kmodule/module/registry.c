@@ -12,7 +12,6 @@
 #include <linux/mutex.h>
 #include <linux/rculist.h>
 #include <linux/sched.h>
-#include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/vmalloc.h>
@@ -67,6 +66,7 @@ static void freeze(struct polter_member *member)
 	if (READ_ONCE(header->state) != POLTER_PAGE_LIVE)
 		return;
 	header->end_ns = ktime_get_mono_fast_ns();
+	/* Whoever finds it frozen finds the time too: reader/session.c loads it with acquire semantics. */
 	smp_store_release(&header->state, POLTER_PAGE_FROZEN);
 }
 
@@ -407,7 +407,7 @@ bool polter_is_registered(void)
 
 int polter_registry_init(void)
 {
-	mapping_file = shmem_file_setup("polter", 0, VM_NORESERVE);
+	mapping_file = polter_empty_file("polter");
 	if (IS_ERR(mapping_file))
 		return PTR_ERR(mapping_file);
 	releases = alloc_workqueue("polter", WQ_UNBOUND, 0);

@@ -32,7 +32,9 @@ void repeat(unsigned n, long (*callback)(polter_u32, void*), void* context) {
 #define POLTER_CPU(n) cpu_of(n)
 #define POLTER_JOB_OF(tgid) job_of(tgid)
 #define POLTER_REPEAT(n, callback, context) repeat(n, callback, context)
+#include "accounting/faults.h"
 #include "accounting/nesting.h"
+#include "accounting/steal.h"
 #include "accounting/waiting.h"
 
 namespace {
@@ -393,4 +395,80 @@ TEST_CASE("a kworker's time goes to what it did") {
     }
     n.self(0);
     CHECK(n.take() == "preempt:kworker/0:1:6 preempt:flush:30 preempt:daemon:6 preempt:update:60");
+}
+
+TEST_CASE("a page fault is timed net of what has an account of its own, its sleep included") {
+    Node n;
+    n.self(0);
+    const auto fault_ends = [&](bool again = false, unsigned cpu = 0) { polter_fault_end(&n.thread, n.page.get(), &cpus[cpu], again); };
+    polter_fault_begin(&n.thread);
+    clock_ns += 40;
+    fault_ends();
+    CHECK(n.counters().ns[POLTER_FAULT] == 40);  // public at once
+    clock_ns += 1000;
+    fault_ends();  // not seen to begin
+    CHECK(n.counters().ns[POLTER_FAULT] == 40);
+
+    // A timer interrupt in it, an interrupt that was noted and not recorded yet, a preemption.
+    polter_fault_begin(&n.thread);
+    clock_ns += 10;
+    n.enter(POLTER_FRAME_TIMER, 0);
+    clock_ns += 5;
+    const long long net = n.leave(POLTER_FRAME_TIMER, 0);
+    n.event(clock_ns, static_cast<std::uint64_t>(net), POLTER_TIMER);
+    clock_ns += 7;
+    polter_publish_nmi(&n.thread, clock_ns, 2);
+    clock_ns += 3;
+    n.off(0, POLTER_PREEMPTED);
+    n.runs(0, 50, 50, "daemon");
+    clock_ns += 100;
+    n.self(0);
+    clock_ns += 20;
+    fault_ends();
+    auto c = n.counters();
+    CHECK(c.ns[POLTER_FAULT] == 40 + 10 + 7 + 3 + 20 - 2);
+    CHECK(c.ns[POLTER_TIMER] == 5);
+    CHECK(c.ns[POLTER_PREEMPT] == 100);
+
+    // It sleeps for the disk, is woken on another CPU, waits there, and is tried once more.
+    polter_fault_begin(&n.thread);
+    clock_ns += 10;
+    n.off(0, POLTER_BLOCKED);
+    n.idle(0);
+    clock_ns += 500;
+    n.wake(1);
+    n.runs(1, 50, 50, "daemon");
+    clock_ns += 60;
+    n.self(1);
+    clock_ns += 1;
+    fault_ends(true, 1);
+    clock_ns += 9;
+    fault_ends(false, 1);
+    CHECK(n.counters().ns[POLTER_FAULT] - c.ns[POLTER_FAULT] == 10 + 500 + 1 + 9);
+    CHECK(n.counters().ns[POLTER_RUNQUEUE] == 60);
+
+    // The end of an interruption was lost: nobody knows how long it took.
+    c = n.counters();
+    polter_fault_begin(&n.thread);
+    n.enter(POLTER_FRAME_IRQ, 7, 1);
+    clock_ns += 50;
+    fault_ends(false, 1);
+    polter_fault_begin(&n.thread);
+    fault_ends(false, 1);
+    n.event(clock_ns, 0);
+    CHECK(n.counters().ns[POLTER_FAULT] == c.ns[POLTER_FAULT]);
+    CHECK(n.counters().unbalanced == c.unbalanced + 2);
+}
+
+TEST_CASE("what is a page fault's cannot be stolen too") {
+    Node n;
+    polter_cpu& cpu = cpus[0];
+    n.self(0);
+    polter_steal_begin(&cpu, &n.thread, 0, clock_ns, polter_steal_interrupted(&n.thread));
+    polter_fault_begin(&n.thread);
+    clock_ns += 300;  // of which the hypervisor took 200, and tells later
+    polter_fault_end(&n.thread, n.page.get(), &cpu, 0);
+    clock_ns += 50;
+    n.enter(POLTER_FRAME_TIMER, 0);
+    CHECK(polter_steal_look(&cpu, &n.thread, 200, &cpu.frame[0]) == 50);
 }

@@ -135,7 +135,8 @@ void blocks() {
 
 }  // namespace
 
-TEST_CASE("counts are those of /proc/interrupts and /proc/softirqs, on each CPU; no time counts twice") {
+// The suite "guest" is what a small machine without a disk can do too (guest/).
+TEST_CASE("counts are those of /proc/interrupts and /proc/softirqs, on each CPU; no time counts twice" * doctest::test_suite("guest")) {
     Child first(own("packets").c_str(), packets), second(own("blocks").c_str(), blocks);
     const Kernel outer_before;
     const auto watching = observer();
@@ -258,7 +259,7 @@ TEST_CASE("work items of kernel workers go by the name of their function") {
     CHECK(names.find("0x") == names.npos);
 }
 
-TEST_CASE("page faults are counted for who made them") {
+TEST_CASE("page faults are counted for who made them" * doctest::test_suite("guest")) {
     const int result = in_child([] {
         const std::string name = own("faulter");
         prctl(PR_SET_NAME, name.c_str());

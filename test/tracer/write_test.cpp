@@ -256,6 +256,21 @@ TEST_CASE("a backend without events: the counter at the MPI event that saw it mo
     CHECK(nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back())["dropped"] == 0);
 }
 
+TEST_CASE("page faults have no records in the ring: their sum is written where it was seen, and nothing is missing") {
+    auto page = std::make_unique<Page>();
+    auto feed = page->feed();
+    write::NoiseFeed* noise = feed.get();
+    Rank rank(std::move(feed), first);
+    page->event(POLTER_TIMER, first + 10, 30, "");
+    page->count(POLTER_FAULT, 900);
+    page->publish();
+    noise->take(first + 50, *rank.location);
+    CHECK(rank.metrics().back() == Record{first + 50, POLTER_FAULT, 900, false});
+    const nlohmann::json final = rank.final();
+    CHECK(final["dropped"] == 0);
+    CHECK(final["dropped_ns"] == 0);
+}
+
 TEST_CASE("a record never exceeds the counter") {
     auto page = std::make_unique<Page>();
     auto feed = page->feed();

@@ -16,22 +16,9 @@
 namespace guest {
 namespace {
 
-constexpr const char* socket_path = "/run/polterd.sock";
-
-struct Daemon {
-    pid_t pid = child([] {
-        execl("/polterd", "polterd", "--foreground", "--socket", socket_path, nullptr);
-        return 127;
-    });
-    bool serves = soon([] {
-        Session session(socket_path);
-        return session.handle != nullptr;
-    });
-    ~Daemon() {
-        kill(pid, SIGTERM);
-        wait_for(pid);
-    }
-};
+constexpr std::uint32_t bit(unsigned account) {
+    return 1u << account;
+}
 
 // Both pages, read when neither moves.
 bool read_both(polter_noise* one, polter_noise* other, polter_counters (&c)[2]) {
@@ -46,12 +33,13 @@ bool close_enough(std::uint64_t a, std::uint64_t b) {
     return std::fabs(static_cast<double>(a) - static_cast<double>(b)) <= 0.01 * static_cast<double>(std::max(a, b));
 }
 
-// Runs `body` measured by both, and compares. `long_ones`: the accounts whose times must agree.
-void compare(std::uint32_t long_ones, const std::function<void()>& body) {
-    Session bpf(socket_path), module;
+// Runs `body` measured by both, and compares. `long_ones`: the accounts whose times must agree. True: they do, or more is wrong than that.
+bool times_agree(std::uint32_t long_ones, const std::function<void()>& body) {
+    Session bpf(daemon_socket), module;
     const auto one = bpf.open(), other = module.open();
     CHECK(one && other);
-    if (!one || !other) return;
+    if (!one || !other) return true;
+    bool agree = true;
     polter_counters begin[2], end[2];
     // What opening the second page faulted in was seen by the first alone, and is made public with its next event.
     CHECK(read_both(one.get(), other.get(), begin));
@@ -60,8 +48,10 @@ void compare(std::uint32_t long_ones, const std::function<void()>& body) {
     body();
     CHECK(read_both(one.get(), other.get(), end));
     const polter_page_header* headers[] = {polter_noise_header(one.get()), polter_noise_header(other.get())};
-    CHECK_EQ(headers[0]->accounts_seen, headers[1]->accounts_seen);
-    CHECK_EQ(headers[0]->accounts_net, headers[1]->accounts_net);
+    // The time of page faults is the eBPF backend's alone.
+    CHECK_EQ(headers[0]->accounts_seen & ~bit(POLTER_FAULT), headers[1]->accounts_seen);
+    CHECK_EQ(headers[0]->accounts_net, headers[0]->accounts_seen);
+    CHECK_EQ(headers[1]->accounts_net, headers[1]->accounts_seen);
     for (unsigned a = 0; a < POLTER_ACCOUNTS; a++) {
         const std::uint64_t ns[2] = {end[0].ns[a] - begin[0].ns[a], end[1].ns[a] - begin[1].ns[a]};
         const std::uint64_t count[2] = {end[0].count[a] - begin[0].count[a], end[1].count[a] - begin[1].count[a]};
@@ -70,23 +60,31 @@ void compare(std::uint32_t long_ones, const std::function<void()>& body) {
         if (count[0] != count[1]) fail(__FILE__, __LINE__, std::string("counts differ: ") + polter_account_name(a));
         if (long_ones >> a & 1) {
             CHECK(ns[0] > 20 * ms);
-            if (!close_enough(ns[0], ns[1])) fail(__FILE__, __LINE__, std::string("times differ: ") + polter_account_name(a));
+            if (!close_enough(ns[0], ns[1])) {
+                std::printf("  times differ: %s\n", polter_account_name(a));
+                agree = false;
+            }
         }
     }
     std::printf("  after yield bpf %8lu ns / %-5lu module %8lu ns / %lu\n", end[0].after_yield_ns - begin[0].after_yield_ns,
                 end[0].yields - begin[0].yields, end[1].after_yield_ns - begin[1].after_yield_ns, end[1].yields - begin[1].yields);
     CHECK_EQ(end[0].yields - begin[0].yields, end[1].yields - begin[1].yields);
     const std::uint64_t yielded[2] = {end[0].after_yield_ns - begin[0].after_yield_ns, end[1].after_yield_ns - begin[1].after_yield_ns};
-    if (yielded[0] > 5 * ms * (end[0].yields - begin[0].yields)) CHECK(close_enough(yielded[0], yielded[1]));
+    if (yielded[0] > 5 * ms * (end[0].yields - begin[0].yields)) agree &= close_enough(yielded[0], yielded[1]);
     for (const auto& c : end) {
         CHECK_EQ(c.unbalanced, 0);
         CHECK_EQ(c.give_ups, 0);
         CHECK_EQ(c.dropped, 0);
     }
+    return agree;
 }
 
-constexpr std::uint32_t bit(unsigned account) {
-    return 1u << account;
+// The machine that emulates this one may itself be taken away between two readings of the clock: the counts must always be the same,
+// the times in one of three runs.
+void compare(std::uint32_t long_ones, const std::function<void()>& body) {
+    for (int i = 0; i < 3; i++)
+        if (times_agree(long_ones, body)) return;
+    fail(__FILE__, __LINE__, "times differ");
 }
 
 void loopback_up() {
@@ -129,7 +127,7 @@ void equal_to_bpf() {
             prctl(PR_SET_NAME, name);
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             pin(1);
-            Session a(socket_path, 0, job), b(POLTER_DEVICE, 0, job);
+            Session a(daemon_socket, 0, job), b(POLTER_DEVICE, 0, job);
             for (;;) {
                 spin(busy);
                 sleep_ms(idle);

@@ -71,6 +71,25 @@ struct Session {
     Page open() { return handle ? Page(polter_noise_open(handle, error, sizeof error)) : nullptr; }
 };
 
+// polterd, with the eBPF backend; ended with this.
+constexpr const char* daemon_socket = "/run/polterd.sock";
+struct Daemon {
+    pid_t pid = child([] {
+        execl("/polterd", "polterd", "--foreground", "--socket", daemon_socket, nullptr);
+        return 127;
+    });
+    bool serves = soon([] {
+        Session session(daemon_socket);
+        return session.handle != nullptr;
+    });
+    Daemon() = default;
+    ~Daemon() {
+        kill(pid, SIGTERM);
+        wait_for(pid);
+    }
+    Daemon(const Daemon&) = delete;
+};
+
 polter_device_status status();
 // An open device. -1: errno says why.
 int open_device(int flags = O_RDONLY);
@@ -88,5 +107,7 @@ void unloads_under_mappings();
 void unloads_while_all_register();
 void equal_to_bpf();
 void quota_equal_to_bpf();
+void page_faults();
+void page_faults_that_sleep();
 
 }  // namespace guest

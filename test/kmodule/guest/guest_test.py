@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Boots a small machine with the module in it, lets the scenarios run there, and reads its log.
 
-  guest_test.py --kernel installed|newer --test GUEST_TEST --polterd POLTERD --cache FOLDER [--scenarios NAME…] [--keep]
+  guest_test.py --kernel installed|newer|older --test GUEST_TEST --polterd POLTERD --cache FOLDER [--node NODE_TEST] [--scenarios NAME…] [--keep]
+  guest_test.py --image VMLINUZ --module POLTER.KO …          any other kernel, and the module as it was built for it
 """
 
 import argparse
@@ -30,16 +31,22 @@ mount -t cgroup2 none /sys/fs/cgroup
 insmod /polter.ko && chmod 755 / && /guest_test SCENARIOS
 echo "EXIT $?"
 rmmod polter && echo UNLOADED
+NODE
 echo LOG-BEGIN
 dmesg
 echo LOG-END
 poweroff -f
 """
+# The test of the whole node's noise, but for what needs a disk or other processes' pages. The loopback is for its packets.
+NODE = """mkdir -p /var/tmp
+ifconfig lo 127.0.0.1 up
+/node_test -ts=guest
+echo "NODE-EXIT $?"
+"""
 # What a kernel says when something is wrong in it.
 ALARMS = re.compile(r"BUG[: ]|WARNING:|Oops|Call Trace|general protection|unable to handle|stall|scheduling while atomic|refcount_t|"
                     r"blocked for more than|Poison|Redzone|Object already free|list_(add|del) corruption|Bad page|leaked|Kernel panic")
 HARMLESS = re.compile(r"out-of-tree module taints|module verification failed")
-SECONDS = 360
 
 
 def libraries(program):
@@ -48,14 +55,14 @@ def libraries(program):
     return [pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", said)]
 
 
-def initramfs(work, module, test, polterd, scenarios):
+def initramfs(work, module, test, polterd, node, scenarios):
     root = work / "root"
     (root / "bin").mkdir(parents=True)
     shutil.copy("/bin/busybox", root / "bin/busybox")
-    for tool in ("sh", "mount", "mkdir", "insmod", "rmmod", "cat", "chmod", "dmesg", "poweroff"):
+    for tool in ("sh", "mount", "mkdir", "insmod", "rmmod", "cat", "chmod", "dmesg", "ifconfig", "poweroff"):
         (root / "bin" / tool).symlink_to("busybox")
     shutil.copy(module, root / "polter.ko")
-    for program, name in ((test, "guest_test"), (polterd, "polterd")):
+    for program, name in ((test, "guest_test"), (polterd, "polterd"), *([(node, "node_test")] if node else [])):
         shutil.copy(program, root / name)
         subprocess.run(["strip", "-g", root / name], check=True)
         for library in libraries(program):
@@ -63,7 +70,7 @@ def initramfs(work, module, test, polterd, scenarios):
             place.parent.mkdir(parents=True, exist_ok=True)
             if not place.exists():
                 shutil.copy(library, place)
-    (root / "init").write_text(INIT.replace("SCENARIOS", " ".join(scenarios)))
+    (root / "init").write_text(INIT.replace("SCENARIOS", " ".join(scenarios)).replace("NODE\n", NODE if node else ""))
     (root / "init").chmod(0o755)
     names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
     archive = work / "initramfs"
@@ -72,26 +79,28 @@ def initramfs(work, module, test, polterd, scenarios):
     return archive
 
 
-def boot(kernel, archive):
+def boot(kernel, archive, seconds):
     """All that the machine said on its console."""
     console = archive.with_name("console")
     late = ""
     with console.open("wb") as out:
         try:
             subprocess.run([*QEMU, "-kernel", str(kernel), "-initrd", str(archive), "-append", COMMAND_LINE], stdin=subprocess.DEVNULL,
-                           stdout=out, stderr=subprocess.STDOUT, timeout=SECONDS)
+                           stdout=out, stderr=subprocess.STDOUT, timeout=seconds)
         except subprocess.TimeoutExpired:
-            late = f"\nTIMEOUT after {SECONDS} s\n"
+            late = f"\nTIMEOUT after {seconds} s\n"
     return console.read_bytes().decode(errors="replace").replace("\r", "") + late
 
 
-def faults(said):
+def faults(said, node):
     """What is wrong with it, one line each; nothing: all went well."""
     lines = said.splitlines()
     found = [line for line in lines if ALARMS.search(line) and not HARMLESS.search(line)]
     found += [line for line in lines if line.startswith(("FAIL ", "TIMEOUT"))]
     if not re.search(r"^EXIT 0$", said, re.M):
         found.append("the scenarios did not end well (no EXIT 0)")
+    if node and not re.search(r"^NODE-EXIT 0$", said, re.M):
+        found.append("the node's test did not end well (no NODE-EXIT 0)")
     if not re.search(r"^PASS ", said, re.M):
         found.append("no scenario passed")
     for marker in ("UNLOADED", "LOG-BEGIN", "LOG-END"):
@@ -102,34 +111,45 @@ def faults(said):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", choices=("installed", "newer"), default="installed")
+    parser.add_argument("--kernel", choices=("installed", "newer", "older"), default="installed")
+    parser.add_argument("--image", type=pathlib.Path, help="a kernel that is none of these, with --module")
+    parser.add_argument("--module", type=pathlib.Path)
+    parser.add_argument("--node", type=pathlib.Path, help="kmodule_node_test, to be run too")
     parser.add_argument("--test", type=pathlib.Path, required=True)
     parser.add_argument("--polterd", type=pathlib.Path, required=True)
     parser.add_argument("--cache", type=pathlib.Path, required=True)
     parser.add_argument("--scenarios", nargs="*", default=[])
+    parser.add_argument("--seconds", type=int, default=360, help="how long the machine may take")
     parser.add_argument("--keep", action="store_true", help="print all that the machine said")
     options = parser.parse_args()
     for tool in ("qemu-system-x86_64", "busybox", "cpio", "make"):
         if not shutil.which(tool):
             print(f"SKIP: {tool} is not installed; scripts/setup installs it")
             return 77
+    scenarios = options.scenarios
     try:
-        if options.kernel == "newer":
+        if options.image:
+            release, headers = options.image.name, None
+        elif options.kernel == "newer":
             release, headers = kernels.newer_headers(options.cache)
+        elif options.kernel == "older":
+            release, headers = kernels.older_headers(options.cache)
+            # Before 5.18 there is no eBPF backend.
+            scenarios = scenarios or ["--without-bpf"]
         else:
             clouds = {r: h for r, h in kernels.installed_headers().items() if "cloud" in r}
             if not clouds:
                 raise kernels.Unavailable("no kernel headers are installed (linux-headers-cloud-amd64)")
             release, headers = max(clouds.items())
-        kernel = kernels.image(release, options.cache)
+        kernel = options.image or kernels.image(release, options.cache)
     except kernels.Unavailable as why:
         print(f"SKIP: no guest: {why}")
         return 77
     with tempfile.TemporaryDirectory(prefix="polter-guest-") as folder:
         work = pathlib.Path(folder)
-        module, _ = kernels.build(headers, work / "build")
-        said = boot(kernel, initramfs(work, module, options.test, options.polterd, options.scenarios))
-    wrong = faults(said)
+        module = options.module or kernels.build(headers, work / "build")[0]
+        said = boot(kernel, initramfs(work, module, options.test, options.polterd, options.node, scenarios), options.seconds)
+    wrong = faults(said, options.node)
     if wrong or options.keep:
         print(said)
     else:

@@ -60,6 +60,9 @@ struct unit {
     void (*leave)(unsigned kind, unsigned id, struct irqaction* action);
     void (*nmi)(int64_t ns);
     void (*fault)(void);
+    /* Page faults are timed from here on; NULL: the backend cannot. Its own page faults end then, or are tried again. */
+    void (*time_faults)(void);
+    void (*fault_ends)(int again);
     void (*on_work)(struct work_struct* work);
 };
 extern const struct unit module_unit, bpf_unit;

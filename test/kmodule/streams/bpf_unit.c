@@ -12,6 +12,8 @@ typedef int32_t s32;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t s64;
+struct vm_area_struct;
+struct pt_regs;
 struct bpf_raw_tracepoint_args {
     u64 args[4];
 };
@@ -76,6 +78,9 @@ static u64 task_arrival(struct task_struct* task, u64 now) {
     (void)now;
     return task->arrival_ns;
 }
+static bool fault_is_tried_again(unsigned result) {
+    return result;
+}
 static void task_throttler(struct task_struct* task, char name[POLTER_CULPRIT_LEN]) {
     (void)task;
     memset(name, 0, POLTER_CULPRIT_LEN);
@@ -121,6 +126,7 @@ static void unit_reset(void) {
     memset(thread, 0, sizeof thread);
     memset(tids, 0, sizeof tids);
     *(volatile bool*)&has_steal = true; /* as the daemon sets it before loading */
+    *(volatile bool*)&has_fault_end = false;
     memset(page, 0, sizeof page);
     memset(cpu, 0, sizeof cpu);
     added = 0;
@@ -186,9 +192,19 @@ static void unit_fault(void) {
     bpf_on_page_fault_user();
 }
 
+static void time_faults(void) {
+    *(volatile bool*)&has_fault_end = true; /* as the daemon sets it before loading */
+}
+
+static void fault_ends(int again) {
+    static int registers;
+    bpf_on_fault_handled(NULL, 0, 0, NULL, 0); /* a system call's, which is none */
+    bpf_on_fault_handled(NULL, 0, 0, (struct pt_regs*)&registers, (unsigned)again);
+}
+
 static void unit_work(struct work_struct* work) {
     bpf_on_work(work);
 }
 
-const struct unit bpf_unit = {"bpf",     unit_reset, add_thread, state,    unit_switch, unit_wakeup, unit_migrate,
-                              unit_exit, unit_enter, unit_leave, unit_nmi, unit_fault,  unit_work};
+const struct unit bpf_unit = {"bpf",      unit_reset, add_thread, state,      unit_switch, unit_wakeup, unit_migrate, unit_exit,
+                              unit_enter, unit_leave, unit_nmi,   unit_fault, time_faults, fault_ends,  unit_work};

@@ -180,5 +180,5 @@ static void unit_work(struct work_struct* work) {
     on_work(NULL, work);
 }
 
-const struct unit module_unit = {"module",  reset,      add_thread, state,    unit_switch, unit_wakeup, unit_migrate,
-                                 unit_exit, unit_enter, unit_leave, unit_nmi, unit_fault,  unit_work};
+const struct unit module_unit = {"module",   reset,      add_thread, state,      unit_switch, unit_wakeup, unit_migrate, unit_exit,
+                                 unit_enter, unit_leave, unit_nmi,   unit_fault, NULL,        NULL,        unit_work};
