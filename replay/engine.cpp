@@ -51,6 +51,10 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
 
 Engine::~Engine() = default;
 
+void Engine::hand_out(const FarmPlan& plan) {
+    if (!plan.empty()) farms_ = std::make_unique<Farms>(*this, plan);
+}
+
 void Engine::join(Group& group) {
     exchange_ = std::make_unique<Exchange>(*this, group);
     declared_events_ = 0;
@@ -294,6 +298,8 @@ bool Engine::satisfied(const Dependency& dependency) const {
             return dependency.collective == nullptr || rules::collective_ready(*dependency.collective, dependency.member);
         case Dependency::Kind::probe:
             return dependency.channel == nullptr || (dependency.channel->head && dependency.channel->holds_messages);
+        case Dependency::Kind::request:
+            return !dependency.soft || farms_->ready(*dependency.match->receiver);
     }
     return true;
 }
@@ -311,6 +317,9 @@ void Engine::wait_for(Thread& thread, const Dependency& dependency) {
             break;
         case Dependency::Kind::probe:
             dependency.channel->probing.push_back(&thread);
+            break;
+        case Dependency::Kind::request:
+            farms_->wait(thread);
             break;
     }
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "archive.hpp"
+#include "farm.hpp"
 #include "lanes.hpp"
 #include "payment.hpp"
 #include "recorder.hpp"
@@ -44,6 +45,7 @@ enum class Flaw : uint8_t {
     uncertain_order,
     // These make the result conditional.
     any_source,
+    handed_out,  // of those: requests for work that others could have been in place of
     polling,
     count_
 };
@@ -70,6 +72,11 @@ class Engine {
     // learning pass finds them; what is given there already never enters a channel.
     using Posting = std::pair<uint32_t, uint64_t>;
     std::set<Posting> cancelled_postings;
+
+    // Who received from anyone, and from whom: what the first learning pass tells the one that looks for task farms.
+    std::set<RankPair> wildcards;
+    std::unique_ptr<FarmLearning> farm_learning;  // there in the pass that looks
+    void hand_out(const FarmPlan& plan);          // replay: before run()
 
     void record(Recorder& recorder);            // the event graph
     void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
@@ -120,6 +127,7 @@ class Engine {
     const Faults& faults() const { return faults_; }
     bool learning() const { return learning_; }
     LanePool& lane_pool() { return lane_pool_; }
+    Farms* farms() { return farms_.get(); }  // none: no work is handed out
     void count(Flaw flaw, int64_t ns = 0) {
         FlawCount& counted = flaws_[static_cast<size_t>(flaw)];
         ++counted.count;
@@ -252,6 +260,7 @@ class Engine {
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
     std::vector<Thread*> ready_, parked_;
     std::unique_ptr<Exchange> exchange_;  // none: the only process
+    std::unique_ptr<Farms> farms_;
     int64_t window_end_ = 0;
     uint64_t events_in_window_ = 0;
     std::vector<FlawCount> flaws_;

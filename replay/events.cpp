@@ -118,6 +118,7 @@ struct EventCallbacks {
             get_comm(list, definitions(t).comm, &comm)) {
             operation.comm = comm;
             operation.wildcard = source < 0 || tag < 0;
+            operation.any_source = source < 0;
             operation.posted_known = !operation.wildcard;
             operation.peer = static_cast<uint32_t>(source);
             operation.tag = static_cast<uint32_t>(tag);
@@ -130,7 +131,7 @@ struct EventCallbacks {
         Thread& t = *static_cast<Thread*>(user);
         Operation operation{.kind = Operation::Kind::receive, .comm = comm, .peer = sender, .tag = tag, .size = length};
         int32_t source = 0;
-        operation.wildcard = get_int32(list, definitions(t).source, &source) && source < 0;
+        operation.wildcard = operation.any_source = get_int32(list, definitions(t).source, &source) && source < 0;
         return add(t, time, record, operation);
     }
 

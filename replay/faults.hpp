@@ -28,6 +28,9 @@ struct Faults {
     bool merge_first_alone = false;    // determinism: several processes keep what the first of them learned
     bool mirrors_unstruck = false;     // determinism: given noise strikes the steps of a collective only on the process's own ranks
     bool keep_posting = false;         // determinism: a sender is not told of a posting in another process
+    bool as_handed_out = false;        // accuracy: who was handed work in the measured run is handed it in every scenario
+    bool as_asked = false;             // identity: whoever asked first is served first, whom the master took first or not
+    bool keep_place = false;           // accuracy: of two workers that are exchanged one stays where it is
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

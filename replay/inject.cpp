@@ -98,6 +98,10 @@ Injected inject(const InjectPass& given) {
         }
         result.per_rank.push_back(rank);
     }
+    if (given.learner.farm_learning && !find_farms(given.learner.farm_learning->evidence).empty())
+        result.warnings.push_back(
+            "given noise keeps the measured order in which work is handed out (MPI_ANY_SOURCE): whom it strikes gets "
+            "no less of it");
     if (!engine.likely_structures.empty()) {
         std::string names;
         for (const uint8_t operation : engine.likely_structures) names += (names.empty() ? "" : ", ") + operation_name(operation);

@@ -101,6 +101,7 @@ Match* Engine::add_send(Thread& sender, const Thread& receiver, const Operation&
         wake(waiting);
     }
     if (!channel) return match;
+    if (farms_) farms_->arrived(*match);
     for (Thread* probing : channel->probing) wake(probing);
     channel->probing.clear();
     return match;
@@ -152,9 +153,11 @@ void Engine::withdraw_receive(Match* match) {
 void Engine::release(Match* match) {
     if (--match->users > 0) return;
     if (match->queued) unlink(match);
+    if (match->of_farm) farms_->forget(*match);
     lane_pool_.give(match->send_delay);
     lane_pool_.give(match->send_noise_removed);
     lane_pool_.give(match->post_delay);
+    lane_pool_.give(match->moved);
     matches_.give(match);
 }
 

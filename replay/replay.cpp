@@ -53,11 +53,13 @@ struct Learning {
     Lanes lanes{0, 0, 0, 0, {}};
     std::unique_ptr<Engine> engine;
 
-    Learning(const Options& options, const Hooks& hooks, double parts, std::set<Engine::Posting> cancelled)
+    Learning(const Options& options, const Hooks& hooks, double parts, const std::set<Engine::Posting>& cancelled,
+             const std::set<RankPair>& suspects)
         : archive(options.trace), model(hooks.faults) {
         lanes.masks.assign(archive.definitions().accounts.size(), {});
         engine = std::make_unique<Engine>(archive, lanes, model, true, hooks.faults);
-        engine->cancelled_postings = std::move(cancelled);
+        engine->cancelled_postings = cancelled;
+        if (!suspects.empty()) engine->farm_learning = std::make_unique<FarmLearning>(suspects, engine->processes().size());
         if (options.progress) engine->progress = [&options, parts](double part) { options.progress(part / parts); };
         engine->reverse_order = hooks.reverse_order;
         if (hooks.most_in_flight > 0) engine->most_in_flight = hooks.most_in_flight;
@@ -66,10 +68,14 @@ struct Learning {
 };
 
 std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
-    auto learning = std::make_unique<Learning>(options, hooks, parts, std::set<Engine::Posting>());
-    // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out.
-    if (!learning->engine->cancelled_postings.empty() && !hooks.faults.forget_cancelled)
-        learning = std::make_unique<Learning>(options, hooks, parts, std::move(learning->engine->cancelled_postings));
+    auto learning = std::make_unique<Learning>(options, hooks, parts, std::set<Engine::Posting>(), std::set<RankPair>());
+    // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where some
+    // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that.
+    const std::set<Engine::Posting> cancelled = learning->engine->cancelled_postings;
+    const std::set<RankPair> suspects = farm_suspects(learning->engine->wildcards);
+    if ((!cancelled.empty() && !hooks.faults.forget_cancelled) || !suspects.empty())
+        learning = std::make_unique<Learning>(options, hooks, parts,
+                                              hooks.faults.forget_cancelled ? std::set<Engine::Posting>() : cancelled, suspects);
     return learning;
 }
 
@@ -260,26 +266,32 @@ Result replay_with(const Options& options, const Hooks& hooks) {
         for (size_t i = 0; i < has_noise.size(); ++i) has_noise[i] = has_noise[i] || thread->local[i] > 0;
     const Scenarios scenarios(definitions.accounts, options.remove, has_noise, hooks.faults);
 
+    const FarmPlan farms = learner.farm_learning ? find_farms(learner.farm_learning->evidence) : FarmPlan();
+    const auto tell = [&](Engine& engine) {  // what the learning pass found
+        engine.counter_only = counter_only;
+        engine.reverse_order = hooks.reverse_order;
+        engine.place_late_noise(learner);
+        if (!hooks.faults.forget_cancelled) engine.cancelled_postings = learner.cancelled_postings;
+        engine.most_in_flight = learner.most_in_flight;
+        engine.exclusive_windows = learner.exclusive_windows;
+        engine.most_delay = noise_removed(learner, scenarios.lanes());
+    };
+
     Archive again(options.trace);
     Engine engine(again, scenarios.lanes(), model, false, hooks.faults);
-    engine.counter_only = counter_only;
+    tell(engine);
+    engine.hand_out(farms);
     if (options.progress) engine.progress = [&](double part) { options.progress((1 + part) / parts); };
     if (hooks.observer)
         engine.observer = [&](const Thread& thread, int64_t time, const int64_t* delay) { hooks.observer(scenarios, thread, time, delay); };
-    if (approximated) {
-        approximated->begin(definitions);
+    if (approximated) approximated->begin(definitions);
+    if (approximated && farms.empty()) {
         engine.observer = [&, all = scenarios.all(), further = std::move(engine.observer)](const Thread& thread, int64_t time,
                                                                                            const int64_t* delay) {
             approximated->note(thread, delay[all]);
             if (further) further(thread, time, delay);
         };
     }
-    engine.reverse_order = hooks.reverse_order;
-    engine.place_late_noise(learner);
-    if (!hooks.faults.forget_cancelled) engine.cancelled_postings = learner.cancelled_postings;
-    engine.most_in_flight = learner.most_in_flight;
-    engine.exclusive_windows = learner.exclusive_windows;
-    engine.most_delay = noise_removed(learner, scenarios.lanes());
     std::optional<Payment> payment;
     const Thread* payer = last_rank(learner, definitions.ranks);
     if (payer) {
@@ -305,7 +317,11 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     result.approximated_ns = result.measured_ns - result.accumulated_noise_ns;
     result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
     result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
+    // Where work is handed out in another order, higher costs may end earlier, or the whole later than measured: the bounds hold it.
+    result.bounds_low_ns = std::min(result.bounds_low_ns, result.approximated_ns);
+    result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
     const bool contended = widen_bounds(result, ranks);
+    result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
     result.provenance = definitions.properties;
     result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);
@@ -357,7 +373,19 @@ Result replay_with(const Options& options, const Hooks& hooks) {
             removed[i] = scenarios.removed(i);
             if (removed[i]) what += (what.empty() ? "" : ", ") + definitions.accounts[i].name;
         }
-        approximated->write(archive.anchor(), engine, definitions, removed,
+        // Work that goes to somebody else is no timeline of the ranks of the trace: each would go on where another one was.
+        Archive kept_archive(options.trace);
+        Engine kept(kept_archive, scenarios.lanes(), model, false, hooks.faults);
+        if (!farms.empty()) {
+            tell(kept);
+            kept.observer = [&](const Thread& thread, int64_t, const int64_t* delay) {
+                approximated->note(thread, delay[scenarios.all()]);
+            };
+            run_pass(kept_archive, kept);
+            result.warnings.push_back(
+                "the approximated timeline written keeps the measured order in which work was handed out; the figures here do not");
+        }
+        approximated->write(archive.anchor(), farms.empty() ? engine : kept, definitions, removed,
                             fmt::format("removed: {}; from {}", what.empty() ? "nothing" : what, archive.anchor()),
                             options.progress ? [&](double part) { options.progress((2 + part) / 3); } : std::function<void(double)>(),
                             result.warnings);

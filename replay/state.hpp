@@ -49,9 +49,9 @@ struct Operation {
     };
     Kind kind;
     SendMode mode = SendMode::standard;
-    uint8_t collective = 0;  // OTF2_CollectiveOp
-    bool posted_known = false, wildcard = false;
-    bool synchronises = false;  // a window's collective, for certain; a lock that shuts others out
+    uint8_t collective = 0;                                           // OTF2_CollectiveOp
+    bool posted_known = false, wildcard = false, any_source = false;  // wildcard: of the source or of the tag
+    bool synchronises = false;                                        // a window's collective, for certain; a lock that shuts others out
     uint32_t comm = 0;
     uint32_t peer = 0;  // rank in comm; the root of a collective
     uint32_t tag = 0;
@@ -89,6 +89,8 @@ struct Match {
     uint64_t proxy = 0;                         // of a sender elsewhere: its half there, if it has to know of the posting
     bool synchronous = false;                   // the sender waits for the receiver
     bool synchronous_mode = false;              // … because it was asked to
+    int64_t* moved = nullptr;                   // of an answer: by how much its receiver is elsewhere since it asked (rules/farm.cpp)
+    bool of_farm = false;                       // known to the farms
     struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
     int32_t source = -1, destination = -1;      // world ranks
     uint32_t comm = 0, tag = 0;
@@ -124,7 +126,7 @@ struct Collective;
 struct Request {
     enum class Kind : uint8_t { send, receive, collective };
     Kind kind = Kind::receive;
-    bool wildcard = false;
+    bool wildcard = false, any_source = false;
     bool arrived = false;    // a collective whose communicator was known at once
     Match* match = nullptr;  // none for a receive whose channel is known only once it completes
     int64_t post_time = 0;
@@ -179,13 +181,13 @@ struct Collective {
 
 // What a call cannot end before.
 struct Dependency {
-    enum class Kind : uint8_t { message, posting, collective, probe };
+    enum class Kind : uint8_t { message, posting, collective, probe, request };
     Kind kind;
     bool own_posting = false;  // message: the receive was posted in an earlier call
     bool release = false;      // the match is given back when the call is done
     bool notice = false;       // message: one of one-sided communication
     bool soft = false;         // it may not have been waited for: where nobody can go on, it was not
-    Match* match = nullptr;
+    Match* match = nullptr;    // request: the one that the master took; whoever else may ask first has to be known
     Collective* collective = nullptr;
     uint32_t member = 0;
     Channel* channel = nullptr;

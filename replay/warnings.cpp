@@ -41,6 +41,8 @@ const char* words(Flaw flaw) {
             return "conditional: {0} matches could not be told from the trace alone";
         case Flaw::any_source:
             return "conditional: {0} receives took whichever message came (wildcards): without noise it could have been another";
+        case Flaw::handed_out:
+            return "{0} of these are requests for work: in each scenario it goes to whoever asked first there, and takes as long as it did";
         case Flaw::polling:
             return "conditional: {0} polling loops (Test, Iprobe): how often they look may change without noise";
         case Flaw::count_:

@@ -73,7 +73,7 @@ struct SendRecord {
     int64_t time, noise;
     uint32_t thread, comm, tag;
     int32_t destination;
-    bool same_host, synchronous, synchronous_mode;
+    bool same_host, synchronous, synchronous_mode, moved;
 };
 
 struct ArrivalRecord {
@@ -100,9 +100,10 @@ void Exchange::ship_send(Match& match) {
     Bytes& bytes = begin(process, Kind::send);
     bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_time, match.send_noise,
                          match.sender->index, match.comm, match.tag, match.destination, match.same_host, match.synchronous,
-                         match.synchronous_mode});
+                         match.synchronous_mode, match.moved != nullptr});
     put_lanes(bytes, match.send_delay);
     if (match.send_noise > 0) put_lanes(bytes, match.send_noise_removed);
+    if (match.moved) put_lanes(bytes, match.moved);
     group_.written(process);
     if (!answer) engine_.release(&match);
 }
@@ -197,6 +198,10 @@ void Exchange::take_send(int, Input& input) {
     if (record.noise > 0) {
         match->send_noise_removed = engine_.lane_pool_.take();
         get_lanes(input, match->send_noise_removed);
+    }
+    if (record.moved) {
+        match->moved = engine_.lane_pool_.take();
+        get_lanes(input, match->moved);
     }
     if (match->proxy && (match->posted || match->refused)) ship_posting(*match);
     engine_.hand_over(match);

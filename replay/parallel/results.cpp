@@ -96,6 +96,13 @@ void Engine::write_results(Bytes& to) const {
         to.put(posting.first);
         to.put(posting.second);
     }
+    to.put(static_cast<uint64_t>(wildcards.size()));
+    for (const RankPair& ranks : wildcards) {
+        to.put(ranks.first);
+        to.put(ranks.second);
+    }
+    if (farm_learning)
+        for (const auto& [ranks, found] : farm_learning->evidence) to.put(found);  // the same pairs in every process
 }
 
 void Engine::merge_results(Input& from) {
@@ -142,6 +149,12 @@ void Engine::merge_results(Input& from) {
         const auto thread = from.get<uint32_t>();
         cancelled_postings.insert({thread, from.get<uint64_t>()});
     }
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto master = from.get<int32_t>();
+        wildcards.emplace(master, from.get<int32_t>());
+    }
+    if (farm_learning)
+        for (auto& [ranks, found] : farm_learning->evidence) found.add(from.get<FarmEvidence>());
 }
 
 void gather_payment(Group& group, Payment& payment) {

@@ -72,6 +72,7 @@ void publish(Engine& engine, Thread& thread) {
     thread.unseen = may_have_waited(engine, thread);
     if (thread.kind == CallKind::collective && thread.operations.empty()) engine.count(Flaw::collective_without_record);
     publish_operations(engine, thread);
+    if (engine.farm_learning) engine.farm_learning->called(thread);
     if (thread.kind == CallKind::init) {
         thread.init_ns += thread.leave - thread.enter;
         publish_start_or_end(engine, thread, operation_init);
@@ -166,6 +167,8 @@ void conclude_call(Engine& engine, Thread& thread) {
             case Dependency::Kind::collective:
                 if (dependency.collective) constrain_collective(engine, thread, dependency, scratch);
                 break;
+            case Dependency::Kind::request:
+                break;
         }
     }
     send_notices(engine, thread, scratch.constraints);
@@ -183,6 +186,7 @@ void conclude_call(Engine& engine, Thread& thread) {
 }  // namespace
 
 void conclude(Engine& engine, Thread& thread) {
+    if (engine.farms()) go_on_elsewhere(engine, thread);
     const bool widens = thread.unseen && engine.lanes().bounded() && !engine.faults().trust_unseen;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
     const bool struck = engine.injection && thread.carries_rank;
@@ -210,6 +214,7 @@ bool partner_finished(Engine& engine, const Dependency& dependency) {
         case Dependency::Kind::posting:
             return finished(engine.processes()[static_cast<size_t>(dependency.match->destination)].thread);
         case Dependency::Kind::probe:
+        case Dependency::Kind::request:
             return false;
         case Dependency::Kind::collective:
             break;
@@ -261,6 +266,9 @@ void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
             dependency.channel = nullptr;
             break;
         }
+        case Dependency::Kind::request:  // those who have asked are all there are
+            dependency.soft = false;
+            break;
     }
 }
 

@@ -33,8 +33,13 @@ Match* take_aside(Engine& engine, Thread& thread, const Operation& operation, in
     return nullptr;
 }
 
-void depend_on(Thread& thread, Match* match, bool own_posting) {
+void depend_on(Engine& engine, Thread& thread, Match* match, bool own_posting, bool any_source) {
     thread.dependencies.push_back({.kind = Dependency::Kind::message, .own_posting = own_posting, .release = true, .match = match});
+    if (engine.farm_learning) engine.farm_learning->received(thread, match->source);
+    if (any_source && engine.learning() && thread.carries_rank && match->source >= 0) engine.wildcards.emplace(thread.rank, match->source);
+    if (!engine.farms() || !engine.farms()->taking(thread, *match) || !any_source) return;
+    engine.count(Flaw::handed_out);
+    thread.dependencies.push_back({.kind = Dependency::Kind::request, .soft = true, .match = match});
 }
 
 }  // namespace
@@ -44,7 +49,7 @@ void publish_receive(Engine& engine, Thread& thread, const Operation& operation)
     if (operation.wildcard) engine.count(Flaw::any_source);
     Match* match = thread.kind == CallKind::matched_receive ? take_aside(engine, thread, operation, ends.source) : nullptr;
     if (!match) match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
-    depend_on(thread, match, false);
+    depend_on(engine, thread, match, false, operation.any_source);
 }
 
 void publish_posting(Engine& engine, Thread& thread, const Operation& operation) {
@@ -52,6 +57,7 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
     request->post_time = thread.enter;
     request->post_node = thread.enter_node;
     request->wildcard = operation.wildcard;
+    request->any_source = operation.any_source;
     request->posting_thread = thread.index;
     request->posting = ++thread.postings;
     if (operation.posted_known && !engine.cancelled_postings.contains({thread.index, request->posting})) {
@@ -67,8 +73,10 @@ void publish_receive_complete(Engine& engine, Thread& thread, const Operation& o
     ++thread.completions;
     Request* request = engine.find_request(thread, operation.request);
     Match* match = nullptr;
+    bool any_source = false;
     if (request && request->kind == Request::Kind::receive) {
         if (request->wildcard) engine.count(Flaw::any_source);
+        any_source = request->any_source;
         match = request->match;
         if (match && (match->comm != operation.comm || match->tag != operation.tag ||
                       match->source != engine.world_rank(thread, operation.comm, operation.peer))) {
@@ -88,7 +96,7 @@ void publish_receive_complete(Engine& engine, Thread& thread, const Operation& o
         match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, thread.enter, thread.delay);
     }
     if (!match->sent) match->size = operation.size;
-    depend_on(thread, match, true);
+    depend_on(engine, thread, match, true, any_source);
 }
 
 void publish_cancelled(Engine& engine, Thread& thread, const Operation& operation) {
@@ -151,14 +159,21 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
             model.learn(after_post, took, thread.enter - match.send_time);
         return;
     }
-    Cost latency = model.cost(after_send), late = model.cost(after_post);
+    Cost latency = model.cost(after_send), late = model.cost(after_post), own_wait = model.cost(wait);
+    // A master takes one request while others are under way, so most of what its receives took has waiting in it: the least has not. (Of
+    // messages that wait for their receiver all are under way then.)
+    if (match.of_farm && !model.rendezvous(match.same_host, match.size)) {
+        own_wait.mid = own_wait.low;
+        late.mid = late.low;
+        if (!late.known && !blocking) late = own_wait;
+    }
     // A side that the trace never shows costs at least nothing and is taken to cost what the other does.
     if (!latency.known) latency = {0, late.mid, late.high, false};
     if (!late.known) late = {0, latency.mid, latency.high, false};
     add_message(engine, thread, match, latency, scratch);
     Cost own = late;
     if (!blocking) {
-        own = model.cost(wait);
+        own = own_wait;
         scratch.constraints.push_back({match.post_time, match.post_delay, late, match.post_node});
     }
     scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};

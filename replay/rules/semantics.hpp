@@ -84,6 +84,9 @@ void before_call(Engine&, Thread&);
 bool conclude_polling(Engine&, Thread&, const Scratch&);
 void extend_polling(Engine&, Thread&);
 
+// Task farms: whoever asked first is served first, and whoever hears of that goes on from there (farm.cpp).
+void go_on_elsewhere(Engine&, Thread&);
+
 // Calls that may have waited for others though no record says so: unseen.cpp.
 bool may_have_waited(Engine&, Thread&);
 void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter);

@@ -147,7 +147,7 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
     }
     if (lanes.bounded()) {
         result[lanes.low] = low;
-        result[lanes.high] = moved ? std::max<int64_t>(high, 0) : high;  // nothing is later than it was
+        result[lanes.high] = moved && !engine.farms() ? std::max<int64_t>(high, 0) : high;  // nothing is later than it was
     }
     if (recorder) write_end(*recorder, call, result);
     return bound ? bound->cost.spread : 0;

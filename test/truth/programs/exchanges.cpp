@@ -92,4 +92,40 @@ void master_worker(const Parameters& p) {
     }
 }
 
+// The same in the other usual form: the first tasks are sent without being asked for, a result asks for the next one, the master looks at
+// each result for a while and waits for the next one meanwhile, and all are told together that there is no more.
+void result_farm(const Parameters& p) {
+    const Here here;
+    const int workers = here.size - 1, count = static_cast<int>(p.bytes);
+    const int64_t tasks = p.iterations * workers;
+    constexpr int work = 0, done = 1;
+    std::vector<char> result(p.bytes);
+    if (here.rank == 0) {
+        int64_t next = 0;
+        const auto hand_out = [&](int worker) {
+            const int64_t task = next++;
+            MPI_Send(&task, 1, MPI_INT64_T, worker, work, MPI_COMM_WORLD);
+        };
+        for (int worker = 1; worker <= workers; ++worker) hand_out(worker);
+        for (int64_t results = 0; results < tasks; ++results) {
+            MPI_Request request;
+            MPI_Status status;
+            MPI_Irecv(result.data(), count, MPI_CHAR, MPI_ANY_SOURCE, done, MPI_COMM_WORLD, &request);
+            compute_phase(p, 0.1 / workers, results, 1, 0);
+            MPI_Wait(&request, &status);
+            if (next < tasks) hand_out(status.MPI_SOURCE);
+        }
+        const int64_t none = -1;
+        for (int worker = 1; worker <= workers; ++worker) MPI_Send(&none, 1, MPI_INT64_T, worker, work, MPI_COMM_WORLD);
+        return;
+    }
+    for (;;) {
+        int64_t task = 0;
+        MPI_Recv(&task, 1, MPI_INT64_T, 0, work, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (task < 0) return;
+        compute_phase(p, 1, task, 0, 0);
+        MPI_Send(result.data(), count, MPI_CHAR, 0, done, MPI_COMM_WORLD);
+    }
+}
+
 }  // namespace polter::truth

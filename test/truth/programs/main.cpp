@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
                                                    {"pipeline", pipeline},
                                                    {"one_way", one_way},
                                                    {"rendezvous", rendezvous},
-                                                   {"master_worker", master_worker}};
+                                                   {"master_worker", master_worker},
+                                                   {"result_farm", result_farm}};
     Settings settings;
     Parameters parameters;
     std::string pattern;

@@ -48,9 +48,9 @@ class Grid {
 
 using Program = void(const Parameters&);
 Program barrier_phases, allreduce_phases, rooted_mix, transpose, overlapped_collectives, subcommunicators, scan_phases,
-    nested_collectives;                                           // collectives.cpp
-Program stencil, wavefront, irregular;                            // neighbours.cpp
-Program rma_fence, rma_pscw;                                      // windows.cpp
-Program butterfly, pipeline, one_way, rendezvous, master_worker;  // exchanges.cpp
+    nested_collectives;                                                        // collectives.cpp
+Program stencil, wavefront, irregular;                                         // neighbours.cpp
+Program rma_fence, rma_pscw;                                                   // windows.cpp
+Program butterfly, pipeline, one_way, rendezvous, master_worker, result_farm;  // exchanges.cpp
 
 }  // namespace polter::truth
