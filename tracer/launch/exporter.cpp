@@ -25,6 +25,14 @@
 
 namespace polter::launch {
 namespace fs = std::filesystem;
+
+// Why no daemon was joined.
+struct NoneRunning {
+    std::string reason;
+    bool was_expected = false;  // somebody should have been there: that is told even where another could be started
+    std::string told() const { return was_expected ? ": " + reason : std::string(); }
+};
+
 namespace {
 
 constexpr const char* default_socket = "/run/polter/polterd.sock";
@@ -103,16 +111,16 @@ std::string user_socket(const std::string& choice) {
     return choice == "module" || (choice == "auto" && module_obstacle().empty()) ? POLTER_DEVICE : default_socket;
 }
 
-// A daemon that somebody else runs, or the kernel module. Else the reason.
-daemon::Status find_running(const std::string& choice, const std::string& socket, std::string& reason) {
+// A daemon that somebody else runs, or the kernel module. Else why not.
+daemon::Status find_running(const std::string& choice, const std::string& socket, NoneRunning& none) {
     auto status = daemon::probe(socket);
     if (!status.answers) {
-        reason = socket == POLTER_DEVICE ? status.reason : fmt::format("no daemon on {}", socket);
-        // Somebody expected one there.
         std::error_code error;
-        if (socket != POLTER_DEVICE && (socket != default_socket || fs::exists(socket, error))) reason += " (" + status.reason + ")";
+        none.was_expected = socket != POLTER_DEVICE && (socket != default_socket || fs::exists(socket, error));
+        none.reason = socket == POLTER_DEVICE ? status.reason : fmt::format("no daemon on {}", socket);
+        if (none.was_expected) none.reason += fmt::format(" ({})", status.reason);
     } else if (choice != "auto" && choice != polter_backend_name(status.backend)) {
-        reason = fmt::format("the daemon on {} uses {}", socket, polter_backend_name(status.backend));
+        none.reason = fmt::format("the daemon on {} uses {}", socket, polter_backend_name(status.backend));
         status.answers = false;
     }
     return status;
@@ -244,11 +252,11 @@ void check_exporter(const std::string& choice) {
         throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, obstacle, available_names()));
 }
 
-bool Exporter::join_running(const std::string& choice, std::string& reason) {
+bool Exporter::join_running(const std::string& choice, NoneRunning& none) {
     const auto at = user_socket(choice);
-    const auto status = find_running(choice, at, reason);
+    const auto status = find_running(choice, at, none);
     if (!status.answers) {
-        if (choice == "module") throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, reason, available_names()));
+        if (choice == "module") throw Error(fmt::format("--exporter {}: {}; available here: {}", choice, none.reason, available_names()));
         return false;
     }
     why = at == POLTER_DEVICE ? "the kernel module is loaded" : fmt::format("polterd runs on {}", at);
@@ -259,11 +267,11 @@ bool Exporter::join_running(const std::string& choice, std::string& reason) {
 Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     Exporter out;
     if (out.needs_no_daemon(choice)) return out;
-    std::string no_daemon;
-    if (out.join_running(choice, no_daemon)) return out;
+    NoneRunning none;
+    if (out.join_running(choice, none)) return out;
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
-        out.without_daemon(choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
+        out.without_daemon(choice, fmt::format("{}, and bpf: {}", none.reason, obstacle));
         return out;
     }
     auto folder = private_folder();
@@ -281,8 +289,7 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
         out.without_daemon(choice, fmt::format("polterd did not start: {}", daemon ? status.reason : daemon.reason));
         return out;
     }
-    out.why = "started polterd for this job" + not_module(choice);
-    if (no_daemon.ends_with(")")) out.why += ": " + no_daemon;
+    out.why = "started polterd for this job" + not_module(choice) + none.told();
     out.join(socket, status);
     return out;
 }
@@ -290,11 +297,11 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
 Exporter choose_node_exporter(const std::string& choice, const std::string& job) {
     Exporter out;
     if (out.needs_no_daemon(choice)) return out;
-    std::string no_daemon;
-    if (out.join_running(choice, no_daemon)) return out;
+    NoneRunning none;
+    if (out.join_running(choice, none)) return out;
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
-        out.without_daemon(choice, fmt::format("{}, and bpf: {}", no_daemon, obstacle));
+        out.without_daemon(choice, fmt::format("{}, and bpf: {}", none.reason, obstacle));
         return out;
     }
     // A name that the other processes of the job find too; it must be ours alone all the same.
@@ -321,8 +328,7 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
         if (daemon) status = daemon::probe(socket);
     }
     if (status.answers) {
-        out.why = "polterd runs for this job" + not_module(choice);
-        if (no_daemon.ends_with(")")) out.why += ": " + no_daemon;
+        out.why = "polterd runs for this job" + not_module(choice) + none.told();
         out.join(socket, status);
     } else {
         out.without_daemon(choice, fmt::format("polterd did not start: {}", reason));

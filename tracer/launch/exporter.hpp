@@ -16,6 +16,8 @@ struct Status;
 
 namespace polter::launch {
 
+struct NoneRunning;
+
 // What the job will be measured by. Registered with the daemon for as long as it lives, since one that serves a job goes with the last
 // process: there may be long pauses before and between the job's own. Ends the daemon that was started for it, if any, when destroyed.
 class Exporter {
@@ -45,7 +47,7 @@ class Exporter {
     friend Exporter choose_exporter(const std::string&, const std::filesystem::path&);
     friend Exporter choose_node_exporter(const std::string&, const std::string&);
     void take_over(pid_t daemon, const std::filesystem::path& folder);
-    bool join_running(const std::string& choice, std::string& reason);
+    bool join_running(const std::string& choice, NoneRunning& none);
     void join(const std::string& socket, const daemon::Status&);
     bool needs_no_daemon(const std::string& choice);
     bool join_own(const char* exporter, std::string& reasons);
