@@ -10,12 +10,14 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <optional>
 
 #include "archive.hpp"
 #include "definition_copy.hpp"
 #include "engine.hpp"
 #include "event_copy.hpp"
 #include "names.hpp"
+#include "parallel/lending.hpp"
 #include "replay.hpp"
 #include "watch.hpp"
 
@@ -128,7 +130,8 @@ uint64_t most_records(const std::string& anchor, uint64_t id) {
 
 }  // namespace
 
-Approximated::Approximated(const std::string& directory, Faults faults) : faults_(faults) {
+Approximated::Approximated(const std::string& directory, Group* group, Faults faults) : group_(group), faults_(faults) {
+    if (group_ && group_->rank() > 0) return;
     fs::path path = fs::path(directory).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();
     directory_ = path.string();
@@ -153,7 +156,10 @@ Approximated::~Approximated() {
 void Approximated::begin(const Definitions& definitions) {
     ticks_per_second_ = definitions.ticks_per_second;
     global_offset_ = definitions.global_offset;
-    delays_ = std::make_unique<DelayFile>(partial_ + "/delays", definitions.locations.size());
+    std::error_code error;
+    const std::string beside = fs::temp_directory_path(error).string();  // of a process that writes no archive
+    delays_ = std::make_unique<DelayFile>(partial_.empty() ? (error ? "/tmp" : beside) + "/polter-delays" : partial_ + "/delays",
+                                          definitions.locations.size());
 }
 
 void Approximated::note(const Thread& thread, int64_t delay) {
@@ -163,10 +169,40 @@ void Approximated::note(const Thread& thread, int64_t delay) {
     delays_->add(thread.index, {thread.record, static_cast<int64_t>(thread.last_ticks - global_offset_), delay, thread.in_call});
 }
 
+std::vector<Approximated::Spilled> Approximated::spilled(const Engine& replayed, Borrowing* borrowing) const {
+    const ReadAt own = [this](void* to, size_t bytes, int64_t at) { delays_->read(to, bytes, at); };
+    std::vector<Spilled> list(replayed.threads().size());
+    if (!group_) {
+        for (size_t i = 0; i < list.size(); ++i) list[i] = {own, delays_->first(i)};
+        return list;
+    }
+    Bytes mine;
+    for (size_t i = 0; i < list.size(); ++i) {
+        if (replayed.threads()[i]->remote) continue;
+        mine.put(i);
+        mine.put(delays_->first(i));
+    }
+    const std::vector<Bytes> all = group_->gather(mine);
+    for (int process = 0; process < group_->size(); ++process)
+        for (Input input(all[static_cast<size_t>(process)]); !input.empty();) {
+            Spilled& one = list[input.get<size_t>()];
+            one.first = input.get<int64_t>();
+            one.read = process == group_->rank() || !borrowing ? own : borrowing->of(process);
+        }
+    return list;
+}
+
 void Approximated::write(const std::string& anchor, const Engine& replayed, const Definitions& definitions,
                          const std::vector<bool>& removed, const std::string& what, const std::function<void(double)>& progress,
                          std::vector<std::string>& warnings) {
     delays_->finish();
+    std::optional<Borrowing> borrowing;
+    if (group_ && group_->rank() == 0) borrowing.emplace(*group_);
+    const std::vector<Spilled> spilled_delays = spilled(replayed, borrowing ? &*borrowing : nullptr);
+    if (group_ && group_->rank() > 0) {
+        lend(*group_, [this](void* to, size_t bytes, int64_t at) { delays_->read(to, bytes, at); });
+        return;
+    }
     Pair pair(anchor, partial_ + "/archive");
     const uint64_t refused = copy_properties(pair.reader, pair.archive);
     pair.check(OTF2_Archive_SetProperty(pair.archive, std::string(names::approximated).c_str(), what.c_str(), true));
@@ -190,7 +226,8 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
         const auto index = index_of.find(id);
         const bool replayed_here = index != index_of.end();
         std::unique_ptr<DelayFile::Reader> delays;
-        if (replayed_here) delays = std::make_unique<DelayFile::Reader>(*delays_, index->second);
+        if (replayed_here)
+            delays = std::make_unique<DelayFile::Reader>(spilled_delays[index->second].read, spilled_delays[index->second].first);
         ApproximatedClock clock(delays.get(), faults_.wrong_end);
         EventCopy copy(definitions, removed, clock);
         copy.keep_ago = faults_.ago_as_measured;
@@ -204,6 +241,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
         approximated_last = std::max(approximated_last, copy.approximated_last);
         if (progress) progress(static_cast<double>(done + 1) / static_cast<double>(list.locations.size()));
     }
+    if (borrowing) borrowing->end();
     OTF2_Reader_CloseEvtFiles(pair.reader);
     pair.check(OTF2_Archive_CloseEvtFiles(pair.archive));
     make_local_definitions(pair, list.locations);

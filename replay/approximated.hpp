@@ -3,6 +3,8 @@
 //
 // While the replay runs, its delays are spilled; then each location is copied, one at a time. Everything is made in
 // DIR.partial-XXXXXX beside DIR and becomes DIR in one step at the end: a DIR that is there is whole.
+//
+// Of several processes each spills what it replays, in TMPDIR; the first writes the archive.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +20,15 @@
 namespace polter::replay {
 
 struct Thread;
+class Borrowing;
 class Engine;
+class Group;
 
 class Approximated {
   public:
     // Throws InputError where `directory` exists or nothing can be made beside it.
-    explicit Approximated(const std::string& directory, Faults faults = {});
+    // `group`: none: the only process.
+    Approximated(const std::string& directory, Group* group, Faults faults = {});
     ~Approximated();  // removes what is unfinished
     Approximated(const Approximated&) = delete;
     Approximated& operator=(const Approximated&) = delete;
@@ -34,11 +39,19 @@ class Approximated {
     void note(const Thread& thread, int64_t delay);
 
     // After it: `anchor` is the trace's, `removed` says by account whether its noise is gone, `what` says it for people.
-    // Throws InputError. Appends to `warnings` what could not be kept.
+    // Throws InputError. Appends to `warnings` what could not be kept. All processes have to call it.
     void write(const std::string& anchor, const Engine& replayed, const Definitions& definitions, const std::vector<bool>& removed,
                const std::string& what, const std::function<void(double)>& progress, std::vector<std::string>& warnings);
 
   private:
+    // Where the delays of each location are.
+    struct Spilled {
+        ReadAt read;
+        int64_t first = -1;
+    };
+    std::vector<Spilled> spilled(const Engine& replayed, Borrowing* borrowing) const;
+
+    Group* group_;
     std::string directory_, partial_;
     Faults faults_;
     uint64_t ticks_per_second_ = 1'000'000'000, global_offset_ = 0;

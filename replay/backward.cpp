@@ -20,7 +20,9 @@ class Costliest {
         const auto key = [](const CostlyEvent& e) { return std::tie(e.thread, e.begin, e.account, e.culprit); };
         const auto same = std::find_if(list_.begin(), list_.end(), [&](const CostlyEvent& e) { return key(e) == key(event); });
         if (same != list_.end()) {
-            if (same->cost >= event.cost) return;
+            // In one place as in another: who is visited first must not matter.
+            const auto worth = [](const CostlyEvent& e) { return std::make_tuple(e.cost, e.duration, e.place); };
+            if (worth(*same) >= worth(event)) return;
             list_.erase(same);
         }
         const auto before = [&](const CostlyEvent& a, const CostlyEvent& b) {
@@ -133,8 +135,8 @@ class Walker {
 
 }  // namespace
 
-Backward backward_pass(const EventGraph& graph, const Recorder& recorder, const std::vector<uint32_t>& thread_last,
-                       const std::vector<bool>& carries, const BackwardOptions& options) {
+Backward backward_pass(const std::function<void(const EventGraph::Visit&)>& graph, const Recorder& recorder,
+                       const std::vector<uint32_t>& thread_last, const std::vector<bool>& carries, const BackwardOptions& options) {
     Backward result;
     result.all_but.resize(options.players.size());
     const auto& ends = recorder.ends();
@@ -157,7 +159,7 @@ Backward backward_pass(const EventGraph& graph, const Recorder& recorder, const 
     }
 
     Costliest costliest(options.costliest);
-    graph.backward([&](uint64_t number, const GraphNode& node) {
+    graph([&](uint64_t number, const GraphNode& node) {
         int64_t slack = nobody_waits;
         if (const auto found = slacks.find(number); found != slacks.end()) {
             slack = found->second;

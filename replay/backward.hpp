@@ -61,7 +61,8 @@ struct Backward {
 };
 
 // `thread_last`: by watched scenario, the thread that ends last in it. `carries`: by thread, whether its end is one of the program's.
-Backward backward_pass(const EventGraph&, const Recorder&, const std::vector<uint32_t>& thread_last, const std::vector<bool>& carries,
-                       const BackwardOptions&);
+// `graph`: visits its nodes from the last to the first.
+Backward backward_pass(const std::function<void(const EventGraph::Visit&)>& graph, const Recorder&,
+                       const std::vector<uint32_t>& thread_last, const std::vector<bool>& carries, const BackwardOptions&);
 
 }  // namespace polter::replay

@@ -4,6 +4,8 @@
 #include <stdexcept>
 
 #include "origins.hpp"
+#include "parallel/lending.hpp"
+#include "parallel/results.hpp"
 #include "payment.hpp"
 
 namespace polter::replay {
@@ -33,14 +35,41 @@ std::vector<uint32_t> last_threads(const Engine& engine, const Recorder& recorde
 
 }  // namespace
 
-CostAnalysis::CostAnalysis(const Scenarios& scenarios, size_t threads, const Faults& faults)
+CostAnalysis::CostAnalysis(const Scenarios& scenarios, size_t threads, Group* group, const Faults& faults)
     : scenarios_(scenarios),
+      group_(group),
       faults_(faults),
+      graph_(group ? static_cast<uint64_t>(group->rank()) : 0, group ? static_cast<uint64_t>(group->size()) : 1, faults.local_numbers),
       recorder_(graph_, scenarios.lanes(), watched_lanes(scenarios), threads, faults.measured_slack) {}
 
-CostReport CostAnalysis::finish(const Trace& trace, size_t costliest, Attribution& attribution,
-                                const std::function<void(uint64_t node, int64_t slack)>& slack) {
+std::optional<CostReport> CostAnalysis::finish(const Trace& trace, size_t costliest, Attribution& attribution,
+                                               const std::function<void(uint64_t node, int64_t slack)>& slack) {
     graph_.finish();
+    if (!group_) {
+        CostReport report =
+            analyse([this](const EventGraph::Visit& visit) { graph_.backward(visit); }, trace, costliest, attribution, slack);
+        report.spilled_bytes = graph_.bytes();
+        return report;
+    }
+    const std::vector<int64_t> bytes = gather_recorded(*group_, trace.replayed, recorder_, graph_.bytes());
+    const ReadAt own = [this](void* to, size_t count, int64_t at) { graph_.read(to, count, at); };
+    if (group_->rank() > 0) {
+        lend(*group_, own);
+        return std::nullopt;
+    }
+    Borrowing borrowing(*group_);
+    std::vector<EventGraph::Part> parts;
+    for (size_t process = 0; process < bytes.size(); ++process)
+        parts.push_back({bytes[process], process == 0 ? own : borrowing.of(static_cast<int>(process))});
+    CostReport report =
+        analyse([&](const EventGraph::Visit& visit) { EventGraph::backward(parts, visit); }, trace, costliest, attribution, slack);
+    borrowing.end();
+    for (const EventGraph::Part& part : parts) report.spilled_bytes += part.bytes;
+    return report;
+}
+
+CostReport CostAnalysis::analyse(const std::function<void(const EventGraph::Visit&)>& graph, const Trace& trace, size_t costliest,
+                                 Attribution& attribution, const std::function<void(uint64_t node, int64_t slack)>& slack) const {
     std::vector<bool> carries;
     std::vector<int64_t> ranks;
     for (const auto& thread : trace.replayed.threads()) {
@@ -54,7 +83,7 @@ CostReport CostAnalysis::finish(const Trace& trace, size_t costliest, Attributio
     for (const size_t account : scenarios_.players()) options.players.push_back(static_cast<uint16_t>(account));
     options.dropped_edge = faults_.dropped_edge;
     options.keep_losses = faults_.keep_losses;
-    const Backward backward = backward_pass(graph_, recorder_, last_threads(trace.replayed, recorder_), carries, options);
+    const Backward backward = backward_pass(graph, recorder_, last_threads(trace.replayed, recorder_), carries, options);
 
     // What the graph says of the end must be what the replay said: else it is not the replay's graph.
     int64_t came_through = 0;
@@ -67,9 +96,7 @@ CostReport CostAnalysis::finish(const Trace& trace, size_t costliest, Attributio
     if (!whole && !faulty) throw std::logic_error("the event graph contradicts the replay");
 
     split_by_origin(attribution, trace.definitions, backward, scenarios_.players(), ranks, trace.culprits);
-    CostReport report = report_costs(trace.definitions, trace.replayed, recorder_, backward, trace.accumulated, trace.first);
-    report.spilled_bytes = static_cast<int64_t>(graph_.bytes());
-    return report;
+    return report_costs(trace.definitions, trace.replayed, recorder_, backward, trace.accumulated, trace.first);
 }
 
 }  // namespace polter::replay

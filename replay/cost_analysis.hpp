@@ -3,7 +3,9 @@
 // that finds.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 
 #include "backward.hpp"
 #include "costs.hpp"
@@ -14,11 +16,12 @@
 namespace polter::replay {
 
 struct Attribution;
+class Group;
 
 class CostAnalysis {
   public:
-    // Throws InputError where no temporary file can be made. `scenarios` must outlive it.
-    CostAnalysis(const Scenarios& scenarios, size_t threads, const Faults& faults);
+    // Throws InputError where no temporary file can be made. What is given must outlive it. `group`: none: the only process.
+    CostAnalysis(const Scenarios& scenarios, size_t threads, Group* group, const Faults& faults);
     Recorder& recorder() { return recorder_; }
 
     struct Trace {
@@ -28,13 +31,17 @@ class CostAnalysis {
         const std::map<Engine::CulpritKey, std::pair<int64_t, int64_t>>& culprits;  // local noise
         int64_t first = 0, accumulated = 0;
     };
-    // After the pass. Splits the attribution's rows by culprit and rank of origin. Throws InputError.
-    // `slack`: told of each node's, if not empty.
-    CostReport finish(const Trace& trace, size_t costliest, Attribution& attribution,
-                      const std::function<void(uint64_t node, int64_t slack)>& slack = {});
+    // After the pass. Splits the attribution's rows by culprit and rank of origin. Throws InputError. Of several processes the first alone
+    // has the answer, which reads the graphs of all; the others have none. `slack`: told of each node's, if not empty.
+    std::optional<CostReport> finish(const Trace& trace, size_t costliest, Attribution& attribution,
+                                     const std::function<void(uint64_t node, int64_t slack)>& slack = {});
 
   private:
+    CostReport analyse(const std::function<void(const EventGraph::Visit&)>& graph, const Trace& trace, size_t costliest,
+                       Attribution& attribution, const std::function<void(uint64_t node, int64_t slack)>& slack) const;
+
     const Scenarios& scenarios_;
+    Group* group_;
     const Faults faults_;
     EventGraph graph_;
     Recorder recorder_;

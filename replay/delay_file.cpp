@@ -3,21 +3,23 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
-#include "file_bytes.hpp"
 #include "replay.hpp"
 
 namespace polter::replay {
 
 DelayFile::DelayFile(const std::string& path, size_t locations) : path_(path), chains_(locations) {
-    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    path_ += "-XXXXXX";
+    fd_ = mkostemp(path_.data(), O_CLOEXEC);
     if (fd_ < 0)
         throw InputError(fmt::format("{}: cannot make a temporary file there ({}); choose another directory", path, std::strerror(errno)));
-    unlink(path.c_str());
+    unlink(path_.c_str());
 }
 
 DelayFile::~DelayFile() {
@@ -71,7 +73,15 @@ void DelayFile::finish() {
         throw InputError(fmt::format("{}: writing the temporary file failed ({}); make room there", path_, std::strerror(error_)));
 }
 
-DelayFile::Reader::Reader(const DelayFile& file, size_t location) : file_(file), at_(file.chains_[location].first) {}
+void DelayFile::read(void* to, size_t bytes, int64_t at) const {
+    if (!read_all(fd_, static_cast<char*>(to), bytes, at))
+        throw InputError(fmt::format("{}: reading the temporary file back failed ({})", path_, std::strerror(errno)));
+}
+
+DelayFile::Reader::Reader(const DelayFile& file, size_t location)
+    : Reader([&file](void* to, size_t bytes, int64_t at) { file.read(to, bytes, at); }, file.first(location)) {}
+
+DelayFile::Reader::Reader(ReadAt file, int64_t first) : file_(std::move(file)), at_(first) {}
 
 bool DelayFile::Reader::next(DelayPoint* point) {
     Header header;
@@ -80,8 +90,7 @@ bool DelayFile::Reader::next(DelayPoint* point) {
         if (!chunk_.empty()) at_ = header.next;
         if (at_ < 0) return false;
         chunk_.resize(chunk_bytes);
-        if (!read_all(file_.fd_, chunk_.data(), chunk_bytes, at_))
-            throw InputError(fmt::format("{}: reading the temporary file back failed ({})", file_.path_, std::strerror(errno)));
+        file_(chunk_.data(), chunk_bytes, at_);
         used_ = 0;
     }
     Stored stored;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "file_bytes.hpp"
+
 namespace polter::replay {
 
 struct DelayPoint {
@@ -21,7 +23,8 @@ struct DelayPoint {
 
 class DelayFile {
   public:
-    // Makes `path` and unlinks it at once: it vanishes with the process, however that ends. Throws InputError.
+    // Makes a file whose name begins with `path`, and unlinks it at once: it vanishes with the process, however that ends. Throws
+    // InputError.
     DelayFile(const std::string& path, size_t locations);
     ~DelayFile();
     DelayFile(const DelayFile&) = delete;
@@ -31,13 +34,18 @@ class DelayFile {
     void add(size_t location, const DelayPoint&);
     void finish();  // after the last add; throws InputError
 
+    // Where the location's points begin; −1: it has none. For a reader in another process.
+    int64_t first(size_t location) const { return chains_[location].first; }
+    void read(void* to, size_t bytes, int64_t at) const;  // throws InputError
+
     class Reader {
       public:
         Reader(const DelayFile& file, size_t location);
+        Reader(ReadAt file, int64_t first);
         bool next(DelayPoint* point);  // false: there are no more. Throws InputError
 
       private:
-        const DelayFile& file_;
+        ReadAt file_;
         int64_t at_;
         size_t used_ = 0;
         std::vector<char> chunk_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A chunk is nodes one after the other, then its size and how many they are: so the file can be read from its end. Numbers are of
-// variable length (7 bits a byte, the sign in the lowest bit), times relative to the node before.
+// A chunk is nodes one after the other, then its size, how many they are and what the last one before them was: so the file can be read
+// from its end. Numbers are of variable length (7 bits a byte, the sign in the lowest bit), times relative to the node before.
 #include "event_graph.hpp"
 
 #include <fcntl.h>
@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
-#include "file_bytes.hpp"
 #include "replay.hpp"
 
 namespace polter::replay {
@@ -21,7 +22,7 @@ namespace {
 
 constexpr size_t chunk_bytes = size_t{1} << 18;
 struct Trailer {
-    uint64_t bytes = 0, nodes = 0;
+    uint64_t bytes = 0, nodes = 0, before = 0;
 };
 
 void put(std::string& out, uint64_t value) {
@@ -122,9 +123,55 @@ void get_node(Reader& in, GraphNode& node, uint64_t number, int64_t time_before)
     }
 }
 
+// One process's nodes from its last to its first.
+class Cursor {
+  public:
+    Cursor(EventGraph::Part part, uint64_t process, uint64_t processes)
+        : part_(std::move(part)), end_(part_.bytes), process_(process), processes_(processes) {
+        load();
+    }
+    bool over() const { return left_ == 0; }
+    uint64_t number() const { return numbers_[left_ - 1]; }
+    const GraphNode& node() const { return nodes_[left_ - 1]; }
+    void step() {
+        if (--left_ == 0) load();
+    }
+
+  private:
+    void load() {
+        if (end_ == 0) return;
+        Trailer trailer;
+        part_.read(&trailer, sizeof trailer, end_ - static_cast<int64_t>(sizeof trailer));
+        end_ -= static_cast<int64_t>(sizeof trailer + trailer.bytes);
+        bytes_.resize(trailer.bytes);
+        part_.read(bytes_.data(), bytes_.size(), end_);
+        left_ = trailer.nodes;
+        if (nodes_.size() < left_) nodes_.resize(left_);
+        numbers_.resize(left_);
+        Reader in(bytes_);
+        int64_t time = 0;
+        uint64_t last = trailer.before;
+        for (size_t i = 0; i < left_; ++i) {
+            last += 1 + in.number();
+            numbers_[i] = last * processes_ + process_;
+            get_node(in, nodes_[i], numbers_[i], time);
+            time = nodes_[i].time;
+        }
+    }
+
+    EventGraph::Part part_;
+    int64_t end_;
+    uint64_t process_, processes_;
+    std::string bytes_;
+    std::vector<GraphNode> nodes_;
+    std::vector<uint64_t> numbers_;
+    size_t left_ = 0;
+};
+
 }  // namespace
 
-EventGraph::EventGraph() {
+EventGraph::EventGraph(uint64_t process, uint64_t processes, bool local_numbers)
+    : process_(process), processes_(processes), local_numbers_(local_numbers) {
     std::error_code error;
     directory_ = std::filesystem::temp_directory_path(error).string();
     std::string path = (directory_.empty() ? "/tmp" : directory_) + "/polter-graph-XXXXXX";
@@ -140,20 +187,26 @@ EventGraph::~EventGraph() {
 }
 
 uint64_t EventGraph::add(const GraphNode& node) {
-    put_node(chunk_, node, ++nodes_, time_before_);
+    const uint64_t before = last_++;
+    for (const GraphEdge& edge : node.edges)
+        if (!local_numbers_) last_ = std::max(last_, edge.from / processes_ + 1);
+    const uint64_t number = last_ * processes_ + process_;
+    put(chunk_, last_ - before - 1);
+    put_node(chunk_, node, number, time_before_);
     time_before_ = node.time;
     ++nodes_in_chunk_;
     if (chunk_.size() >= chunk_bytes) write_chunk();
-    return nodes_;
+    return number;
 }
 
 void EventGraph::write_chunk() {
-    const Trailer trailer{chunk_.size(), nodes_in_chunk_};
+    const Trailer trailer{chunk_.size(), nodes_in_chunk_, last_of_chunk_before_};
     chunk_.append(reinterpret_cast<const char*>(&trailer), sizeof trailer);
     if (error_ == 0 && !write_all(fd_, chunk_.data(), chunk_.size(), end_)) error_ = errno ? errno : EIO;
     end_ += static_cast<int64_t>(chunk_.size());
     chunk_.clear();
     nodes_in_chunk_ = 0;
+    last_of_chunk_before_ = last_;
     time_before_ = 0;  // each chunk can be read on its own
 }
 
@@ -165,28 +218,34 @@ void EventGraph::finish() {
                                      std::strerror(error_)));
 }
 
-void EventGraph::backward(const std::function<void(uint64_t number, const GraphNode& node)>& visit) const {
-    const auto read = [&](void* to, size_t bytes, int64_t at) {
-        if (!read_all(fd_, static_cast<char*>(to), bytes, at))
-            throw InputError(fmt::format("{}: reading the temporary file back failed ({})", directory_, std::strerror(errno)));
-    };
-    std::string bytes;
-    std::vector<GraphNode> nodes;
-    uint64_t number = nodes_;
-    for (int64_t end = end_; end > 0;) {
-        Trailer trailer;
-        read(&trailer, sizeof trailer, end - static_cast<int64_t>(sizeof trailer));
-        end -= static_cast<int64_t>(sizeof trailer + trailer.bytes);
-        bytes.resize(trailer.bytes);
-        read(bytes.data(), bytes.size(), end);
-        if (nodes.size() < trailer.nodes) nodes.resize(trailer.nodes);
-        Reader in(bytes);
-        int64_t time = 0;
-        for (uint64_t i = 0; i < trailer.nodes; ++i) {
-            get_node(in, nodes[i], number - trailer.nodes + 1 + i, time);
-            time = nodes[i].time;
+void EventGraph::read(void* to, size_t bytes, int64_t at) const {
+    if (!read_all(fd_, static_cast<char*>(to), bytes, at))
+        throw InputError(fmt::format("{}: reading the temporary file back failed ({})", directory_, std::strerror(errno)));
+}
+
+void EventGraph::backward(const Visit& visit) const {
+    Cursor cursor({end_, [this](void* to, size_t bytes, int64_t at) { read(to, bytes, at); }}, process_, processes_);
+    for (; !cursor.over(); cursor.step()) visit(cursor.number(), cursor.node());
+}
+
+void EventGraph::backward(const std::vector<Part>& parts, const Visit& visit) {
+    std::vector<Cursor> cursors;
+    for (size_t process = 0; process < parts.size(); ++process) cursors.emplace_back(parts[process], process, parts.size());
+    for (;;) {
+        // The greatest number, and how far down nobody else has one.
+        Cursor* greatest = nullptr;
+        uint64_t next = none;
+        for (Cursor& cursor : cursors) {
+            if (cursor.over()) continue;
+            if (!greatest || cursor.number() > greatest->number()) {
+                if (greatest) next = greatest->number();
+                greatest = &cursor;
+            } else {
+                next = std::max(next, cursor.number());
+            }
         }
-        for (uint64_t i = trailer.nodes; i-- > 0; --number) visit(number, nodes[i]);
+        if (!greatest) return;
+        for (; !greatest->over() && greatest->number() > next; greatest->step()) visit(greatest->number(), greatest->node());
     }
 }
 

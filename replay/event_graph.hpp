@@ -4,6 +4,9 @@
 // A node is an event whose approximated time was found: the beginning or end of an MPI call, a step inside a collective, the last coming
 // of its members. It is written after those that it depends on, so reading backward meets each node after all that depend on it.
 // Nodes are spilled, a few tens of bytes each, to an unlinked temporary file in TMPDIR; memory holds one chunk of it.
+//
+// Several processes write one graph, each the nodes of what it replays. A node's number is greater than those of all that it depends on, in
+// whichever process they are (Lamport, CACM 21(7), 1978), and is taken once: so all together read backward by falling numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "file_bytes.hpp"
 #include "regions.hpp"
 
 namespace polter::replay {
@@ -45,25 +49,36 @@ class EventGraph {
   public:
     static constexpr uint64_t none = 0;  // no node
 
-    EventGraph();  // throws InputError
+    // Throws InputError. `local_numbers`: a deliberate fault.
+    explicit EventGraph(uint64_t process = 0, uint64_t processes = 1, bool local_numbers = false);
     ~EventGraph();
     EventGraph(const EventGraph&) = delete;
     EventGraph& operator=(const EventGraph&) = delete;
 
-    // Its number, from 1. An error of the file is kept for finish(): callbacks of a C library cannot throw.
+    // Its number, never `none`. An error of the file is kept for finish(): callbacks of a C library cannot throw.
     uint64_t add(const GraphNode& node);
     void finish();  // after the last; throws InputError
-    // From the last to the first. Throws InputError.
-    void backward(const std::function<void(uint64_t number, const GraphNode& node)>& visit) const;
+    using Visit = std::function<void(uint64_t number, const GraphNode& node)>;
+    // From the last to the first; after finish(). Throws InputError.
+    void backward(const Visit& visit) const;
+    // What one process wrote: how many bytes, and how to read them.
+    struct Part {
+        int64_t bytes = 0;
+        ReadAt read;
+    };
+    // All processes' as one graph; by process.
+    static void backward(const std::vector<Part>& parts, const Visit& visit);
 
-    uint64_t nodes() const { return nodes_; }
-    uint64_t bytes() const { return static_cast<uint64_t>(end_); }
+    int64_t bytes() const { return end_; }
+    void read(void* to, size_t bytes, int64_t at) const;  // of the file; throws InputError
 
   private:
     void write_chunk();
 
     std::string directory_, chunk_;
-    uint64_t nodes_ = 0, nodes_in_chunk_ = 0;
+    const uint64_t process_, processes_;
+    const bool local_numbers_;
+    uint64_t last_ = 0, last_of_chunk_before_ = 0, nodes_in_chunk_ = 0;  // last: a number is last · processes + process
     int fd_ = -1, error_ = 0;
     int64_t end_ = 0, time_before_ = 0;
 };

@@ -7,8 +7,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace polter::replay {
+
+// Reads what another part of the program, or another process, has written. Throws InputError.
+using ReadAt = std::function<void(void* to, size_t bytes, int64_t at)>;
 
 inline bool write_all(int fd, const char* data, size_t bytes, int64_t at) {
     while (bytes > 0) {

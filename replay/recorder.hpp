@@ -14,6 +14,8 @@
 
 namespace polter::replay {
 
+class Bytes;
+class Input;
 struct Thread;
 
 // What became of the local noise of a thread and where its delay came from, in the scenario "all". By construction
@@ -71,6 +73,10 @@ class Recorder {
     const std::vector<End>& ends() const { return ends_; }  // by thread
     const NoiseBalance& balance(size_t thread) const { return threads_[thread].balance; }
     bool consistent() const { return contradictions_ == 0; }
+
+    // Of several processes (parallel/results.cpp): what each knows of its own threads.
+    void write_results(Bytes&, const std::vector<bool>& own) const;
+    void merge_results(Input&);
 
   private:
     int64_t* add_candidate(uint64_t from);

@@ -32,6 +32,7 @@ class RegionStack {
         else if (!kept_.empty())
             kept_.pop_back();
     }
+    void stand_in(uint32_t region) { kept_.assign(1, region); }
     uint32_t innermost() const { return kept_.empty() ? no_region : kept_.back(); }
 
   private:

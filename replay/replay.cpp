@@ -233,11 +233,8 @@ void fill_culprits(Result& result, const Definitions& definitions, const Engine&
 Result replay_with(const Options& options, const Hooks& hooks) {
     // Refused before the work is done rather than after it.
     std::unique_ptr<Approximated> approximated;
-    if (options.group && !options.write_approximated.empty())
-        throw InputError("--write-approximated needs one process: start polter without a launcher (mpirun, srun)");
-    if (options.group && options.attribution)
-        throw InputError("--attribution needs one process: start polter without a launcher (mpirun, srun)");
-    if (!options.write_approximated.empty()) approximated = std::make_unique<Approximated>(options.write_approximated, hooks.faults);
+    if (!options.write_approximated.empty())
+        approximated = std::make_unique<Approximated>(options.write_approximated, options.group, hooks.faults);
     std::vector<GivenSource> given;
     if (!options.inject.empty()) given = read_given_noise(options.inject);
     const double parts = approximated ? 3 : 2;
@@ -299,7 +296,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
         engine.pay(payer->index, payment.emplace(measured.first, measured.last, options.windows, scenarios.lanes().count));
     }
     std::optional<CostAnalysis> analysis;
-    if (options.attribution) engine.record(analysis.emplace(scenarios, engine.threads().size(), hooks.faults).recorder());
+    if (options.attribution) engine.record(analysis.emplace(scenarios, engine.threads().size(), options.group, hooks.faults).recorder());
     run_pass(again, engine, options.group);
     if (options.group && payment) gather_payment(*options.group, *payment);
     if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
@@ -381,7 +378,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
             kept.observer = [&](const Thread& thread, int64_t, const int64_t* delay) {
                 approximated->note(thread, delay[scenarios.all()]);
             };
-            run_pass(kept_archive, kept);
+            run_pass(kept_archive, kept, options.group);
             result.warnings.push_back(
                 "the approximated timeline written keeps the measured order in which work was handed out; the figures here do not");
         }

@@ -304,6 +304,10 @@ struct Thread {
     int64_t init_ns = 0, finalize_ns = 0;
 
     Place place() const { return {region, regions.innermost()}; }  // of the open call
+    void stand_at(const Place& place) {                            // of a mirror
+        region = place.operation;
+        regions.stand_in(place.caller);
+    }
 };
 
 }  // namespace polter::replay

@@ -29,8 +29,7 @@ std::vector<int> spread(const Archive& archive, int processes) {
     return owner;
 }
 
-Exchange::Exchange(Engine& engine, Group& group)
-    : engine_(engine), group_(group), owner_(spread(engine.archive_, group.size())) {
+Exchange::Exchange(Engine& engine, Group& group) : engine_(engine), group_(group), owner_(spread(engine.archive_, group.size())) {
     owner_of_rank_.assign(engine.processes_.size(), 0);
     const auto& locations = engine.archive_.definitions().locations;
     for (size_t i = 0; i < locations.size(); ++i)
@@ -70,6 +69,7 @@ namespace {
 struct SendRecord {
     uint64_t proxy;  // the sender's half, for the posting to come back to; 0: it need not
     uint64_t size;
+    uint64_t node, departure_node;
     int64_t time, noise;
     uint32_t thread, comm, tag;
     int32_t destination;
@@ -77,16 +77,18 @@ struct SendRecord {
 };
 
 struct ArrivalRecord {
-    uint64_t size;
+    uint64_t size, node;
     int64_t enter, leave;
+    Place place;
     uint32_t thread, comm, root, window;
     uint8_t operation;
     bool nonblocking, pieces;
 };
 
 struct ResumeRecord {
-    uint64_t comm, sequence, size;
+    uint64_t comm, sequence, size, node;
     int64_t enter, leave;
+    Place place;
     uint32_t thread, member, root;
     uint8_t operation;
     bool alone;
@@ -98,9 +100,9 @@ void Exchange::ship_send(Match& match) {
     const int process = owner_of(match.destination);
     const bool answer = match.users > 1;
     Bytes& bytes = begin(process, Kind::send);
-    bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_time, match.send_noise,
-                         match.sender->index, match.comm, match.tag, match.destination, match.same_host, match.synchronous,
-                         match.synchronous_mode, match.moved != nullptr});
+    bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_node, match.departure_node,
+                         match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.destination, match.same_host,
+                         match.synchronous, match.synchronous_mode, match.moved != nullptr});
     put_lanes(bytes, match.send_delay);
     if (match.send_noise > 0) put_lanes(bytes, match.send_noise_removed);
     if (match.moved) put_lanes(bytes, match.moved);
@@ -115,6 +117,7 @@ void Exchange::ship_posting(const Match& match) {
     bytes.put(match.proxy);
     if (!match.refused) {
         bytes.put(match.post_time);
+        bytes.put(match.post_node);
         put_lanes(bytes, match.post_delay);
     }
     group_.written(process);
@@ -123,8 +126,8 @@ void Exchange::ship_posting(const Match& match) {
 void Exchange::ship_arrival(const Thread& thread, const Engine::Arrival& arrival) {
     for (const int process : audience(arrival.comm).others) {
         Bytes& bytes = begin(process, Kind::arrival);
-        bytes.put(ArrivalRecord{arrival.size, arrival.enter, arrival.leave, thread.index, arrival.comm, arrival.root, arrival.window,
-                                arrival.operation, arrival.nonblocking, arrival.pieces != nullptr});
+        bytes.put(ArrivalRecord{arrival.size, arrival.node, arrival.enter, arrival.leave, thread.place(), thread.index, arrival.comm,
+                                arrival.root, arrival.window, arrival.operation, arrival.nonblocking, arrival.pieces != nullptr});
         put_lanes(bytes, arrival.delay);
         if (arrival.pieces) bytes.put(*arrival.pieces);
         group_.written(process);
@@ -135,8 +138,8 @@ void Exchange::ship_resume(const Collective& collective, uint32_t member, const 
                            uint64_t size, bool alone) {
     for (const int process : audience(collective.comm).others) {
         Bytes& bytes = begin(process, Kind::resume);
-        bytes.put(ResumeRecord{collective.key_comm, collective.key_sequence, size, thread.enter, thread.leave, thread.index, member, root,
-                               operation, alone});
+        bytes.put(ResumeRecord{collective.key_comm, collective.key_sequence, size, thread.enter_node, thread.enter, thread.leave,
+                               thread.place(), thread.index, member, root, operation, alone});
         put_lanes(bytes, thread.delay);
         bytes.put(thread.pieces);
         group_.written(process);
@@ -194,6 +197,8 @@ void Exchange::take_send(int, Input& input) {
     match->synchronous = record.synchronous;
     match->synchronous_mode = record.synchronous_mode;
     match->send_noise = record.noise;
+    match->send_node = record.node;
+    match->departure_node = record.departure_node;
     match->proxy = record.proxy;
     if (record.noise > 0) {
         match->send_noise_removed = engine_.lane_pool_.take();
@@ -213,6 +218,7 @@ void Exchange::take_posting(Input& input, bool refused) {
     match->posted = !refused;
     if (!refused) {
         match->post_time = input.get<int64_t>();
+        match->post_node = input.get<uint64_t>();
         match->post_delay = engine_.lane_pool_.take();
         get_lanes(input, match->post_delay);
     }
@@ -229,11 +235,13 @@ void Exchange::take_arrival(Input& input) {
     Thread& thread = *engine_.threads_[record.thread];
     get_lanes(input, thread.delay);
     if (record.pieces) input.get(thread.pieces);
+    if (!engine_.faults().mirrors_nowhere) thread.stand_at(record.place);
     uint32_t member = 0;
-    Collective* collective = engine_.arrive(thread,
-                                            {record.comm, record.root, record.operation, record.nonblocking, record.size, record.enter,
-                                             record.leave, thread.delay, record.pieces ? &thread.pieces : nullptr, record.window},
-                                            &member);
+    Collective* collective = engine_.arrive(
+        thread,
+        {record.comm, record.root, record.operation, record.nonblocking, record.size, record.enter, record.leave, thread.delay,
+         record.pieces ? &thread.pieces : nullptr, record.window, engine_.faults().mirrors_nowhere ? 0 : record.node},
+        &member);
     if (collective) engine_.end_collective(collective);
 }
 
@@ -242,6 +250,8 @@ void Exchange::take_resume(Input& input) {
     Thread& thread = *engine_.threads_[record.thread];
     thread.enter = record.enter;
     thread.leave = record.leave;
+    thread.enter_node = record.node;
+    thread.stand_at(record.place);
     get_lanes(input, thread.delay);
     input.get(thread.pieces);
     const auto found = engine_.collectives_.find({record.comm, record.sequence, true});

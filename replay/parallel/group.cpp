@@ -127,9 +127,7 @@ std::vector<Bytes> Group::quiet(const Bytes& mine) {
         say(Kind::wave, counted);
     }
     if (wave_result_.empty()) {
-        // Others work. Where there are fewer cores than processes, looking all the time would keep them from it.
-        if (++idle_ > 64) sched_yield();
-        if (idle_ > 4096) usleep(50);
+        rest(++idle_);
         return {};
     }
     waving_ = false;
@@ -148,12 +146,16 @@ std::vector<Bytes> Group::quiet(const Bytes& mine) {
     return said;
 }
 
+void Group::rest(int idle) {
+    if (idle > 64) sched_yield();
+    if (idle > 4096) usleep(50);
+}
+
 std::vector<Bytes> Group::gather(const Bytes& mine) {
     say(Kind::gather, mine);
     for (int idle = 0; gather_result_.empty(); ++idle) {
         if (poll()) continue;
-        if (idle > 64) sched_yield();
-        if (idle > 4096) usleep(50);
+        rest(idle);
     }
     return std::exchange(gather_result_, {});
 }

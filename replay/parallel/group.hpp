@@ -41,6 +41,10 @@ class Group {
     // What each says, by process; all must call it. Records that come meanwhile are kept for deliver().
     std::vector<Bytes> gather(const Bytes& mine);
 
+    // Between two looks at what has come, `idle` in vain so far: where there are fewer cores than processes, looking all the time would
+    // keep the others from their work.
+    static void rest(int idle);
+
     // Tells the others why this one cannot go on; called once, before close().
     void fail(const std::string& why);
     // Waits until all have come to their end; after an error not for ever.

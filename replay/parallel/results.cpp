@@ -3,6 +3,7 @@
 
 #include "../engine.hpp"
 #include "../payment.hpp"
+#include "../recorder.hpp"
 
 namespace polter::replay {
 
@@ -63,6 +64,7 @@ void Engine::write_results(Bytes& to) const {
         to.put(thread->index);
         to.put(thread->started);
         to.put(thread->has_mpi);
+        to.put(thread->events);
         to.put(thread->first);
         to.put(thread->last);
         to.put(thread->init_ns);
@@ -110,6 +112,7 @@ void Engine::merge_results(Input& from) {
         Thread& thread = *threads_[from.get<uint32_t>()];
         thread.started = from.get<bool>();
         thread.has_mpi = from.get<bool>();
+        thread.events = from.get<uint64_t>();
         thread.first = from.get<int64_t>();
         thread.last = from.get<int64_t>();
         thread.init_ns = from.get<int64_t>();
@@ -155,6 +158,44 @@ void Engine::merge_results(Input& from) {
     }
     if (farm_learning)
         for (auto& [ranks, found] : farm_learning->evidence) found.add(from.get<FarmEvidence>());
+}
+
+// A mirror struck and waited here only as far as collectives showed it.
+void Recorder::write_results(Bytes& to, const std::vector<bool>& own) const {
+    for (size_t thread = 0; thread < threads_.size(); ++thread) {
+        if (!own[thread]) continue;
+        to.put(true);
+        to.put(thread);
+        to.put(ends_[thread]);
+        to.put(threads_[thread].balance);
+    }
+    to.put(false);
+    to.put(contradictions_);
+}
+
+void Recorder::merge_results(Input& from) {
+    while (from.get<bool>()) {
+        const auto thread = from.get<size_t>();
+        ends_[thread] = from.get<End>();
+        threads_[thread].balance = from.get<NoiseBalance>();
+    }
+    contradictions_ += from.get<int64_t>();
+}
+
+std::vector<int64_t> gather_recorded(Group& group, const Engine& engine, Recorder& recorder, int64_t written) {
+    std::vector<bool> own;
+    for (const auto& thread : engine.threads()) own.push_back(!thread->remote);
+    Bytes bytes;
+    bytes.put(written);
+    recorder.write_results(bytes, own);
+    const std::vector<Bytes> all = group.gather(bytes);
+    std::vector<int64_t> by_process;
+    for (int process = 0; process < group.size(); ++process) {
+        Input input(all[static_cast<size_t>(process)]);
+        by_process.push_back(input.get<int64_t>());
+        if (process != group.rank()) recorder.merge_results(input);
+    }
+    return by_process;
 }
 
 void gather_payment(Group& group, Payment& payment) {

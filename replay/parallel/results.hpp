@@ -11,6 +11,7 @@ class Engine;
 class Injection;
 class Model;
 class Payment;
+class Recorder;
 struct Faults;
 
 Archive::Opened gather_opened(Group&, const Archive::Opened&);
@@ -21,6 +22,8 @@ void freeze_together(Group&, Model&, bool noise_placed);
 void gather_results(Group&, Engine&);
 // Given noise that struck, of all ranks in one lane.
 void gather_struck(Group&, const Engine&, Injection&, size_t lane);
+// What the recorders know of their own threads; returns `written`, the bytes of their event graphs, by process.
+std::vector<int64_t> gather_recorded(Group&, const Engine&, Recorder&, int64_t written);
 void gather_payment(Group&, Payment&);  // kept by the process of the rank that pays
 
 }  // namespace polter::replay

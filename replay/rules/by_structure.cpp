@@ -12,15 +12,19 @@ namespace polter::replay::rules {
 
 namespace {
 
-// The most that removed noise of one member took of the time from `from` to `to`, in lanes: of those whose messages `of` waited for,
-// who have come for certain.
-void most_of_one_member(const Lanes& lanes, const Collective& c, uint32_t of, int64_t from, int64_t to, int64_t* most, int64_t* lent) {
-    static thread_local std::vector<Collective::Noise> noise;
-    const std::vector<uint8_t> waited_for = c.instance.waited_for(of);
+// By member: the noise of those whose messages `of` waited for, who have come for certain, and its own.
+void noise_on_the_way(const Collective& c, uint32_t of, std::vector<Collective::Noise>& noise) {
     noise.clear();
+    if (c.noise.empty()) return;
+    const std::vector<uint8_t> waited_for = c.instance.waited_for(of);
     for (const Collective::Noise& one : c.noise)
         if (one.member == of || waited_for[one.member] > (one.completing ? 1 : 0)) noise.push_back(one);
     std::stable_sort(noise.begin(), noise.end(), [](const auto& a, const auto& b) { return a.member < b.member; });
+}
+
+// The most that removed noise of one member took of the time from `from` to `to`, in lanes.
+void most_of_one_member(const Lanes& lanes, const std::vector<Collective::Noise>& noise, int64_t from, int64_t to, int64_t* most,
+                        int64_t* lent) {
     std::fill_n(most, lanes.count, 0);
     for (size_t first = 0; first < noise.size();) {
         std::fill_n(lent, lanes.count, 0);
@@ -36,9 +40,10 @@ void most_of_one_member(const Lanes& lanes, const Collective& c, uint32_t of, in
 }
 
 // The end of a call that follows its structure, for the event graph. What removed noise took from what the structure does not explain is
-// an event of its own behind the member's last step; `most`: that, in lanes, none where there is none. `before`: the delay at enter.
+// an event of its own behind the member's last step; `most`: that, in lanes, none where there is none; `on_the_way`: the noise that it is
+// of. `before`: the delay at enter.
 void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last, const int64_t* most,
-                         const int64_t* before, int64_t delay) {
+                         const std::vector<Collective::Noise>& on_the_way, const int64_t* before, int64_t delay) {
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
     const int64_t* end = c.instance.approximated_end(member);
     const size_t all = recorder.lane(1);
@@ -50,8 +55,8 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
             const int64_t n = std::min(noise.piece.end, thread.leave) - std::max(noise.piece.begin, predicted);
             return recorder.removes(noise.piece.account) ? std::max<int64_t>(0, n) : 0;
         };
-        for (const Collective::Noise& noise : c.noise) by_member[noise.member] += overlap(noise);
-        uint32_t first = c.noise.front().member;
+        for (const Collective::Noise& noise : on_the_way) by_member[noise.member] += overlap(noise);
+        uint32_t first = on_the_way.front().member;
         for (const auto& [other, ns] : by_member)
             if (ns > by_member[first] || (ns == by_member[first] && other < first)) first = other;
         int64_t second = 0;
@@ -60,7 +65,7 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
         recorder.start();
         recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane]; });
         int64_t left = gain(all);
-        for (const Collective::Noise& noise : c.noise) {
+        for (const Collective::Noise& noise : on_the_way) {
             if (noise.member != first) continue;
             const int64_t n = overlap(noise), counted = std::min(n, left);
             left -= counted;
@@ -92,10 +97,12 @@ int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c,
     const int64_t* end = c.instance.approximated_end(member);
     int64_t *most = nullptr, *lent = nullptr;
     const int64_t unusual = 8 * c.instance.structure().error, usual = engine.counter_only ? 0 : unusual;
-    if (wrong > usual && !c.noise.empty()) {
+    static thread_local std::vector<Collective::Noise> on_the_way;
+    if (wrong > usual) noise_on_the_way(c, member, on_the_way);
+    if (wrong > usual && !on_the_way.empty()) {
         most = engine.lane_pool().take();
         lent = engine.lane_pool().take();
-        most_of_one_member(lanes, c, member, predicted, thread.leave, most, lent);
+        most_of_one_member(lanes, on_the_way, predicted, thread.leave, most, lent);
     }
     const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
     for (size_t i = 0; i < lanes.count; ++i) {
@@ -111,7 +118,7 @@ int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c,
         if (engine.faults().residual_of_binding) ++delay[i];
     }
     if (Recorder* recorder = engine.recorder())
-        record_by_structure(*recorder, thread, c, member, last, most, thread.delay, delay[recorder->lane(1)]);
+        record_by_structure(*recorder, thread, c, member, last, most, on_the_way, thread.delay, delay[recorder->lane(1)]);
     engine.lane_pool().give(most);
     engine.lane_pool().give(lent);
     return delay;

@@ -86,9 +86,10 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
     }
     const bool whole = c.arrived == c.members.size();
     const auto everybody = [](const Collective::Member&) { return true; };
-    if (!whole || c.last_node == EventGraph::none)
-        c.last_node = last_coming(engine.recorder(), c, thread, c.last_enter, c.last_arrival, everybody);
-    return {true, c.last_enter, c.last_arrival, nullptr, c.last_node};
+    uint64_t node = c.last_node;  // of those who had come when some were given up others may come later
+    if (node == EventGraph::none) node = last_coming(engine.recorder(), c, thread, c.last_enter, c.last_arrival, everybody);
+    if (whole) c.last_node = node;
+    return {true, c.last_enter, c.last_arrival, nullptr, node};
 }
 
 void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {

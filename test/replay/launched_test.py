@@ -23,6 +23,13 @@ def replay(words, launcher=(), polter=BUILD / "polter", environment=None):
                           check=False, capture_output=True, text=True)
 
 
+def answer(done):
+    """What was found. How much lay in temporary files is told too, and is more where several processes keep copies of one collective."""
+    found = json.loads(done.stdout)
+    del found["temporary_bytes"]
+    return found
+
+
 def said(done):
     """What polter itself said; launchers add what they think of an exit code."""
     return [line for line in done.stderr.splitlines() if line.startswith("polter:")]
@@ -78,13 +85,55 @@ class Launched(unittest.TestCase):
         noise.write_text(json.dumps({"schema": "polter.inject/1", "sources": [{"name": "tick", "period_ns": 20000, "duration_ns": 700}]}))
         self.compare(self.trace(5), (2, 3), "--inject", str(noise))
 
+    def test_attribution(self):
+        for seed in (3, 7):
+            trace = self.trace(seed, f"t{seed}")
+            alone = replay(["--json", "--attribution", "--costliest", 30, trace])
+            self.assertEqual(alone.returncode, 0, alone.stderr)
+            text = replay(["--attribution", trace]).stdout
+            for mpi in MPIS:
+                for count in (2, 3):
+                    with self.subTest(mpi=mpi, count=count, seed=seed):
+                        launcher = [f"mpirun.{mpi}", "-n", str(count)]
+                        done = replay(["--json", "--attribution", "--costliest", 30, trace], launcher)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        self.assertEqual(answer(done), answer(alone))
+                        self.assertGreater(done.stdout.count('"culprit"'), 3)
+                        self.assertEqual(replay(["--attribution", trace], launcher).stdout, text)
+
+    def test_approximated_archive(self):
+        trace = self.trace(9)
+
+        def printed(archive):
+            return [subprocess.run(["otf2-print", *words, archive / "traces.otf2"], check=True, timeout=LIMIT, capture_output=True).stdout
+                    for words in (["-G"], [])]
+
+        alone = replay(["--json", "--write-approximated", self.root / "alone", trace])
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        archive = printed(self.root / "alone")
+        self.assertNotEqual(archive, printed(trace))
+        for mpi in MPIS:
+            for count in (2, 3):
+                with self.subTest(mpi=mpi, count=count):
+                    to = self.root / f"{mpi}-{count}"
+                    launcher = [f"mpirun.{mpi}", "-n", str(count)]
+                    done = replay(["--json", "--write-approximated", to, trace], launcher)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(done.stdout.replace(str(to), str(self.root / "alone")), alone.stdout)
+                    self.assertEqual(printed(to), archive)
+                    again = replay(["--write-approximated", to, trace], launcher)
+                    self.assertEqual(again.returncode, 1)
+                    self.assertEqual(len(said(again)), 1, again.stderr)
+                    self.assertIn("exists already", said(again)[0])
+        self.assertEqual([path.name for path in self.root.iterdir() if "partial" in path.name], [])
+
     def test_errors(self):
         trace, everywhere, first = self.trace(8), self.root / "nowhere", self.trace(9, "first")
         (first / "traces.def").write_bytes(b"nothing")
         for mpi in MPIS:
             for words, says in (([everywhere], "no such trace"), ([first], "traces.otf2"), (["--remove", "moon", trace], "moon"),
-                                (["--write-approximated", self.root / "a", trace], "one process"),
-                                (["--attribution", trace], "one process"), (["--inject", trace, trace], "cannot be read"),
+                                (["--write-approximated", self.root / "no" / "a", trace], "cannot be made"),
+                                (["--inject", trace, trace], "cannot be read"),
                                 (["--save-model", self.root / "no" / "m", trace], "cannot be written")):  # known to the first alone
                 with self.subTest(mpi=mpi, says=says):
                     done = replay(words, [f"mpirun.{mpi}", "-n", "3"])

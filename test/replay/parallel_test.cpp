@@ -9,6 +9,8 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -24,28 +26,40 @@ namespace {
 
 constexpr int process_counts[] = {2, 3, 5};
 
-std::string answer(const std::string& trace, replay::Group* group, const replay::Hooks& hooks = {}, const std::string& inject = "") {
+// What else is asked for.
+struct Asked {
+    std::string inject;
+    bool attribution = false;  // the first process alone has it
+    std::string write_approximated;
+};
+
+std::string answer(const std::string& trace, replay::Group* group, const replay::Hooks& hooks = {}, const Asked& asked = {}) {
     replay::Options options;
     options.trace = trace;
     options.group = group;
-    options.inject = inject;
-    const replay::Result result = replay::replay_with(options, hooks);
+    options.inject = asked.inject;
+    options.attribution = asked.attribution;
+    options.write_approximated = asked.write_approximated;
+    replay::Result result = replay::replay_with(options, hooks);
+    if (group && group->rank() > 0 && (asked.attribution || !asked.write_approximated.empty())) return "";
+    if (result.costs) result.costs->spilled_bytes = 0;  // each has its own copies of collectives
     return replay::to_json(result).dump(1) + replay::model_to_json(result.model).dump(1) +
            (result.injected ? replay::injected_to_json(*result.injected).dump(1) : "");
 }
 
 // How many of the runs with several processes do not give what one gives.
-int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks& hooks = {}, const std::string& noise = "") {
+int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks& hooks = {}, const std::string& noise = "",
+                bool attribution = false) {
     const test::TemporaryDirectory directory;
     test::write_trace(trace, directory.path("t"));
-    const std::string inject = noise.empty() ? "" : directory.path("noise.json");
-    if (!noise.empty()) std::ofstream(inject) << noise;
-    const std::string alone = answer(directory.path("t"), nullptr, {}, inject);
+    const Asked asked{noise.empty() ? "" : directory.path("noise.json"), attribution, ""};
+    if (!noise.empty()) std::ofstream(asked.inject) << noise;
+    const std::string alone = answer(directory.path("t"), nullptr, {}, asked);
     int count = 0;
     for (const int processes : process_counts)
         for (const std::string& one :
-             test::together(processes, mood, [&](replay::Group& group) { return answer(directory.path("t"), &group, hooks, inject); })) {
-            if (one == alone) continue;
+             test::together(processes, mood, [&](replay::Group& group) { return answer(directory.path("t"), &group, hooks, asked); })) {
+            if (one == alone || one.empty()) continue;
             if (count++ > 0) continue;
             size_t at = 0;
             while (at < std::min(one.size(), alone.size()) && one[at] == alone[at]) ++at;
@@ -106,11 +120,69 @@ TEST_CASE("given noise") {
     CHECK(untold > 0);
 }
 
+TEST_CASE("attribution: one event graph of all processes") {
+    int nowhere = 0, out_of_order = 0;
+    for (uint64_t seed = 1; seed <= test::programs_of(40); ++seed) {
+        CAPTURE(seed);
+        const test::TraceSpec trace = program_of(seed).trace;
+        CHECK(differences(trace, seed, {}, "", true) == 0);
+        if (seed > 6) continue;
+        replay::Hooks hooks;
+        hooks.faults = {.mirrors_nowhere = true};
+        nowhere += differences(trace, seed, hooks, "", true);
+        hooks.faults = {.local_numbers = true};
+        out_of_order += differences(trace, seed, hooks, "", true);
+    }
+    CHECK(nowhere > 0);
+    CHECK(out_of_order > 0);
+}
+
+// Everything but the anchor file, which has a name that OTF2 draws.
+std::map<std::string, std::string> files_of(const std::string& archive) {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(archive)) {
+        if (!entry.is_regular_file() || entry.path().extension() == ".otf2") continue;
+        std::ifstream file(entry.path(), std::ios::binary);
+        files[std::filesystem::relative(entry.path(), archive).string()] = {std::istreambuf_iterator<char>(file), {}};
+    }
+    return files;
+}
+
+TEST_CASE("the approximated timeline: one archive of all processes") {
+    for (uint64_t seed = 1; seed <= 16; ++seed) {
+        CAPTURE(seed);
+        const test::TemporaryDirectory directory;
+        test::write_trace(program_of(seed).trace, directory.path("t"));
+        answer(directory.path("t"), nullptr, {}, {"", false, directory.path("alone")});
+        const auto alone = files_of(directory.path("alone"));
+        CHECK(alone.size() > 2);
+        for (const int processes : process_counts) {
+            const std::string to = directory.path(("a" + std::to_string(processes)).c_str());
+            const auto write = [&](const std::string& where, replay::Faults faults) {
+                replay::Hooks hooks;
+                hooks.faults = faults;
+                return test::together(processes, seed, [&](replay::Group& group) {
+                    return answer(directory.path("t"), &group, hooks, {"", true, where});
+                });
+            };
+            CHECK(write(to, {})[0].starts_with("{"));
+            CHECK(files_of(to) == alone);
+            if (seed != 1) continue;
+            CHECK(write(to + "-wrong", {.wrong_end = true})[0].starts_with("{"));
+            CHECK(files_of(to + "-wrong") != alone);
+            for (const std::string& one : write(to, {})) CHECK(one.find("exists already") != std::string::npos);
+        }
+        for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(directory.path("t")).parent_path()))
+            CHECK(entry.path().filename().string().find("partial") == std::string::npos);
+    }
+}
+
 TEST_CASE("the traces computed by hand") {
     for (const auto& entry : std::filesystem::directory_iterator(POLTER_MICRO_TRACES)) {
         if (entry.path().extension() != ".txt") continue;
         CAPTURE(entry.path().filename().string());
         CHECK(differences(test::parse_micro(entry.path().string()).trace, 1) == 0);
+        CHECK(differences(test::parse_micro(entry.path().string()).trace, 1, {}, "", true) == 0);
     }
 }
 
@@ -126,7 +198,7 @@ TEST_CASE("sick traces: a rank that breaks off, a message that vanishes, a recei
             size_t number = 0;
             std::erase_if(records, [&](const test::Record& record) { return record.kind == kind && number++ % 5 == 2; });
         }
-        CHECK(differences(trace, seed) == 0);
+        CHECK(differences(trace, seed, {}, "", seed % 2 == 0) == 0);
     }
 }
 
