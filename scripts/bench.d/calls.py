@@ -15,8 +15,9 @@ def per_call(output: str) -> dict[str, float]:
 
 def measure(rounds: int, exporter: str, calls: int = 5000) -> dict[str, object]:
     result = {}
-    for flavour in ("openmpi", "mpich"):
-        program = common.BUILD / "bench" / flavour / "bench_mpi_calls"
+    for name in ("openmpi", "mpich", "openmpi_fortran", "mpich_fortran", "openmpi_fortran_f08", "mpich_fortran_f08"):
+        flavour, _, language = name.partition("_")  # Fortran: by mpif.h, and by mpi_f08
+        program = common.BUILD / "bench" / flavour / ("bench_mpi_calls" + ("_" + language if language else ""))
         command = [*common.mpirun(flavour, 2), str(program), str(calls)]
         if not program.exists():
             continue
@@ -24,7 +25,7 @@ def measure(rounds: int, exporter: str, calls: int = 5000) -> dict[str, object]:
         for _ in range(rounds):
             bare.append(per_call(common.run(command, traced=False)))
             traced.append(per_call(common.run(command, traced=True, exporter=exporter)))
-        result[flavour] = {
+        result[name] = {
             call: {
                 "bare_ns": round(statistics.median(run[call] for run in bare), 1),
                 "added_ns": common.quartiles([with_[call] - without[call] for with_, without in zip(traced, bare)]),

@@ -33,7 +33,7 @@ BOTH(Gather) BOTH(Gatherv) BOTH(Get) BOTH(Graph_create) BOTH(Iallgather) BOTH(Ia
 BOTH(Ialltoall) BOTH(Ialltoallv) BOTH(Ialltoallw) BOTH(Ibarrier) BOTH(Ibcast) BOTH(Ibsend) BOTH(Iexscan) BOTH(Igather)
 BOTH(Igatherv) BOTH(Imrecv) BOTH(Intercomm_create) BOTH(Intercomm_merge) BOTH(Irecv) BOTH(Ireduce)
 BOTH(Ireduce_scatter) BOTH(Ireduce_scatter_block) BOTH(Irsend) BOTH(Iscan) BOTH(Iscatter) BOTH(Iscatterv) BOTH(Isend)
-BOTH(Issend) BOTH(Mrecv) BOTH(Put) BOTH(Recv) BOTH(Recv_init) BOTH(Reduce) BOTH(Reduce_scatter)
+BOTH(Issend) BOTH(Mrecv) BOTH(Neighbor_allgather) BOTH(Neighbor_alltoall) BOTH(Put) BOTH(Recv) BOTH(Recv_init) BOTH(Reduce) BOTH(Reduce_scatter)
 BOTH(Reduce_scatter_block) BOTH(Request_free) BOTH(Rsend) BOTH(Rsend_init) BOTH(Scan) BOTH(Scatter) BOTH(Scatterv)
 BOTH(Send) BOTH(Send_init) BOTH(Sendrecv) BOTH(Sendrecv_replace) BOTH(Ssend) BOTH(Ssend_init) BOTH(Start)
 BOTH(Startall) BOTH(Test) BOTH(Testall) BOTH(Testany) BOTH(Testsome) BOTH(Wait) BOTH(Waitall) BOTH(Waitany)
