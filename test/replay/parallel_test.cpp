@@ -122,11 +122,11 @@ TEST_CASE("given noise") {
 
 TEST_CASE("attribution: one event graph of all processes") {
     int nowhere = 0, out_of_order = 0;
-    for (uint64_t seed = 1; seed <= test::programs_of(40); ++seed) {
+    for (uint64_t seed = 1; seed <= test::programs_of(24); ++seed) {
         CAPTURE(seed);
         const test::TraceSpec trace = program_of(seed).trace;
         CHECK(differences(trace, seed, {}, "", true) == 0);
-        if (seed > 6) continue;
+        if (seed > 3) continue;
         replay::Hooks hooks;
         hooks.faults = {.mirrors_nowhere = true};
         nowhere += differences(trace, seed, hooks, "", true);
@@ -149,7 +149,7 @@ std::map<std::string, std::string> files_of(const std::string& archive) {
 }
 
 TEST_CASE("the approximated timeline: one archive of all processes") {
-    for (uint64_t seed = 1; seed <= 16; ++seed) {
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
         CAPTURE(seed);
         const test::TemporaryDirectory directory;
         test::write_trace(program_of(seed).trace, directory.path("t"));
