@@ -19,10 +19,10 @@ namespace {
 
 constexpr auto bit = account_bit;
 
-std::string last_warning;  // libbpf's, since its functions return numbers only
+std::string last_warning;  // libbpf's, since its functions return numbers only; that which names a program, where there is one
 
 int keep_warning(libbpf_print_level level, const char* format, va_list arguments) {
-    if (level != LIBBPF_WARN) return 0;
+    if (level != LIBBPF_WARN || last_warning.find("prog '") != last_warning.npos) return 0;
     char text[1024];
     const int n = vsnprintf(text, sizeof text, format, arguments);
     last_warning.assign(text, n < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(n), sizeof text - 1));
@@ -90,6 +90,7 @@ int KernelTypes::function(const char* name, unsigned parameters) const {
 
 Failure leave_out_missing(bpf_object* object, const KernelTypes& types, std::span<const Part> of_object, std::uint32_t& seen) {
     libbpf_set_print(keep_warning);
+    last_warning.clear();
     // Before 5.11 the kernel charged maps to this limit.
     const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
     setrlimit(RLIMIT_MEMLOCK, &unlimited);

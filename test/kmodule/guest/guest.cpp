@@ -12,7 +12,7 @@ int failed;
 constexpr struct {
     const char* name;
     void (*run)();
-    bool needs_bpf = false;
+    bool needs_bpf = false, named_only = false;
 } scenarios[] = {
 #define SCENARIO(name) \
     { #name, name }
@@ -27,6 +27,7 @@ constexpr struct {
     {"quota_equal_to_bpf", quota_equal_to_bpf, true},
     {"page_faults", page_faults, true},
     {"page_faults_that_sleep", page_faults_that_sleep, true},
+    {"costs", costs, true, true},
     SCENARIO(unloads_under_mappings),
     SCENARIO(unloads_while_all_register),
 #undef SCENARIO
@@ -132,7 +133,7 @@ void* map_slot(int fd, unsigned slot, int protection, int flags) {
 int main(int argc, char** argv) {
     const bool without_bpf = argc == 2 && std::strcmp(argv[1], "--without-bpf") == 0;
     for (const auto& scenario : guest::scenarios) {
-        bool wanted = argc == 1 || (without_bpf && !scenario.needs_bpf);
+        bool wanted = !scenario.named_only && (argc == 1 || (without_bpf && !scenario.needs_bpf));
         for (int i = 1; i < argc; i++) wanted |= std::strcmp(argv[i], scenario.name) == 0;
         if (!wanted) continue;
         const int before = guest::failures();

@@ -109,5 +109,6 @@ void equal_to_bpf();
 void quota_equal_to_bpf();
 void page_faults();
 void page_faults_that_sleep();
+void costs();
 
 }  // namespace guest

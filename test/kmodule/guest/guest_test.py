@@ -20,6 +20,8 @@ import kernels
 # Without KVM: it hangs in machines that are guests themselves. Freed and neighbouring memory is watched by the allocator.
 QEMU = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "640", "-nodefaults", "-nographic",
         "-serial", "stdio", "-monitor", "none", "-no-reboot"]
+# One instruction is a nanosecond there, whatever the machine that emulates has to do.
+COUNTING = [word.replace("thread=multi", "thread=single") for word in QEMU] + ["-smp", "1", "-icount", "shift=0,sleep=off"]
 COMMAND_LINE = "console=ttyS0 panic=-1 quiet slub_debug=FZP"
 INIT = """#!/bin/sh
 echo
@@ -79,13 +81,13 @@ def initramfs(work, module, test, polterd, node, scenarios):
     return archive
 
 
-def boot(kernel, archive, seconds):
+def boot(kernel, archive, seconds, qemu):
     """All that the machine said on its console."""
     console = archive.with_name("console")
     late = ""
     with console.open("wb") as out:
         try:
-            subprocess.run([*QEMU, "-kernel", str(kernel), "-initrd", str(archive), "-append", COMMAND_LINE], stdin=subprocess.DEVNULL,
+            subprocess.run([*qemu, "-kernel", str(kernel), "-initrd", str(archive), "-append", COMMAND_LINE], stdin=subprocess.DEVNULL,
                            stdout=out, stderr=subprocess.STDOUT, timeout=seconds)
         except subprocess.TimeoutExpired:
             late = f"\nTIMEOUT after {seconds} s\n"
@@ -119,6 +121,8 @@ def main():
     parser.add_argument("--polterd", type=pathlib.Path, required=True)
     parser.add_argument("--cache", type=pathlib.Path, required=True)
     parser.add_argument("--scenarios", nargs="*", default=[])
+    parser.add_argument("--count-instructions", action="store_true", help="one CPU whose clock is that, for --scenarios costs")
+    parser.add_argument("--megabytes", default="640", help="of the machine's memory; the node's object needs more on newer kernels")
     parser.add_argument("--seconds", type=int, default=360, help="how long the machine may take")
     parser.add_argument("--keep", action="store_true", help="print all that the machine said")
     options = parser.parse_args()
@@ -148,7 +152,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="polter-guest-") as folder:
         work = pathlib.Path(folder)
         module = options.module or kernels.build(headers, work / "build")[0]
-        said = boot(kernel, initramfs(work, module, options.test, options.polterd, options.node, scenarios), options.seconds)
+        said = boot(kernel, initramfs(work, module, options.test, options.polterd, options.node, scenarios), options.seconds, [options.megabytes if word == "640" else word for word in (COUNTING if options.count_instructions else QEMU)])
     wrong = faults(said, options.node)
     if wrong or options.keep:
         print(said)
