@@ -299,7 +299,7 @@ bool Engine::satisfied(const Dependency& dependency) const {
         case Dependency::Kind::probe:
             return dependency.channel == nullptr || (dependency.channel->head && dependency.channel->holds_messages);
         case Dependency::Kind::request:
-            return !dependency.soft || farms_->ready(*dependency.match->receiver);
+            return !dependency.soft || !dependency.match || farms_->ready(*dependency.match->receiver);
     }
     return true;
 }

@@ -240,6 +240,12 @@ void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
                 break;
             }
             engine.count(Flaw::unmatched_receive);
+            if (engine.farm_learning) {  // whose messages the trace does not have all is no worker that could be known
+                const auto pair = engine.farm_learning->evidence.find({thread.rank, dependency.match->source});
+                if (pair != engine.farm_learning->evidence.end()) ++pair->second.foreign;
+            }
+            for (Dependency& request : thread.dependencies)
+                if (request.kind == Dependency::Kind::request && request.match == dependency.match) request.match = nullptr;
             std::erase_if(engine.process(thread).set_aside, [&](const auto& aside) { return aside.second == dependency.match; });
             engine.release(dependency.match);
             dependency.match = nullptr;

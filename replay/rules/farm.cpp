@@ -210,7 +210,7 @@ void go_on_elsewhere(Engine& engine, Thread& thread) {
     };
     for (const Dependency& dependency : thread.dependencies) {
         Match* match = nullptr;
-        if (dependency.kind == Dependency::Kind::request) engine.farms()->hand_out(thread, *dependency.match);
+        if (dependency.kind == Dependency::Kind::request && dependency.match) engine.farms()->hand_out(thread, *dependency.match);
         if (dependency.kind == Dependency::Kind::message) match = dependency.match;
         if (dependency.kind == Dependency::Kind::probe && dependency.channel) match = dependency.channel->head;
         if (!match || !match->moved) continue;

@@ -221,6 +221,32 @@ TEST_CASE("memory: however many tasks, no more messages than workers") {
     CHECK(messages(100) == messages(10'000));
 }
 
+TEST_CASE("a request that never comes is counted, and the others are served") {
+    for (uint64_t seed = 1; seed <= 14; ++seed) {
+        CAPTURE(seed);
+        test::FarmProgram farm = test::farm_program(options_of(seed));
+        auto& records = farm.program.trace.records[2];
+        const auto sent = std::find_if(records.begin() + static_cast<std::ptrdiff_t>(records.size() / 2), records.end(),
+                                       [](const test::Record& r) { return r.kind == test::Record::Kind::send; });
+        REQUIRE(sent != records.end());
+        sent->tag = 99;
+        const test::TemporaryDirectory directory;
+        test::write_trace(farm.program.trace, directory.path("t"));
+        replay::Options options;
+        options.trace = directory.path("t");
+        const replay::Result result = replay::replay(options);
+        CHECK(std::any_of(result.warnings.begin(), result.warnings.end(),
+                          [](const auto& w) { return w.find("have no send in the trace") != std::string::npos; }));
+        const std::string alone = replay::to_json(result).dump(1);
+        for (const std::string& one : test::together(2, seed, [&](replay::Group& group) {
+                 replay::Options shared = options;
+                 shared.group = &group;
+                 return replay::to_json(replay::replay(shared)).dump(1);
+             }))
+            CHECK(one == alone);
+    }
+}
+
 TEST_CASE("determinism: the order of reading and the number of processes change nothing") {
     for (uint64_t seed = 1; seed <= programs; seed += 2) {
         CAPTURE(seed);
