@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nanoseconds that tracing adds to single MPI calls: the same program untraced and traced in turn, both MPIs."""
+"""Nanoseconds that tracing adds to single MPI calls: the same program untraced and traced in turn, both MPIs, C and Fortran."""
 
 import argparse
 import json
