@@ -177,7 +177,7 @@ int64_t Engine::in_ns(int64_t ticks) const {
 void Engine::come_to(Thread& thread) {
     if (!thread.started) {
         thread.started = true;
-        thread.first = thread.last = thread.worked_until = thread.now;  // last: a record without an Enter comes to an end too
+        thread.first = thread.last = thread.worked_until = thread.now;
         thread.claimed.start(thread.now);
     }
     if (thread.next_late < thread.late.size()) join_late_noise(thread);
@@ -241,6 +241,7 @@ void Engine::add_operation(Thread& thread, const Operation& operation) {
     if (thread.rank < 0) return;
     if (!thread.in_call) {  // a record on its own is a call without length
         come_to(thread);
+        thread.last = thread.now;
         open_call(thread, CallKind::local, UINT32_MAX);
         thread.operations.push_back(operation);
         close_call(thread);

@@ -247,3 +247,29 @@ TEST_CASE("a rank that has records and not one call ends where its last operatio
         CHECK(result.per_rank[1].approximated_ns == length);
     }
 }
+
+TEST_CASE("a record outside of calls, behind the last call, is where its rank ends") {
+    test::TraceSpec spec(2);
+    spec.accounts = {"os:timer"};
+    const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const std::string& name, int64_t ns = 0) {
+        test::Record record;
+        record.kind = kind;
+        record.time = time;
+        record.name = name;
+        record.ns = ns;
+        spec.records[rank].push_back(record);
+    };
+    using Kind = test::Record::Kind;
+    for (const size_t rank : {0, 1}) {
+        add(rank, 0, Kind::enter, "main");
+        add(rank, 10, Kind::leave, "main");
+    }
+    add(1, 150, Kind::noise, "os:timer", 50);
+    add(1, 200, Kind::send, "");
+    const test::TemporaryDirectory directory;
+    test::write_trace(spec, directory.path("t"));
+    const replay::Result result = replay_of(directory.path("t"));
+    CHECK(result.measured_ns == 200);
+    CHECK(result.approximated_ns == 150);
+    CHECK(result.per_rank[1].approximated_ns == 150);
+}
