@@ -220,15 +220,14 @@ bool partner_finished(Engine& engine, const Dependency& dependency) {
             break;
     }
     const Collective& c = *dependency.collective;
-    const size_t missing = c.members.size() - c.arrived;
-    size_t gone = 0;  // members that have not come and never will; a thread that has ended and is not among those that came
-    std::vector<const Thread*> came;
-    for (const auto& member : c.members)
-        if (member.thread) came.push_back(member.thread);
-    std::sort(came.begin(), came.end());
-    for (const Process& process : engine.processes())
-        if (finished(process.thread) && (!process.thread || !std::binary_search(came.begin(), came.end(), process.thread))) ++gone;
-    return gone >= missing;
+    const Communicator& comm = *engine.communicator(c.comm);
+    size_t place = 0;
+    for (const auto* ranks : {&comm.ranks, &comm.remote})
+        for (const int32_t rank : *ranks) {
+            const bool to_come = !c.members[place++].thread;
+            if (to_come && rank >= 0 && !finished(engine.processes()[static_cast<size_t>(rank)].thread)) return false;
+        }
+    return true;
 }
 
 void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
