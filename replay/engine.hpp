@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -213,6 +214,7 @@ class Engine {
     };
     bool release_stuck(int64_t passed, bool hopeless_first);
     void schedule();
+    Thread* next_ready();
     void read(Thread& thread);
     void finish(Thread& thread);
     void force(Thread& thread);
@@ -258,7 +260,8 @@ class Engine {
     mutable std::pair<uint32_t, const Communicator*> communicator_asked_{UINT32_MAX, nullptr};
     std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
-    std::vector<Thread*> ready_, parked_;
+    std::deque<Thread*> ready_;
+    std::vector<Thread*> parked_;
     std::unique_ptr<Exchange> exchange_;  // none: the only process
     std::unique_ptr<Farms> farms_;
     int64_t window_end_ = 0;

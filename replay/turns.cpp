@@ -56,13 +56,11 @@ Engine::Turn Engine::turn() const {
 }
 
 Engine::Turn Engine::work() {
-    constexpr int reads_between_messages = 4;
+    constexpr int reads_between_messages = 16;
     events_in_window_ = 0;
     for (;;) {
         for (int reads = 1; !ready_.empty(); ++reads) {
-            Thread* thread = ready_.back();
-            ready_.pop_back();
-            read(*thread);
+            read(*next_ready());
             if (exchange_ && reads % reads_between_messages == 0) exchange_->exchange();
         }
         if (!exchange_) return turn();
@@ -79,6 +77,14 @@ Engine::Turn Engine::work() {
         }
         return sum;
     }
+}
+
+// Alone, whoever was woken last: what woke it is still in the cache. Of several processes, whoever has waited longest: so all threads
+// come equally far, also those whose messages another process waits for.
+Thread* Engine::next_ready() {
+    Thread* next = exchange_ ? ready_.front() : ready_.back();
+    exchange_ ? ready_.pop_front() : ready_.pop_back();
+    return next;
 }
 
 void Engine::read(Thread& thread) {
