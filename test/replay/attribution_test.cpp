@@ -19,20 +19,6 @@ using namespace polter;
 
 constexpr uint64_t programs = test::programs_of(40);
 
-test::ProgramOptions options_of(uint64_t seed) {
-    test::ProgramOptions options;
-    options.seed = seed;
-    options.ranks = 2 + seed % 7;
-    options.steps = 20 + seed % 40;
-    options.accounts = 1 + seed % 4;
-    options.noise_every_ns = seed % 5 == 0 ? 5'000 : 40'000;
-    options.noise_ns = seed % 3 == 0 ? 10'000 : 1'500;
-    options.structured = seed % 4 == 1;
-    if (options.structured) options.steps *= 4;
-    options.windows = seed % 4 == 3;
-    return options;
-}
-
 replay::Result attribute(const test::TraceSpec& trace, replay::Faults faults = {}, bool reverse_order = false, bool by_origin = true,
                          uint32_t windows = 10) {
     const test::TemporaryDirectory directory;
@@ -113,7 +99,7 @@ Costs compare_costs(bool structured, uint64_t first, uint64_t count, replay::Fau
 TEST_CASE("the table by origin has the margins of the table by place, and those the shares") {
     for (uint64_t seed = 1; seed <= programs; ++seed) {
         CAPTURE(seed);
-        const test::Program program = test::random_program(options_of(seed));
+        const test::Program program = test::random_program(test::mixed_options(seed));
         const replay::Result plain = attribute(program.trace, {}, false, false), result = attribute(program.trace);
         CHECK(cells(plain) == cells(result));
         std::map<std::string, int64_t> by_source;
@@ -136,7 +122,7 @@ TEST_CASE("the table by origin has the margins of the table by place, and those 
 TEST_CASE("what became of the noise adds up, for each rank and for all") {
     for (uint64_t seed = 1; seed <= programs; ++seed) {
         CAPTURE(seed);
-        const test::Program program = test::random_program(options_of(seed));
+        const test::Program program = test::random_program(test::mixed_options(seed));
         const replay::Result result = attribute(program.trace);
         const replay::Propagation& sum = result.costs->propagation;
         CHECK(sum.local == sum.waiting + sum.dropped + sum.overtaken + sum.reached);
@@ -192,33 +178,25 @@ TEST_CASE("what was overtaken on the critical path is not among what came throug
 TEST_CASE("inside a collective: where it was paid, who made it, what each event cost, by hand") {
     test::TraceSpec spec(2);
     spec.accounts = {"os:preempt", "os:timer"};
-    const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
-        test::Record record;
-        record.kind = kind;
-        record.time = time;
-        record.name = name;
-        spec.records[rank].push_back(record);
-        return spec.records[rank].back();
-    };
     const auto noise = [&](size_t rank, int64_t end, const char* source, const char* culprit, int64_t ns) {
-        test::Record& record = add(rank, end, test::Record::Kind::noise, source);
+        test::Record& record = spec.add(rank, end, test::Record::Kind::noise, source);
         record.culprit = culprit;
         record.ns = ns;
     };
     using Kind = test::Record::Kind;
-    add(0, 0, Kind::enter, "main");
-    add(0, 0, Kind::enter, "MPI_Barrier");
+    spec.add(0, 0, Kind::enter, "main");
+    spec.add(0, 0, Kind::enter, "MPI_Barrier");
     noise(0, 40, "os:preempt", "cron", 20);
     noise(0, 187, "os:timer", "tick", 5);
-    add(0, 195, Kind::collective_end, "");
-    add(0, 195, Kind::leave, "MPI_Barrier");
-    add(0, 205, Kind::leave, "main");
-    add(1, 0, Kind::enter, "main");
-    add(1, 50, Kind::enter, "MPI_Barrier");
+    spec.add(0, 195, Kind::collective_end, "");
+    spec.add(0, 195, Kind::leave, "MPI_Barrier");
+    spec.add(0, 205, Kind::leave, "main");
+    spec.add(1, 0, Kind::enter, "main");
+    spec.add(1, 50, Kind::enter, "MPI_Barrier");
     noise(1, 72, "os:preempt", "daemon", 20);
-    add(1, 120, Kind::collective_end, "");
-    add(1, 120, Kind::leave, "MPI_Barrier");
-    add(1, 130, Kind::leave, "main");
+    spec.add(1, 120, Kind::collective_end, "");
+    spec.add(1, 120, Kind::leave, "MPI_Barrier");
+    spec.add(1, 130, Kind::leave, "main");
 
     const test::TemporaryDirectory directory;
     test::write_trace(spec, directory.path("t"));
@@ -259,7 +237,7 @@ TEST_CASE("inside a collective: where it was paid, who made it, what each event 
 TEST_CASE("the order in which the ranks are read changes nothing") {
     for (uint64_t seed = 1; seed <= programs; ++seed) {
         CAPTURE(seed);
-        const test::Program program = test::random_program(options_of(seed));
+        const test::Program program = test::random_program(test::mixed_options(seed));
         nlohmann::json forward = replay::to_json(attribute(program.trace)), backward = replay::to_json(attribute(program.trace, {}, true));
         for (nlohmann::json* json : {&forward, &backward}) {
             json->erase("trace");            // a temporary directory

@@ -19,15 +19,6 @@ using namespace polter;
 using Json = nlohmann::json;
 using Kind = test::Record::Kind;
 
-test::Record& add(test::TraceSpec& spec, size_t rank, int64_t time, Kind kind, const std::string& name = "") {
-    test::Record record;
-    record.kind = kind;
-    record.time = time;
-    record.name = name;
-    spec.records[rank].push_back(record);
-    return spec.records[rank].back();
-}
-
 replay::Injected under(const test::TraceSpec& spec, const Json& sources, replay::Faults faults) {
     const test::TemporaryDirectory directory;
     test::write_trace(spec, directory.path("t"));
@@ -55,24 +46,24 @@ replay::Injected under(const test::TraceSpec& spec, std::initializer_list<Json> 
 
 test::TraceSpec computing() {
     test::TraceSpec spec(1);
-    add(spec, 0, 1000, Kind::enter, "main");
-    add(spec, 0, 1100, Kind::leave, "main");
+    spec.add(0, 1000, Kind::enter, "main");
+    spec.add(0, 1100, Kind::leave, "main");
     return spec;
 }
 
 // Rank 1 sends at 100; rank 0 waits for it from 10 on, has it at 110 (10 after it was sent), and ends at 120.
 test::TraceSpec late_sender() {
     test::TraceSpec spec(2);
-    add(spec, 0, 0, Kind::enter, "main");
-    add(spec, 0, 10, Kind::enter, "MPI_Recv");
-    add(spec, 0, 110, Kind::recv).peer = 1;
-    add(spec, 0, 110, Kind::leave, "MPI_Recv");
-    add(spec, 0, 120, Kind::leave, "main");
-    add(spec, 1, 0, Kind::enter, "main");
-    add(spec, 1, 100, Kind::enter, "MPI_Send");
-    add(spec, 1, 100, Kind::send).peer = 0;
-    add(spec, 1, 101, Kind::leave, "MPI_Send");
-    add(spec, 1, 101, Kind::leave, "main");
+    spec.add(0, 0, Kind::enter, "main");
+    spec.add(0, 10, Kind::enter, "MPI_Recv");
+    spec.add(0, 110, Kind::recv).peer = 1;
+    spec.add(0, 110, Kind::leave, "MPI_Recv");
+    spec.add(0, 120, Kind::leave, "main");
+    spec.add(1, 0, Kind::enter, "main");
+    spec.add(1, 100, Kind::enter, "MPI_Send");
+    spec.add(1, 100, Kind::send).peer = 0;
+    spec.add(1, 101, Kind::leave, "MPI_Send");
+    spec.add(1, 101, Kind::leave, "main");
     return spec;
 }
 
@@ -112,11 +103,11 @@ TEST_CASE("a late sender makes its receiver late, whether it was struck before t
 TEST_CASE("a collective ends for all when the last has come") {
     test::TraceSpec spec(2);
     for (size_t rank = 0; rank < 2; ++rank) {
-        add(spec, rank, 0, Kind::enter, "main");
-        add(spec, rank, 50 + 40 * static_cast<int64_t>(rank), Kind::enter, "MPI_Barrier");
-        add(spec, rank, 100, Kind::collective_end);
-        add(spec, rank, 100, Kind::leave, "MPI_Barrier");
-        add(spec, rank, 100, Kind::leave, "main");
+        spec.add(rank, 0, Kind::enter, "main");
+        spec.add(rank, 50 + 40 * static_cast<int64_t>(rank), Kind::enter, "MPI_Barrier");
+        spec.add(rank, 100, Kind::collective_end);
+        spec.add(rank, 100, Kind::leave, "MPI_Barrier");
+        spec.add(rank, 100, Kind::leave, "main");
     }
     CHECK(under(spec, {source("a", {event(0, 10, 30)})}).predicted_ns == 100);  // it comes at 80 instead of 50: the other at 90
     CHECK(under(spec, {source("a", {event(0, 10, 60)})}).predicted_ns == 120);
@@ -129,15 +120,15 @@ TEST_CASE("in a quiet trace given noise inside a collective holds up others too,
     constexpr int phases = 12;
     test::TraceSpec spec(4);
     for (size_t rank = 0; rank < spec.ranks(); ++rank) {
-        add(spec, rank, 0, Kind::enter, "main");
+        spec.add(rank, 0, Kind::enter, "main");
         for (int i = 0; i < phases; ++i) {
-            add(spec, rank, i * phase + begins, Kind::enter, "MPI_Alltoall");
-            test::Record& end = add(spec, rank, i * phase + begins + takes, Kind::collective_end);
+            spec.add(rank, i * phase + begins, Kind::enter, "MPI_Alltoall");
+            test::Record& end = spec.add(rank, i * phase + begins + takes, Kind::collective_end);
             end.operation = OTF2_COLLECTIVE_OP_ALLTOALL;
             end.bytes = 800;
-            add(spec, rank, i * phase + begins + takes, Kind::leave, "MPI_Alltoall");
+            spec.add(rank, i * phase + begins + takes, Kind::leave, "MPI_Alltoall");
         }
-        add(spec, rank, phases * phase, Kind::leave, "main");
+        spec.add(rank, phases * phase, Kind::leave, "main");
     }
     // In the last one, so that nothing behind it brings the ranks together.
     const Json noise = Json::array({source("a", {event(0, (phases - 1) * phase + begins + 1'000, 4'500)})});

@@ -13,22 +13,14 @@ size_t matches_alive(int64_t messages, int64_t lag, replay::Faults faults = {}, 
     test::TraceSpec spec(2);
     spec.accounts = {"os:timer"};
     constexpr int64_t period = 1'000;
-    const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
-        test::Record record;
-        record.kind = kind;
-        record.time = time;
-        record.name = name;
-        spec.records[rank].push_back(record);
-        return spec.records[rank].back();
-    };
     for (int64_t i = 0; i < messages; ++i) {
         const int64_t sent = i * period, received = (i + lag) * period;
-        add(0, sent, test::Record::Kind::enter, "MPI_Send");
-        add(0, sent, test::Record::Kind::send, "").peer = 1;
-        add(0, sent + 100, test::Record::Kind::leave, "MPI_Send");
-        add(1, received, test::Record::Kind::enter, "MPI_Recv");
-        add(1, received + 100, test::Record::Kind::recv, "").peer = 0;
-        add(1, received + 100, test::Record::Kind::leave, "MPI_Recv");
+        spec.add(0, sent, test::Record::Kind::enter, "MPI_Send");
+        spec.add(0, sent, test::Record::Kind::send).peer = 1;
+        spec.add(0, sent + 100, test::Record::Kind::leave, "MPI_Send");
+        spec.add(1, received, test::Record::Kind::enter, "MPI_Recv");
+        spec.add(1, received + 100, test::Record::Kind::recv).peer = 0;
+        spec.add(1, received + 100, test::Record::Kind::leave, "MPI_Recv");
     }
     const test::TemporaryDirectory directory;
     test::write_trace(spec, directory.path("t"));
@@ -75,27 +67,19 @@ TEST_CASE("the backward pass holds what is in flight, not the trace") {
 TEST_CASE("a wait for what does not exist does not hold memory for ever") {
     test::TraceSpec spec(2);
     spec.accounts = {"os:timer"};
-    const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
-        test::Record record;
-        record.kind = kind;
-        record.time = time;
-        record.name = name;
-        spec.records[rank].push_back(record);
-        return spec.records[rank].back();
-    };
-    add(1, 0, test::Record::Kind::enter, "MPI_Recv");
-    auto& lost = add(1, 10, test::Record::Kind::recv, "");
+    spec.add(1, 0, test::Record::Kind::enter, "MPI_Recv");
+    auto& lost = spec.add(1, 10, test::Record::Kind::recv);
     lost.peer = 0;
     lost.tag = 99;
-    add(1, 10, test::Record::Kind::leave, "MPI_Recv");
+    spec.add(1, 10, test::Record::Kind::leave, "MPI_Recv");
     constexpr int64_t messages = 100'000;
     for (int64_t i = 1; i <= messages; ++i) {
-        add(0, i * 1000, test::Record::Kind::enter, "MPI_Send");
-        add(0, i * 1000, test::Record::Kind::send, "").peer = 1;
-        add(0, i * 1000 + 100, test::Record::Kind::leave, "MPI_Send");
-        add(1, i * 1000 + 200, test::Record::Kind::enter, "MPI_Recv");
-        add(1, i * 1000 + 300, test::Record::Kind::recv, "").peer = 0;
-        add(1, i * 1000 + 300, test::Record::Kind::leave, "MPI_Recv");
+        spec.add(0, i * 1000, test::Record::Kind::enter, "MPI_Send");
+        spec.add(0, i * 1000, test::Record::Kind::send).peer = 1;
+        spec.add(0, i * 1000 + 100, test::Record::Kind::leave, "MPI_Send");
+        spec.add(1, i * 1000 + 200, test::Record::Kind::enter, "MPI_Recv");
+        spec.add(1, i * 1000 + 300, test::Record::Kind::recv).peer = 0;
+        spec.add(1, i * 1000 + 300, test::Record::Kind::leave, "MPI_Recv");
     }
     const test::TemporaryDirectory directory;
     test::write_trace(spec, directory.path("t"));

@@ -70,16 +70,7 @@ int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks
 }
 
 test::Program program_of(uint64_t seed) {
-    test::ProgramOptions options;
-    options.seed = seed;
-    options.ranks = 2 + seed % 7;
-    options.steps = 20 + seed % 40;
-    options.accounts = 1 + seed % 4;
-    options.noise_every_ns = seed % 5 == 0 ? 5'000 : 40'000;
-    options.structured = seed % 4 == 1;
-    options.windows = seed % 4 == 3;
-    if (options.structured) options.steps *= 4;
-    return test::random_program(options);
+    return test::random_program(test::mixed_options(seed));
 }
 
 }  // namespace
@@ -235,21 +226,13 @@ TEST_CASE("memory: no process runs ahead of another") {
     const auto most_ahead = [](int64_t messages, replay::Faults faults) {
         test::TraceSpec spec(2);
         spec.accounts = {"os:timer"};
-        const auto add = [&](size_t rank, int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
-            test::Record record;
-            record.kind = kind;
-            record.time = time;
-            record.name = name;
-            spec.records[rank].push_back(record);
-            return spec.records[rank].back();
-        };
         for (int64_t i = 0; i < messages; ++i) {
-            add(0, i * 1000, test::Record::Kind::enter, "MPI_Send");
-            add(0, i * 1000, test::Record::Kind::send, "").peer = 1;
-            add(0, i * 1000 + 100, test::Record::Kind::leave, "MPI_Send");
-            add(1, i * 1000 + 300, test::Record::Kind::enter, "MPI_Recv");
-            add(1, i * 1000 + 400, test::Record::Kind::recv, "").peer = 0;
-            add(1, i * 1000 + 400, test::Record::Kind::leave, "MPI_Recv");
+            spec.add(0, i * 1000, test::Record::Kind::enter, "MPI_Send");
+            spec.add(0, i * 1000, test::Record::Kind::send).peer = 1;
+            spec.add(0, i * 1000 + 100, test::Record::Kind::leave, "MPI_Send");
+            spec.add(1, i * 1000 + 300, test::Record::Kind::enter, "MPI_Recv");
+            spec.add(1, i * 1000 + 400, test::Record::Kind::recv).peer = 0;
+            spec.add(1, i * 1000 + 400, test::Record::Kind::leave, "MPI_Recv");
         }
         const test::TemporaryDirectory directory;
         test::write_trace(spec, directory.path("t"));

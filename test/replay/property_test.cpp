@@ -14,25 +14,11 @@ using namespace polter;
 
 constexpr uint64_t programs = test::programs_of(60);
 
-test::ProgramOptions options_of(uint64_t seed) {
-    test::ProgramOptions options;
-    options.seed = seed;
-    options.ranks = 2 + seed % 7;
-    options.steps = 20 + seed % 40;
-    options.accounts = 1 + seed % 4;
-    options.noise_every_ns = seed % 5 == 0 ? 5'000 : 40'000;
-    options.noise_ns = seed % 3 == 0 ? 10'000 : 1'500;
-    options.structured = seed % 4 == 1;
-    options.windows = seed % 4 == 3;
-    if (options.structured) options.steps *= 4;  // often enough for the structure to be found
-    return options;
-}
-
 template <class Question>
 int64_t ask(const replay::Faults& faults, Question question) {
     int64_t violations = 0;
     for (uint64_t seed = 1; seed <= programs; ++seed) {
-        const test::Program program = test::random_program(options_of(seed));
+        const test::Program program = test::random_program(test::mixed_options(seed));
         const test::TemporaryDirectory directory;
         test::write_trace(program.trace, directory.path("t"));
         const int64_t here = question(test::observe(directory.path("t"), program.orders, faults).violations);
@@ -79,7 +65,7 @@ TEST_CASE("determinism: the order in which the ranks are read changes nothing") 
     const auto differences = [](const replay::Faults& faults) {
         int64_t count = 0;
         for (uint64_t seed = 1; seed <= programs; ++seed) {
-            const test::Program program = test::random_program(options_of(seed));
+            const test::Program program = test::random_program(test::mixed_options(seed));
             const test::TemporaryDirectory directory;
             test::write_trace(program.trace, directory.path("t"));
             const auto forward = test::observe(directory.path("t"), {}, faults),
@@ -93,7 +79,7 @@ TEST_CASE("determinism: the order in which the ranks are read changes nothing") 
 }
 
 TEST_CASE("--remove \"\" is the measured timeline, and an unknown source is an error that lists the known ones") {
-    const test::Program program = test::random_program(options_of(3));
+    const test::Program program = test::random_program(test::mixed_options(3));
     const test::TemporaryDirectory directory;
     test::write_trace(program.trace, directory.path("t"));
     const auto observed = test::observe(directory.path("t"), program.orders, {}, std::vector<std::string>{});
@@ -108,7 +94,7 @@ TEST_CASE("--remove \"\" is the measured timeline, and an unknown source is an e
 }
 
 TEST_CASE("removing one source by name is that source alone; removing all by name is all") {
-    const test::Program program = test::random_program(options_of(7));
+    const test::Program program = test::random_program(test::mixed_options(7));
     const test::TemporaryDirectory directory;
     test::write_trace(program.trace, directory.path("t"));
     replay::Options options;
@@ -127,7 +113,7 @@ TEST_CASE("removing one source by name is that source alone; removing all by nam
 }
 
 TEST_CASE("more than eight sources: shares are sampled, still add up, and the error is stated") {
-    test::ProgramOptions wanted = options_of(11);
+    test::ProgramOptions wanted = test::mixed_options(11);
     wanted.accounts = 11;
     wanted.steps = 60;
     const test::Program program = test::random_program(wanted);
@@ -146,7 +132,7 @@ TEST_CASE("a start that did not wait for its post holds nobody up") {
     const auto flaws = [](const replay::Faults& faults) {
         int64_t count = 0;
         for (uint64_t seed = 3; seed <= programs; seed += 4) {
-            const test::Program program = test::random_program(options_of(seed));
+            const test::Program program = test::random_program(test::mixed_options(seed));
             const test::TemporaryDirectory directory;
             test::write_trace(program.trace, directory.path("t"));
             for (const bool reverse : {false, true})
@@ -163,7 +149,7 @@ TEST_CASE("bounds: what the trace does not tell lies between them") {
     const auto missed = [](const replay::Faults& faults) {
         int64_t count = 0;
         for (uint64_t seed = 3; seed <= programs; seed += 4) {
-            test::ProgramOptions wanted = options_of(seed);
+            test::ProgramOptions wanted = test::mixed_options(seed);
             wanted.unseen = true;
             wanted.wildcards = false;
             const test::Program noisy = test::random_program(wanted);
@@ -186,7 +172,7 @@ namespace {
 double mean_error(bool structured, replay::Faults faults = {}) {
     double error = 0, truth = 0;
     for (uint64_t seed = 1; seed <= programs; ++seed) {
-        test::ProgramOptions wanted = options_of(seed);
+        test::ProgramOptions wanted = test::mixed_options(seed);
         if (wanted.structured != structured) continue;
         wanted.wildcards = false;
         const test::Program noisy = test::random_program(wanted);

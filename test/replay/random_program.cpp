@@ -466,6 +466,20 @@ class Simulator {
 
 }  // namespace
 
+ProgramOptions mixed_options(uint64_t seed) {
+    ProgramOptions options;
+    options.seed = seed;
+    options.ranks = 2 + seed % 7;
+    options.steps = 20 + seed % 40;
+    options.accounts = 1 + seed % 4;
+    options.noise_every_ns = seed % 5 == 0 ? 5'000 : 40'000;
+    options.noise_ns = seed % 3 == 0 ? 10'000 : 1'500;
+    options.structured = seed % 4 == 1;
+    if (options.structured) options.steps *= 4;  // often enough for the structure to be found
+    options.windows = seed % 4 == 3;
+    return options;
+}
+
 Program random_program(const ProgramOptions& options) {
     return Simulator(options).run();
 }

@@ -21,6 +21,9 @@ struct ProgramOptions {
     bool unseen = false;      // … by a tracer that has no records of it
 };
 
+// By the seed another mixture: ranks, steps, sources, how often noise strikes and for how long, collectives of messages, windows.
+ProgramOptions mixed_options(uint64_t seed);
+
 struct Program {
     TraceSpec trace;
     // Whoever does the second must not be earlier than the first: times of Enters and Leaves, which differ within a rank.

@@ -10,6 +10,14 @@
 
 namespace polter::test {
 
+Record& TraceSpec::add(size_t rank, int64_t time, Record::Kind kind, const std::string& name) {
+    Record record;
+    record.kind = kind;
+    record.time = time;
+    record.name = name;
+    return records[rank].emplace_back(record);
+}
+
 namespace {
 
 OTF2_FlushType flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {

@@ -66,6 +66,7 @@ struct TraceSpec {
 
     explicit TraceSpec(size_t ranks = 0) : hosts(ranks, "node0"), records(ranks) {}
     size_t ranks() const { return hosts.size(); }
+    Record& add(size_t rank, int64_t time, Record::Kind kind, const std::string& name = "");
 };
 
 // Of so many random programs those that a test takes: all, or POLTER_TEST_PROGRAMS per cent where each costs several times as much
