@@ -410,12 +410,7 @@ long memory_of(int64_t steps, bool approximated) {
         for (int64_t i = 0; i < steps; ++i)
             for (size_t rank = 0; rank < 2; ++rank) {
                 const auto add = [&](int64_t time, test::Record::Kind kind, const char* name) -> test::Record& {
-                    test::Record record;
-                    record.kind = kind;
-                    record.time = i * 1'000 + time;
-                    record.name = name;
-                    spec.records[rank].push_back(record);
-                    return spec.records[rank].back();
+                    return spec.add(rank, i * 1'000 + time, kind, name);
                 };
                 const char* call = rank == 0 ? "MPI_Send" : "MPI_Recv";
                 add(10, test::Record::Kind::noise, "os:timer").ns = 7;
@@ -436,6 +431,10 @@ long memory_of(int64_t steps, bool approximated) {
 }  // namespace
 
 TEST_CASE("memory does not grow with events") {
+#ifdef __SANITIZE_ADDRESS__
+    MESSAGE("AddressSanitizer keeps what was freed: not tested");
+    return;
+#endif
     const long few = memory_of(20'000, true), many = memory_of(200'000, true);
     MESSAGE(few << " KiB with 160,000 events, " << many << " KiB with 1,600,000");
     constexpr long buffers = 12 * 1024;  // OTF2's, which the short trace does not fill
