@@ -18,7 +18,7 @@ namespace {
 
 #if defined(__SANITIZE_THREAD__)
 // The protocol is a race by design, that the reader detects; the sanitizer cannot know that.
-const int skipped =
+[[maybe_unused]] const int skipped =
     (std::printf("skipped: the thread sanitizer cannot tell a detected race from another\n"), std::fflush(stdout), _exit(77), 0);
 #endif
 
