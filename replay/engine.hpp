@@ -141,6 +141,7 @@ class Engine {
     uint32_t window_communicator(uint32_t window) const;              // UINT32_MAX: not defined
     const std::vector<int32_t>& group(uint32_t group) const;          // world ranks
     const Neighbours* neighbours(uint32_t comm, int32_t rank) const;  // none: not known
+    bool follows_partitioned() const { return archive_.definitions().partitioned != UINT32_MAX; }  // the tracer, partitioned communication
     bool defines_windows() const { return !archive_.definitions().windows.empty(); }
     std::set<uint32_t> exclusive_windows;  // learned: those that were locked so that others are shut out
     uint32_t world() const { return archive_.definitions().world; }
@@ -153,7 +154,7 @@ class Engine {
     }
 
     // Matching (matching.cpp).
-    Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag);
+    Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag, uint32_t partitioned = 0);
     Match* add_send(Thread& sender, const Thread& receiver, const Operation&);  // the send half; attaches to a waiting receive
     void hand_over(Match* match);                                               // the send half is complete
     Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay);

@@ -30,6 +30,12 @@ struct EventCallbacks {
         return has(list, attribute) && OTF2_AttributeList_GetCommRef(list, attribute, value) == OTF2_SUCCESS;
     }
 
+    static uint32_t partitioned(const Thread& t, OTF2_AttributeList* list) {
+        uint32_t value = 0;
+        const uint32_t attribute = t.engine->faults().ordinary_parts ? UINT32_MAX : definitions(t).partitioned;
+        return has(list, attribute) && OTF2_AttributeList_GetUint32(list, attribute, &value) == OTF2_SUCCESS ? value : 0;
+    }
+
     static SendMode mode(const Thread& t, OTF2_AttributeList* list) {
         uint8_t value = 0;
         if (!has(list, definitions(t).mode) || OTF2_AttributeList_GetUint8(list, definitions(t).mode, &value) != OTF2_SUCCESS || value > 3)
@@ -77,6 +83,7 @@ struct EventCallbacks {
                                         .comm = comm,
                                         .peer = static_cast<uint32_t>(source),
                                         .tag = static_cast<uint32_t>(tag),
+                                        .partitioned = partitioned(t, list),
                                         .time = t.now});
         }
         t.engine->on_leave(t, region);
@@ -99,6 +106,7 @@ struct EventCallbacks {
                     .comm = comm,
                     .peer = receiver,
                     .tag = tag,
+                    .partitioned = partitioned(t, list),
                     .size = length,
                     .request = request});
     }
@@ -122,6 +130,7 @@ struct EventCallbacks {
             operation.posted_known = !operation.wildcard;
             operation.peer = static_cast<uint32_t>(source);
             operation.tag = static_cast<uint32_t>(tag);
+            operation.partitioned = partitioned(t, list);
         }
         return add(t, time, record, operation);
     }

@@ -33,6 +33,7 @@ struct Faults {
     bool as_handed_out = false;        // accuracy: who was handed work in the measured run is handed it in every scenario
     bool as_asked = false;             // identity: whoever asked first is served first, whom the master took first or not
     bool keep_place = false;           // accuracy: of two workers that are exchanged one stays where it is
+    bool ordinary_parts = false;       // causality: partitioned messages match as others do
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

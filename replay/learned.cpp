@@ -52,10 +52,19 @@ bool of_collective(CostKind kind) {
     return kind == CostKind::collective_tail || kind == CostKind::collective_own;
 }
 
+bool of_message(CostKind kind) {
+    return kind == CostKind::receive_after_send || kind == CostKind::receive_after_post || kind == CostKind::send_after_post ||
+           kind == CostKind::send_own;
+}
+
+std::string pair_name(bool same_host, bool partitioned) {
+    return std::string(same_host ? "same host" : "between hosts") + (partitioned ? ", partitioned" : "");
+}
+
 std::string where(const CostClass& of) {
     if (of_collective(of.kind)) return operation_name(static_cast<uint8_t>(of.operation & 0xff));
     if (of.kind == CostKind::wait_own) return "";
-    return of.same_host ? "same host" : "between hosts";
+    return pair_name(of.same_host, of.operation == partitioned_messages && of_message(of.kind));
 }
 
 std::string size_text(const CostClass& of) {
@@ -83,7 +92,7 @@ std::string model_to_text(const Learned& model) {
                    std::to_string(cost.cost.low), std::to_string(cost.cost.mid), std::to_string(cost.cost.high)});
     Table protocols({"sends", "from size", "ended before the posting", "after it", "taken as"});
     for (const LearnedProtocol& protocol : model.protocols)
-        protocols.add({protocol.same_host ? "same host" : "between hosts", fmt::format("{} B", protocol.size),
+        protocols.add({pair_name(protocol.same_host, protocol.partitioned), fmt::format("{} B", protocol.size),
                        std::to_string(protocol.eager), std::to_string(protocol.late), verdict(protocol)});
     Table structures({"collective", "members", "size", "looked at", "made of", "hop ns", "own ns", "error ns", "of a constant"});
     for (const LearnedStructure& learned : model.structures) {
@@ -116,6 +125,7 @@ nlohmann::json model_to_json(const Learned& model) {
                          {"ns", {cost.cost.low, cost.cost.mid, cost.cost.high}}});
     for (const LearnedProtocol& protocol : model.protocols)
         protocols.push_back({{"same_host", protocol.same_host},
+                             {"partitioned", protocol.partitioned},
                              {"bytes", protocol.size},
                              {"before_posting", protocol.eager},
                              {"after_posting", protocol.late},

@@ -37,8 +37,8 @@ void unlink(Match* match) {
 
 }  // namespace
 
-Channel* Engine::channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag) {
-    const ChannelKey key{comm, static_cast<uint32_t>(source), static_cast<uint32_t>(destination), tag};
+Channel* Engine::channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag, uint32_t partitioned) {
+    const ChannelKey key{comm, static_cast<uint32_t>(source), static_cast<uint32_t>(destination), tag, partitioned};
     if (Channel** found = channels_.find(key)) return *found;
     if (channels_.size() > 2 * channels_after_sweep_ + 4096) {  // tags may be used once: keep what holds something
         std::vector<std::pair<ChannelKey, Channel*>> empty;
@@ -67,6 +67,7 @@ Match* fresh(Pool<Match>& pool, const ChannelKey& key) {
     match->destination = static_cast<int32_t>(key.destination);
     match->comm = key.comm;
     match->tag = key.tag;
+    match->partitioned = key.partitioned;
     match->users = 1;  // the receiver, who is here or may come
     return match;
 }
@@ -74,10 +75,12 @@ Match* fresh(Pool<Match>& pool, const ChannelKey& key) {
 }  // namespace
 
 Match* Engine::add_send(Thread& sender, const Thread& receiver, const Operation& operation) {
-    Channel* channel = receiver.remote ? nullptr : this->channel(operation.comm, sender.rank, receiver.rank, operation.tag);
+    Channel* channel =
+        receiver.remote ? nullptr : this->channel(operation.comm, sender.rank, receiver.rank, operation.tag, operation.partitioned);
     Match* match;
     if (!channel) {
-        match = fresh(matches_, {operation.comm, static_cast<uint32_t>(sender.rank), static_cast<uint32_t>(receiver.rank), operation.tag});
+        match = fresh(matches_, {operation.comm, static_cast<uint32_t>(sender.rank), static_cast<uint32_t>(receiver.rank), operation.tag,
+                                 operation.partitioned});
         match->elsewhere = true;
     } else if (receiver.state == Thread::State::finished && !(channel->head && !channel->holds_messages)) {
         count(Flaw::unmatched_message);  // nobody is left to take it, which may have been found out later just as well: see give_up()

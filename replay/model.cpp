@@ -23,6 +23,10 @@ constexpr int size_bits = 16;
 constexpr int clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean));
 constexpr int64_t enough_clean = 32;
 
+uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size) {
+    return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << size_bits | size_class(size);
+}
+
 }  // namespace
 
 uint64_t CostClass::key() const {
@@ -41,9 +45,9 @@ void Model::learn(const CostClass& of, int64_t ns, int64_t slack) {
     samples.by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(ns);
 }
 
-void Model::learn_protocol(bool same_host, uint64_t size, bool ended_before_post) {
-    LearnedProtocol& protocol = protocols_[static_cast<uint64_t>(same_host) << size_bits | size_class(size)];
-    if (protocol.eager + protocol.late == 0) protocol = {same_host, size, 0, 0};
+void Model::learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post) {
+    LearnedProtocol& protocol = protocols_[protocol_key(same_host, partitioned, size)];
+    if (protocol.eager + protocol.late == 0) protocol = {same_host, size, 0, 0, partitioned};
     protocol.size = std::min(protocol.size, size);
     ++(ended_before_post ? protocol.eager : protocol.late);
 }
@@ -102,7 +106,7 @@ void Model::merge(const Model& other) {
     for (const auto& [key, protocol] : other.protocols_) {
         LearnedProtocol& mine = protocols_[key];
         mine = {protocol.same_host, mine.eager + mine.late > 0 ? std::min(mine.size, protocol.size) : protocol.size,
-                mine.eager + protocol.eager, mine.late + protocol.late};
+                mine.eager + protocol.eager, mine.late + protocol.late, protocol.partitioned};
     }
     clock_disorder_ns = std::max(clock_disorder_ns, other.clock_disorder_ns);
 }
@@ -155,7 +159,7 @@ Model Model::given(const Learned& learned, Faults faults) {
     Model model(faults);
     for (const LearnedCost& cost : learned.costs) model.costs_[cost.of.key()] = cost;
     for (const LearnedProtocol& protocol : learned.protocols)
-        model.protocols_[static_cast<uint64_t>(protocol.same_host) << size_bits | size_class(protocol.size)] = protocol;
+        model.protocols_[protocol_key(protocol.same_host, protocol.partitioned, protocol.size)] = protocol;
     for (const LearnedStructure& structure : learned.structures) {
         const InstanceKey key{structure.of.key(), structure.members};
         model.structures_[key] = structure;
@@ -174,8 +178,10 @@ Learned Model::shown() const {
     return shown;
 }
 
-bool Model::knows_protocol(bool same_host) const {
-    return std::any_of(protocols_.begin(), protocols_.end(), [&](const auto& entry) { return entry.second.same_host == same_host; });
+bool Model::knows_protocol(bool same_host, bool partitioned) const {
+    return std::any_of(protocols_.begin(), protocols_.end(), [&](const auto& entry) {
+        return entry.second.same_host == same_host && entry.second.partitioned == partitioned;
+    });
 }
 
 bool Model::knows_structure(const CostClass& of, uint32_t members) const {
@@ -202,8 +208,8 @@ const Cost& Model::cost(const CostClass& of) const {
 }
 
 // Protocols change at one size: what was proved for a class holds for smaller ones if eager, for larger ones if not.
-bool Model::rendezvous(bool same_host, uint64_t size) const {
-    const uint64_t key = static_cast<uint64_t>(same_host) << size_bits | size_class(size);
+bool Model::rendezvous(bool same_host, bool partitioned, uint64_t size) const {
+    const uint64_t key = protocol_key(same_host, partitioned, size);
     const auto found = rendezvous_asked_.find(key);
     if (found != rendezvous_asked_.end()) return found->second;
     bool waits = false;

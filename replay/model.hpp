@@ -40,10 +40,13 @@ enum class CostKind : uint8_t {
     notice_own,          // of such a call for which all notices were there; class: which call, how many
 };
 
+// Partitioned communication has costs and protocols of its own: both sides must agree before its data can go.
+inline constexpr uint16_t partitioned_messages = 1;
+
 struct CostClass {
     CostKind kind;
     bool same_host = true, synchronous = false;
-    uint16_t operation = 0;  // of collectives: which, and for how many
+    uint16_t operation = 0;  // of collectives: which, and for how many; of messages: partitioned_messages, or 0
     uint64_t size = 0;       // bytes, or what the kind counts
 
     uint64_t key() const;
@@ -60,6 +63,7 @@ struct LearnedProtocol {
     bool same_host = true;
     uint64_t size = 0;  // the smallest of its class
     int64_t eager = 0, late = 0;
+    bool partitioned = false;
 };
 struct LearnedStructure {
     CostClass of, by_root;  // by_root: the class as its root sees it
@@ -91,7 +95,7 @@ class Model {
     static constexpr int64_t clean = int64_t{1} << 60;
     void learn(const CostClass&, int64_t ns, int64_t slack = 0);
     // A standard send that ended before its receive was posted was eager; one that ended soon after may have waited for it.
-    void learn_protocol(bool same_host, uint64_t size, bool ended_before_post);
+    void learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post);
     // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
     // hash of their `ordinal` are kept: so which are does not depend on the order.
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
@@ -112,9 +116,9 @@ class Model {
 
     // Asking. The class itself, else its neighbour in size, else unknown (0, 0, 0).
     const Cost& cost(const CostClass&) const;
-    bool rendezvous(bool same_host, uint64_t size) const;
+    bool rendezvous(bool same_host, bool partitioned, uint64_t size) const;
     const LearnedStructure* structure(const CostClass&, uint32_t members) const;  // none: not known
-    bool knows_protocol(bool same_host) const;                                    // of sends between such pairs
+    bool knows_protocol(bool same_host, bool partitioned) const;                  // of sends between such pairs
     bool knows_structure(const CostClass&, uint32_t members) const;               // or that none was found
 
     Learned learned() const;

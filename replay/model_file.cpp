@@ -43,6 +43,7 @@ class Fields {
         return *found;
     }
     Fields inside(const char* name) const { return {file_, fmt::format("{}.{}", where_, name), at(name)}; }
+    bool flag_if_there(const char* name) const { return object_.contains(name) && flag(name); }  // files of older versions lack it
     bool flag(const char* name) const {
         if (!at(name).is_boolean()) refuse(fmt::format("has a \"{}\" that is neither true nor false", name));
         return at(name).get<bool>();
@@ -101,7 +102,8 @@ LearnedCost read_cost(const Fields& fields) {
 
 LearnedProtocol read_protocol(const Fields& fields) {
     return {fields.flag("same_host"), static_cast<uint64_t>(fields.number("size", 0, INT64_MAX)),
-            fields.number("before_posting", 0, INT64_MAX), fields.number("after_posting", 0, INT64_MAX)};
+            fields.number("before_posting", 0, INT64_MAX), fields.number("after_posting", 0, INT64_MAX),
+            fields.flag_if_there("partitioned")};
 }
 
 Json structure_json(const std::optional<Structure>& structure) {
@@ -156,7 +158,8 @@ Json to_file(const Learned& model) {
         protocols.push_back({{"same_host", protocol.same_host},
                              {"size", protocol.size},
                              {"before_posting", protocol.eager},
-                             {"after_posting", protocol.late}});
+                             {"after_posting", protocol.late},
+                             {"partitioned", protocol.partitioned}});
     for (const LearnedStructure& learned : model.structures) {
         Json row = class_json(learned.of);
         row["by_root"] = class_json(learned.by_root);
@@ -232,7 +235,7 @@ std::vector<std::string> unknown_lines(const Learned& shown, const Model& given,
         times += samples;
     };
     for (const LearnedCost& cost : shown.costs) count(given.cost(cost.of).known, cost.samples);
-    for (const LearnedProtocol& protocol : shown.protocols) count(given.knows_protocol(protocol.same_host), protocol.eager + protocol.late);
+    for (const LearnedProtocol& protocol : shown.protocols) count(given.knows_protocol(protocol.same_host, protocol.partitioned), protocol.eager + protocol.late);
     for (const LearnedStructure& structure : shown.structures)
         count(given.knows_structure(structure.of, structure.members), structure.instances);
     if (classes == 0) return {};

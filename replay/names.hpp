@@ -16,6 +16,7 @@ inline constexpr std::string_view posted_tag = "polter:tag";
 inline constexpr std::string_view posted_comm = "polter:comm";
 inline constexpr std::string_view send_mode = "polter:mode";
 inline constexpr std::string_view ended_ago = "polter:ago";
+inline constexpr std::string_view partitioned = "polter:partitioned";
 
 inline constexpr std::string_view neighbours = "polter:neighbours:";  // location property: + communicator; value "in 1 2 out 3"
 

@@ -55,6 +55,7 @@ struct Operation {
     uint32_t comm = 0;
     uint32_t peer = 0;  // rank in comm; the root of a collective
     uint32_t tag = 0;
+    uint32_t partitioned = 0;  // not 0: of partitioned communication, which has channels of its own (partitioned.cpp)
     uint64_t size = 0, request = 0;
     int64_t time = 0;
 };
@@ -68,6 +69,7 @@ struct CompletionSample {
     int64_t ready = 0;  // the last thing it waited for, postings aside
     int64_t latest_post = 0;
     bool post_same_host = true, has_message = false, message_same_host = true, message_synchronous = false;
+    bool post_partitioned = false, message_partitioned = false;
     uint64_t post_size = 0, message_size = 0;
     int64_t last_send = 0, last_ready = 0;  // of its messages; last_ready: with their own postings
     uint32_t completions = 0;
@@ -93,7 +95,7 @@ struct Match {
     bool of_farm = false;                       // known to the farms
     struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
     int32_t source = -1, destination = -1;      // world ranks
-    uint32_t comm = 0, tag = 0;
+    uint32_t comm = 0, tag = 0, partitioned = 0;
     uint64_t send_node = 0, departure_node = 0, post_node = 0;  // of the event graph, where one is recorded; departure: after send_noise
     uint8_t users = 0;                                          // sender, receiver, channel: who still holds it
     struct Channel* channel = nullptr;
@@ -101,9 +103,11 @@ struct Match {
 
 struct ChannelKey {
     uint32_t comm = 0, source = 0, destination = 0, tag = 0;  // source and destination: world ranks
+    uint32_t partitioned = 0;                                 // how manieth initialisation of it, from 1; 0: ordinary messages
     bool operator==(const ChannelKey&) const = default;
     uint64_t hash() const {
-        return mix((static_cast<uint64_t>(comm) << 32 | tag) * 0x9e3779b97f4a7c15u ^ (static_cast<uint64_t>(source) << 32 | destination));
+        return mix((static_cast<uint64_t>(comm ^ partitioned << 20) << 32 | tag) * 0x9e3779b97f4a7c15u ^
+                   (static_cast<uint64_t>(source) << 32 | destination));
     }
 };
 
@@ -127,6 +131,7 @@ struct Request {
     enum class Kind : uint8_t { send, receive, collective };
     Kind kind = Kind::receive;
     bool wildcard = false, any_source = false;
+    uint32_t partitioned = 0;
     bool arrived = false;    // a collective whose communicator was known at once
     Match* match = nullptr;  // none for a receive whose channel is known only once it completes
     int64_t post_time = 0;

@@ -24,10 +24,11 @@ enum Attribute : uint32_t {
     attribute_comm = 3,     // COMM, local communicator id
     attribute_mode = 4,     // UINT8, see SendMode
     attribute_ago = 5,      // UINT64, ticks: the noise ended so long before its record, which came late
-    attribute_count = 6
+    attribute_partitioned = 6,  // UINT32: how manieth partitioned request of that partner, tag and communicator, from 1
+    attribute_count = 7
 };
-inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  "polter:source", "polter:tag",
-                                                                 "polter:comm", "polter:mode",   "polter:ago"};
+inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  "polter:source", "polter:tag",        "polter:comm",
+                                                                 "polter:mode", "polter:ago",    "polter:partitioned"};
 enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 2, send_buffered = 3 };
 
 // Ids that are local to a rank and mapped when sealing: strings and communicators, each dense from 0 in the order of the sidecar.

@@ -71,7 +71,7 @@ struct SendRecord {
     uint64_t size;
     uint64_t node, departure_node;
     int64_t time, noise;
-    uint32_t thread, comm, tag;
+    uint32_t thread, comm, tag, partitioned;
     int32_t destination;
     bool same_host, synchronous, synchronous_mode, moved;
 };
@@ -101,7 +101,7 @@ void Exchange::ship_send(Match& match) {
     const bool answer = match.users > 1;
     Bytes& bytes = begin(process, Kind::send);
     bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_node, match.departure_node,
-                         match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.destination, match.same_host,
+                         match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.partitioned, match.destination, match.same_host,
                          match.synchronous, match.synchronous_mode, match.moved != nullptr});
     put_lanes(bytes, match.send_delay);
     if (match.send_noise > 0) put_lanes(bytes, match.send_noise_removed);
@@ -191,7 +191,8 @@ void Exchange::take_send(int, Input& input) {
     Thread& sender = *engine_.threads_[record.thread];
     sender.enter = record.time;
     get_lanes(input, sender.delay);
-    Operation operation{.kind = Operation::Kind::send, .comm = record.comm, .tag = record.tag, .size = record.size};
+    Operation operation{
+        .kind = Operation::Kind::send, .comm = record.comm, .tag = record.tag, .partitioned = record.partitioned, .size = record.size};
     Match* match = engine_.add_send(sender, *engine_.processes_[static_cast<size_t>(record.destination)].thread, operation);
     match->same_host = record.same_host;
     match->synchronous = record.synchronous;

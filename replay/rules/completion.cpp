@@ -235,6 +235,7 @@ void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
         case Dependency::Kind::message:
             dependency.match->receiver_waits = nullptr;
             if (dependency.soft) {  // it is asked for again
+                if (dependency.release) engine.release(dependency.match);
                 dependency.match = nullptr;
                 break;
             }

@@ -55,7 +55,7 @@ int64_t departure(const Match& match, size_t lane) {
 int64_t farther(Engine& engine, const Match& other, const Match& request) {
     if (other.same_host == request.same_host && other.synchronous_mode == request.synchronous_mode && other.size == request.size) return 0;
     const auto latency = [&](const Match& match) -> const Cost& {
-        return engine.model().cost({CostKind::receive_after_send, match.same_host, match.synchronous_mode, 0, match.size});
+        return engine.model().cost(message_class(CostKind::receive_after_send, match));
     };
     const Cost &its = latency(other), own = latency(request);
     return its.known && own.known ? its.mid - own.mid : 0;

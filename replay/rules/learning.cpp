@@ -24,13 +24,14 @@ void Engine::settle(Match& match) {
     if (match.refused) {
         sample->spoiled = true;
     } else if (match.post_time > sample->leave) {
-        model_.learn_protocol(match.same_host, match.size, true);
+        model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, true);
     } else if (match.post_time > sample->ready && match.post_time > match.send_time) {
-        model_.learn_protocol(match.same_host, match.size, false);
+        model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, false);
         if (match.post_time > sample->latest_post) {
             sample->latest_post = match.post_time;
             sample->post_same_host = match.same_host;
             sample->post_size = match.size;
+            sample->post_partitioned = match.partitioned > 0;
         }
     }
     if (--sample->open == 0) finish_sample(sample);
@@ -43,19 +44,20 @@ void Engine::finish_sample(CompletionSample* sample) {
 
 void Engine::learn_from(const CompletionSample& s) {
     if (s.spoiled) return;
+    const auto messages = [](bool partitioned) { return partitioned ? partitioned_messages : uint16_t{0}; };
     const bool by_post = s.latest_post > s.ready;
     if (by_post && s.noise == 0)
-        model_.learn({CostKind::send_after_post, s.post_same_host, false, 0, s.post_size}, s.leave - s.latest_post);
+        model_.learn({CostKind::send_after_post, s.post_same_host, false, messages(s.post_partitioned), s.post_size}, s.leave - s.latest_post);
     if (!s.has_message) return;
     const int64_t begin = std::max(s.enter, s.last_send), took = s.leave - begin - s.noise;
     if (took < 0) return;
     if (s.last_send >= s.enter)
-        model_.learn({CostKind::receive_after_send, s.message_same_host, s.message_synchronous, 0, s.message_size}, took,
+        model_.learn({CostKind::receive_after_send, s.message_same_host, s.message_synchronous, messages(s.message_partitioned), s.message_size}, took,
                      by_post || s.noise > 0 ? 0 : Model::clean);
     else if (!by_post && s.completions > 0)
         model_.learn({CostKind::wait_own, true, false, 0, s.completions}, took, s.enter - s.last_ready);
     else if (!by_post)
-        model_.learn({CostKind::receive_after_post, s.message_same_host, s.message_synchronous, 0, s.message_size}, took,
+        model_.learn({CostKind::receive_after_post, s.message_same_host, s.message_synchronous, messages(s.message_partitioned), s.message_size}, took,
                      s.enter - s.last_send);
 }
 
@@ -84,6 +86,7 @@ void learn_completion(Engine& engine, Thread& thread) {
         sample.message_size = match.size;
         sample.message_same_host = match.same_host;
         sample.message_synchronous = match.synchronous_mode;
+        sample.message_partitioned = match.partitioned > 0;
     }
     if (!usable || thread.leave < sample.ready) return;
     sample.noise = noise_after(thread.pieces, sample.ready);

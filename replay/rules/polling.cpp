@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t shortest_work_ns = 20'000;  // between two polls: below it nobody computes, only looks
 
 bool polls(const Thread& thread) {
-    return thread.kind == CallKind::poll || thread.kind == CallKind::poll_matched;
+    return thread.kind == CallKind::poll || thread.kind == CallKind::poll_matched || thread.kind == CallKind::part_arrived;
 }
 
 bool found_nothing(const Thread& thread) {

@@ -18,7 +18,7 @@ struct Ends {
 
 Ends find_channel(Engine& engine, Thread& thread, const Operation& operation) {
     const int32_t source = engine.world_rank(thread, operation.comm, operation.peer);
-    return {engine.channel(operation.comm, source, thread.rank, operation.tag), source};
+    return {engine.channel(operation.comm, source, thread.rank, operation.tag, operation.partitioned), source};
 }
 
 Match* take_aside(Engine& engine, Thread& thread, const Operation& operation, int32_t source) {
@@ -58,6 +58,7 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
     request->post_node = thread.enter_node;
     request->wildcard = operation.wildcard;
     request->any_source = operation.any_source;
+    request->partitioned = operation.partitioned;
     request->posting_thread = thread.index;
     request->posting = ++thread.postings;
     if (operation.posted_known && !engine.cancelled_postings.contains({thread.index, request->posting})) {
@@ -69,7 +70,7 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
     }
 }
 
-void publish_receive_complete(Engine& engine, Thread& thread, const Operation& operation) {
+void publish_receive_complete(Engine& engine, Thread& thread, Operation operation) {
     ++thread.completions;
     Request* request = engine.find_request(thread, operation.request);
     Match* match = nullptr;
@@ -77,6 +78,7 @@ void publish_receive_complete(Engine& engine, Thread& thread, const Operation& o
     if (request && request->kind == Request::Kind::receive) {
         if (request->wildcard) engine.count(Flaw::any_source);
         any_source = request->any_source;
+        operation.partitioned = request->partitioned;
         match = request->match;
         if (match && (match->comm != operation.comm || match->tag != operation.tag ||
                       match->source != engine.world_rank(thread, operation.comm, operation.peer))) {
@@ -109,6 +111,7 @@ void publish_cancelled(Engine& engine, Thread& thread, const Operation& operatio
 }
 
 void publish_probe(Engine& engine, Thread& thread, const Operation& operation) {
+    if (operation.partitioned > 0) return publish_part_arrived(engine, thread, operation);
     const Ends ends = find_channel(engine, thread, operation);
     if (thread.kind == CallKind::matched_probe || thread.kind == CallKind::poll_matched) {
         Match* match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
@@ -141,9 +144,10 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
 void constrain_message(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
     if (!match.sent) return;  // given up
+    if (dependency.soft && match.send_time > thread.leave) return;
     const bool blocking = !dependency.own_posting;
-    const CostClass after_send{CostKind::receive_after_send, match.same_host, match.synchronous_mode, 0, match.size};
-    const CostClass after_post{CostKind::receive_after_post, match.same_host, match.synchronous_mode, 0, match.size};
+    const CostClass after_send = message_class(CostKind::receive_after_send, match);
+    const CostClass after_post = message_class(CostKind::receive_after_post, match);
     const CostClass wait{CostKind::wait_own, true, false, 0, thread.completions};
     Model& model = engine.model();
     if (engine.learning()) {
@@ -162,7 +166,7 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
     Cost latency = model.cost(after_send), late = model.cost(after_post), own_wait = model.cost(wait);
     // A master takes one request while others are under way, so most of what its receives took has waiting in it: the least has not. (Of
     // messages that wait for their receiver all are under way then.)
-    if (match.of_farm && !model.rendezvous(match.same_host, match.size)) {
+    if (match.of_farm && !model.rendezvous(match.same_host, match.partitioned > 0, match.size)) {
         own_wait.mid = own_wait.low;
         late.mid = late.low;
         if (!late.known && !blocking) late = own_wait;
@@ -183,7 +187,7 @@ void constrain_probe(Engine& engine, Thread& thread, const Dependency& dependenc
     if (!dependency.channel || !dependency.channel->head || !dependency.channel->holds_messages) return;
     const Match& match = *dependency.channel->head;
     if (engine.learning()) return;
-    const Cost cost = engine.model().cost({CostKind::receive_after_send, match.same_host, match.synchronous_mode, 0, match.size});
+    const Cost cost = engine.model().cost(message_class(CostKind::receive_after_send, match));
     add_message(engine, thread, match, {0, cost.low, cost.mid}, scratch);
 }
 

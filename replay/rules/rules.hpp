@@ -7,6 +7,8 @@
 // | standard, ready, buffered send             | nobody while eager; else as synchronous      | send.cpp      |
 // | synchronous send                           | the receive being posted                     | send.cpp      |
 // | receive, matched receive                   | the send                                     | receive.cpp   |
+// | partitioned receive                        | the Pready that made its last part ready     | receive.cpp   |
+// | Parrived that succeeded                    | its part: the whole message, or not; bounds  | partitioned.cpp|
 // | probe, matched probe                       | the send of the message that was found       | receive.cpp   |
 // | Wait…, Test… that completed                | all that it completed                        | completion.cpp|
 // | Test, Iprobe that found nothing            | the polling loop is one wait                 | polling.cpp   |
@@ -49,6 +51,8 @@ enum class CallKind : uint8_t {
     window,  // the other synchronisation of windows
     file,    // a collective of files
     neighbourhood,
+    partitioned_init,  // Psend_init, Precv_init
+    part_arrived,      // Parrived: a poll for a part of a message
     // Where records are missing nobody knows whom these waited for (unseen.cpp).
     may_wait,             // a call that synchronises with others, or may
     begins_unseen,        // a request; its completion is in some Wait or Test

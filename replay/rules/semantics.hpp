@@ -45,7 +45,8 @@ void publish_send(Engine&, Thread&, const Operation&, bool blocking);
 void publish_send_complete(Engine&, Thread&, const Operation&);
 void publish_receive(Engine&, Thread&, const Operation&);
 void publish_posting(Engine&, Thread&, const Operation&);
-void publish_receive_complete(Engine&, Thread&, const Operation&);
+void publish_receive_complete(Engine&, Thread&, Operation);
+void publish_part_arrived(Engine&, Thread&, const Operation&);
 void publish_cancelled(Engine&, Thread&, const Operation&);
 void publish_probe(Engine&, Thread&, const Operation&);
 void publish_collective(Engine&, Thread&, const Operation&);
@@ -90,6 +91,10 @@ void go_on_elsewhere(Engine&, Thread&);
 // Calls that may have waited for others though no record says so: unseen.cpp.
 bool may_have_waited(Engine&, Thread&);
 void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter);
+
+inline CostClass message_class(CostKind kind, const Match& match) {
+    return {kind, match.same_host, match.synchronous_mode, match.partitioned > 0 ? partitioned_messages : uint16_t{0}, match.size};
+}
 
 inline int64_t noise_after(const std::vector<NoisePiece>& pieces, int64_t time) {
     int64_t sum = 0;

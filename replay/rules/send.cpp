@@ -13,7 +13,7 @@ namespace {
 
 bool waits_for_receiver(Engine& engine, const Operation& operation, bool same_host) {
     if (operation.mode == SendMode::buffered || engine.learning()) return false;
-    return engine.model().rendezvous(same_host, operation.size);
+    return engine.model().rendezvous(same_host, operation.partitioned > 0, operation.size);
 }
 
 constexpr int64_t injection_ns = 1000;  // own work before a message leaves, at most
@@ -96,7 +96,7 @@ void publish_send_complete(Engine& engine, Thread& thread, const Operation& oper
 void constrain_posting(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
     const bool blocking = match.send_time == thread.enter;
-    const CostClass after_post{CostKind::send_after_post, match.same_host, match.synchronous_mode, 0, match.size};
+    const CostClass after_post = message_class(CostKind::send_after_post, match);
     const CostClass own = blocking ? CostClass{CostKind::send_own, match.same_host, true, 0, match.size}
                                    : CostClass{CostKind::wait_own, true, false, 0, thread.completions};
     if (engine.learning()) {

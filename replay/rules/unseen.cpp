@@ -41,6 +41,12 @@ bool may_have_waited(Engine& engine, Thread& thread) {
         case CallKind::begins_unseen_often:
             process.unseen_persistent = process.unseen_persistent || silent;
             break;
+        case CallKind::partitioned_init:
+            process.unseen_persistent = process.unseen_persistent || !engine.follows_partitioned();
+            break;
+        case CallKind::part_arrived:  // which part is there is not known where it came before the whole
+            unseen = engine.follows_partitioned() ? !silent && thread.operations[0].kind == Operation::Kind::probe : true;
+            break;
         case CallKind::may_wait:
         case CallKind::file:
         case CallKind::neighbourhood:

@@ -127,6 +127,8 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
             r.tag = line.number();
             r.comm = static_cast<uint32_t>(line.number());
             r.posted = true;
+        } else if (word == "part") {
+            r.partitioned = static_cast<uint32_t>(line.number());
         } else if (word == "apart") {
             r.apart = true;
         } else if (word == "any") {

@@ -9,6 +9,7 @@
 //     RANK TIME send PEER TAG BYTES [sync|ready|buffered] [comm C]
 //     RANK TIME isend PEER TAG BYTES REQUEST [sync|…] [comm C]       RANK TIME isend-complete REQUEST
 //     RANK TIME irecv-request REQUEST [SOURCE TAG] [comm C]          (−1: any; without SOURCE TAG as foreign tools write it)
+//     … part K: of the K-th partitioned request on that channel (isend, irecv-request; leave MPI_Parrived found SOURCE TAG COMM part K)
 //     RANK TIME recv SOURCE TAG BYTES [any] [comm C]                 RANK TIME irecv SOURCE TAG BYTES REQUEST [comm C]
 //     RANK TIME test REQUEST                                         RANK TIME cancelled REQUEST
 //     RANK TIME begin                                                RANK TIME collective OPERATION ROOT BYTES [comm C]

@@ -31,7 +31,11 @@ void check(OTF2_ErrorCode code) {
     if (code != OTF2_SUCCESS) throw std::runtime_error(std::string("writing a test trace: ") + OTF2_Error_GetDescription(code));
 }
 
-enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago };
+enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago, partitioned };
+constexpr const char* attribute_names[] = {"os:culprit",  "polter:source", "polter:tag", "polter:comm",
+                                           "polter:mode", "polter:ago",    "polter:partitioned"};
+constexpr OTF2_Type attribute_types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32, OTF2_TYPE_COMM,
+                                         OTF2_TYPE_UINT8,  OTF2_TYPE_UINT64, OTF2_TYPE_UINT32};
 
 struct Writer {
     const TraceSpec& spec;
@@ -39,6 +43,7 @@ struct Writer {
     std::map<std::string, uint32_t> strings, regions;
     std::vector<std::string> string_order;
     std::vector<uint64_t> written = {};  // events by rank
+    bool used[std::size(attribute_names)] = {};
 
     uint32_t string(const std::string& text) {
         const auto [at, added] = strings.emplace(text, static_cast<uint32_t>(strings.size()));
@@ -69,9 +74,13 @@ struct Writer {
     }
 
     OTF2_AttributeList* attributes(const Record& r) {
-        if (r.kind == Record::Kind::lock || (!r.posted && !r.wildcard && r.mode == 0 && !r.file_comm)) return nullptr;
+        if (r.kind == Record::Kind::lock || (!r.posted && !r.wildcard && r.mode == 0 && !r.file_comm && r.partitioned == 0)) return nullptr;
         OTF2_AttributeList* list = OTF2_AttributeList_New();
         if (r.file_comm) OTF2_AttributeList_AddCommRef(list, comm, r.comm);
+        if (r.partitioned != 0) {
+            OTF2_AttributeList_AddUint32(list, partitioned, r.partitioned);
+            used[partitioned] = true;
+        }
         if (r.mode != 0) OTF2_AttributeList_AddUint8(list, mode, static_cast<uint8_t>(r.mode));
         if (r.posted && r.kind != Record::Kind::collective_request) {
             OTF2_AttributeList_AddInt32(list, source, static_cast<int32_t>(r.peer));
@@ -196,9 +205,8 @@ struct Writer {
         const auto text = [&](const std::string& value) { return string(value); };
         for (const auto& [name, id] : regions) text(name);
         for (const auto& account : spec.accounts) text(account);
-        for (const char* name :
-             {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode", "polter:ago", "ns", "node", "MPI_COMM_WORLD"})
-            text(name);
+        for (const char* name : {"ns", "node", "MPI_COMM_WORLD"}) text(name);
+        for (const char* name : attribute_names) text(name);
         for (const auto& host : spec.hosts) text(host);
         for (const auto& [of, value] : spec.neighbours) {
             text("polter:neighbours:" + std::to_string(of.second));
@@ -211,9 +219,9 @@ struct Writer {
         check(OTF2_GlobalDefWriter_WriteClockProperties(definitions, spec.ticks_per_second, 0, end + 1, OTF2_UNDEFINED_TIMESTAMP));
         for (size_t i = 0; i < string_order.size(); ++i)
             check(OTF2_GlobalDefWriter_WriteString(definitions, static_cast<uint32_t>(i), string_order[i].c_str()));
-        const char* names[] = {"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode", "polter:ago"};
-        const OTF2_Type types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32, OTF2_TYPE_COMM, OTF2_TYPE_UINT8, OTF2_TYPE_UINT64};
-        for (uint32_t i = 0; i < 6; ++i) check(OTF2_GlobalDefWriter_WriteAttribute(definitions, i, text(names[i]), empty, types[i]));
+        for (uint32_t i = 0; i < std::size(attribute_names); ++i)
+            if (i <= ago || used[i])  // older tracers do not define them all
+                check(OTF2_GlobalDefWriter_WriteAttribute(definitions, i, text(attribute_names[i]), empty, attribute_types[i]));
         for (const auto& [name, id] : regions)
             check(OTF2_GlobalDefWriter_WriteRegion(definitions, id, text(name), text(name), empty, OTF2_REGION_ROLE_FUNCTION,
                                                    name.starts_with("MPI_") ? OTF2_PARADIGM_MPI : OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "partitioned.hpp"
+
 namespace polter::mpi::handler {
 namespace {
 
@@ -62,6 +64,7 @@ void Completion::done(int i, uint32_t entry) {
     Request& request = (*process.requests)[entry];
     if (request.persistent) {
         request.active = request.cancelling = request.tested = false;
+        if (request.partitioned) process.partitioned->ended(bits(handles_[i]));
         if (taken_) process.requests->put_back(entry);
     } else if (taken_) {
         process.requests->drop(entry);
@@ -256,6 +259,7 @@ void Completion::released() {
         if (at == Requests::absent) return;
         request = (*process.requests)[at];
         (*process.requests)[at].persistent = false;
+        if (request.partitioned && !process.partitioned->freed(bits(handles_[0]))) request.active = false;  // it has not been sent
         done(0, at);
     }
     if (request.active && (request.kind == Request::sending || request.kind == Request::both))

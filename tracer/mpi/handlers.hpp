@@ -8,6 +8,7 @@
 #include "files.hpp"
 #include "init.hpp"
 #include "neighbours.hpp"
+#include "partitioned.hpp"
 #include "persistent.hpp"
 #include "probe.hpp"
 #include "windows.hpp"

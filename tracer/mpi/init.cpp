@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "fortran.hpp"
+#include "partitioned.hpp"
 #include "windows.hpp"
 
 namespace polter::mpi {
@@ -155,6 +156,7 @@ void Init::begin_trace() {
     process.messages = new Messages;
     process.windows = new Windows;
     process.files = new Files;
+    process.partitioned = new Partitioned;
     thread.location = location;
     pthread_atfork(nullptr, nullptr, in_child);
 

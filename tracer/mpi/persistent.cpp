@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "persistent.hpp"
 
+#include "partitioned.hpp"
+
 namespace polter::mpi::handler {
 
 SendInit::SendInit(Call& call, uint8_t mode, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, RequestVariables request)
@@ -27,14 +29,16 @@ void Startall::begin(MPI_Request handle, const void* variable) {
         known.active = true;
         known.id = new_request_id();
         request = known;
+        if (request.partitioned && process.partitioned->started(bits(handle), request.id)) return;  // its parts are not ready
     }
     write::Location& at = call_.at();
     const uint64_t time = call_.entered();
     switch (request.kind) {
         case Request::sending:
+            if (request.partitioned) return at.isend_partitioned(time, request.message, request.partitioned, request.id);
             return at.isend(time, request.message, request.mode, request.id);
         case Request::receiving:
-            return at.irecv_request(time, request.id, request.source, request.tag, request.message.comm);
+            return at.irecv_request(time, request.id, request.source, request.tag, request.message.comm, request.partitioned);
         case Request::collecting:
             return at.collective_request(time, request.id, request.collective.comm);
         case Request::both:

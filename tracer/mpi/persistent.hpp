@@ -16,7 +16,7 @@ class ReceiveInit : public Begins {
     ReceiveInit(Call& call, int source, int tag, MPI_Comm comm, RequestVariables request);
 };
 
-// Partitioned communication, neighbourhood collectives.
+// Neighbourhood collectives.
 class OtherRequestInit : public Begins {
   public:
     OtherRequestInit(Call& call, RequestVariables request) : Begins(call, request) {

@@ -15,6 +15,7 @@ namespace polter::mpi {
 
 struct Window;
 using Windows = std::unordered_map<uint64_t, Window>;  // by handle, see windows.hpp
+struct Partitioned;
 using Files = std::unordered_map<uint64_t, uint32_t>;  // by handle: the local id of the communicator
 
 struct Process {
@@ -27,6 +28,7 @@ struct Process {
     Messages* messages = nullptr;
     Windows* windows = nullptr;
     Files* files = nullptr;
+    Partitioned* partitioned = nullptr;
     uint32_t next_window = 0;  // id
     std::mutex mutex;          // of all these tables
     std::atomic<uint64_t> request_id{1};

@@ -45,7 +45,8 @@ class Location {
     void enter(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Enter, nullptr, time, region); }
     void leave(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Leave, nullptr, time, region); }
     // The Leave of a probe that found this message.
-    void leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm);
+    // `partitioned`: of a part that has arrived, see conventions.hpp; else 0.
+    void leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint32_t partitioned = 0);
 
     // `mode`: trace::SendMode.
     void send(uint64_t time, const Message& m, uint8_t mode) {
@@ -54,11 +55,15 @@ class Location {
     void isend(uint64_t time, const Message& m, uint8_t mode, uint64_t request) {
         put(OTF2_EvtWriter_MpiIsend, mode_attribute(mode), time, m.peer, m.comm, m.tag, m.bytes, request);
     }
+    void isend_partitioned(uint64_t time, const Message& m, uint32_t partitioned, uint64_t request) {
+        OTF2_AttributeList_AddUint32(attributes_, trace::attribute_partitioned, partitioned);
+        put(OTF2_EvtWriter_MpiIsend, attributes_, time, m.peer, m.comm, m.tag, m.bytes, request);
+    }
     void isend_complete(uint64_t time, uint64_t request) { put(OTF2_EvtWriter_MpiIsendComplete, nullptr, time, request); }
     void recv(uint64_t time, const Message& m) { put(OTF2_EvtWriter_MpiRecv, nullptr, time, m.peer, m.comm, m.tag, m.bytes); }
     // Posted with a wildcard: source or tag -1.
     void recv_wildcard(uint64_t time, const Message& m, int source, int tag);
-    void irecv_request(uint64_t time, uint64_t request, int source, int tag, uint32_t comm);
+    void irecv_request(uint64_t time, uint64_t request, int source, int tag, uint32_t comm, uint32_t partitioned = 0);
     void irecv(uint64_t time, const Message& m, uint64_t request) {
         put(OTF2_EvtWriter_MpiIrecv, nullptr, time, m.peer, m.comm, m.tag, m.bytes, request);
     }

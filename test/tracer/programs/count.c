@@ -129,7 +129,8 @@ static void started(MPI_Request* request) {
     LOCKED(r = find_request(*request, request));
     if (!r) return;
     r->active = 1;
-    if (r->kind == SEND) count_send(r->dest, r->count, r->type);
+    r->not_ready = r->partitions;
+    if (r->kind == SEND && !r->partitions) count_send(r->dest, r->count, r->type);
 }
 int MPI_Start(MPI_Request* request) {
     started(request);
@@ -189,6 +190,8 @@ int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MP
     LOCKED(open_request(request, none ? NOTHING : RECEIVE));
     return result;
 }
+
+#include "count_partitioned.h"
 
 /* ---- completion ---- */
 

@@ -9,6 +9,7 @@ struct open_request {
     const char* name;         /* of a collective */
     long long sent, received; /* of a collective */
     int dest, count;          /* of a persistent send */
+    int partitions, not_ready; /* of a partitioned one */
     MPI_Datatype type;
 };
 enum { MOST = 100000 };
