@@ -421,6 +421,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
         if (text == names::send_mode) result.mode = id;
         if (text == names::ended_ago) result.ago = id;
         if (text == names::partitioned) result.partitioned = id;
+        if (text == names::operation) result.operation = id;
     }
     read_properties(reader, result);
     result.strings = raw.strings;

@@ -138,10 +138,11 @@ class Engine {
     // World rank of a communicator's rank, as this thread sees it; no_rank where unknown.
     int32_t world_rank(const Thread& thread, uint32_t comm, uint32_t rank);
     const Communicator* communicator(uint32_t comm) const;
-    uint32_t window_communicator(uint32_t window) const;              // UINT32_MAX: not defined
-    const std::vector<int32_t>& group(uint32_t group) const;          // world ranks
-    const Neighbours* neighbours(uint32_t comm, int32_t rank) const;  // none: not known
+    uint32_t window_communicator(uint32_t window) const;                                           // UINT32_MAX: not defined
+    const std::vector<int32_t>& group(uint32_t group) const;                                       // world ranks
+    const Neighbours* neighbours(uint32_t comm, int32_t rank) const;                               // none: not known
     bool follows_partitioned() const { return archive_.definitions().partitioned != UINT32_MAX; }  // the tracer, partitioned communication
+    bool follows_requests() const { return archive_.definitions().operation != UINT32_MAX; }       // … all collectives' requests
     bool defines_windows() const { return !archive_.definitions().windows.empty(); }
     std::set<uint32_t> exclusive_windows;  // learned: those that were locked so that others are shut out
     uint32_t world() const { return archive_.definitions().world; }

@@ -173,6 +173,9 @@ struct EventCallbacks {
         Thread& t = *static_cast<Thread*>(user);
         Operation operation{.kind = Operation::Kind::collective_request, .request = request};
         operation.posted_known = get_comm(list, definitions(t).comm, &operation.comm);
+        uint8_t what = 0;
+        if (has(list, definitions(t).operation) && OTF2_AttributeList_GetUint8(list, definitions(t).operation, &what) == OTF2_SUCCESS)
+            operation.collective = completed_operation(what);
         return add(t, time, record, operation);
     }
 
@@ -181,7 +184,7 @@ struct EventCallbacks {
                                                  uint64_t received, uint64_t request) {
         return add(*static_cast<Thread*>(user), time, record,
                    {.kind = Operation::Kind::collective_complete,
-                    .collective = operation,
+                    .collective = completed_operation(operation),
                     .comm = comm,
                     .peer = root,
                     .size = std::max(sent, received),

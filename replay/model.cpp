@@ -179,9 +179,8 @@ Learned Model::shown() const {
 }
 
 bool Model::knows_protocol(bool same_host, bool partitioned) const {
-    return std::any_of(protocols_.begin(), protocols_.end(), [&](const auto& entry) {
-        return entry.second.same_host == same_host && entry.second.partitioned == partitioned;
-    });
+    return std::any_of(protocols_.begin(), protocols_.end(),
+                       [&](const auto& entry) { return entry.second.same_host == same_host && entry.second.partitioned == partitioned; });
 }
 
 bool Model::knows_structure(const CostClass& of, uint32_t members) const {

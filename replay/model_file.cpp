@@ -235,7 +235,8 @@ std::vector<std::string> unknown_lines(const Learned& shown, const Model& given,
         times += samples;
     };
     for (const LearnedCost& cost : shown.costs) count(given.cost(cost.of).known, cost.samples);
-    for (const LearnedProtocol& protocol : shown.protocols) count(given.knows_protocol(protocol.same_host, protocol.partitioned), protocol.eager + protocol.late);
+    for (const LearnedProtocol& protocol : shown.protocols)
+        count(given.knows_protocol(protocol.same_host, protocol.partitioned), protocol.eager + protocol.late);
     for (const LearnedStructure& structure : shown.structures)
         count(given.knows_structure(structure.of, structure.members), structure.instances);
     if (classes == 0) return {};

@@ -17,6 +17,8 @@ inline constexpr std::string_view posted_comm = "polter:comm";
 inline constexpr std::string_view send_mode = "polter:mode";
 inline constexpr std::string_view ended_ago = "polter:ago";
 inline constexpr std::string_view partitioned = "polter:partitioned";
+inline constexpr std::string_view operation = "polter:operation";
+inline constexpr unsigned neighbours_operation = 128, file_operation = 129;  // its values, and operations of completions
 
 inline constexpr std::string_view neighbours = "polter:neighbours:";  // location property: + communicator; value "in 1 2 out 3"
 

@@ -199,7 +199,7 @@ struct Dependency {
 };
 
 // Of one-sided communication: what a post tells the origins, a complete the targets. Of a neighbourhood collective: that one has come.
-enum class Notice : uint8_t { post, completion, neighbour };
+enum class Notice : uint8_t { post, completion, neighbour, neighbour_request };  // non-blocking ones never match blocking ones
 struct PendingNotice {
     uint32_t window;  // of a neighbourhood: the communicator
     int32_t to;       // world rank
@@ -244,7 +244,8 @@ struct Process {
     std::unordered_map<uint64_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator or window
     std::vector<std::pair<ChannelKey, Match*>> opened;                            // posts that a start asked for, until the complete
     std::unordered_map<uint64_t, uint64_t> exchanged;                             // bytes since the last notice, by window and target
-    uint64_t unseen_requests = 0;  // begun without a record, and as far as is known not completed
+    std::vector<std::pair<uint64_t, Match*>> neighbours;  // whom a non-blocking neighbourhood collective waits for, by request
+    uint64_t unseen_requests = 0;                         // begun without a record, and as far as is known not completed
     bool unseen_persistent = false;
 };
 

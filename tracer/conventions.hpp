@@ -18,17 +18,20 @@ constexpr uint32_t metric_class_of(unsigned account) {
 
 // Attributes.
 enum Attribute : uint32_t {
-    attribute_culprit = 0,  // STRING, local string id
-    attribute_source = 1,   // INT32, world or remote rank in the communicator as MPI was given it; -1 any
-    attribute_tag = 2,      // INT32; -1 any
-    attribute_comm = 3,     // COMM, local communicator id
-    attribute_mode = 4,     // UINT8, see SendMode
-    attribute_ago = 5,      // UINT64, ticks: the noise ended so long before its record, which came late
+    attribute_culprit = 0,      // STRING, local string id
+    attribute_source = 1,       // INT32, world or remote rank in the communicator as MPI was given it; -1 any
+    attribute_tag = 2,          // INT32; -1 any
+    attribute_comm = 3,         // COMM, local communicator id
+    attribute_mode = 4,         // UINT8, see SendMode
+    attribute_ago = 5,          // UINT64, ticks: the noise ended so long before its record, which came late
     attribute_partitioned = 6,  // UINT32: how manieth partitioned request of that partner, tag and communicator, from 1
-    attribute_count = 7
+    attribute_operation = 7,    // UINT8: what OTF2 has no collective operation for, see Operation
+    attribute_count = 8
 };
-inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  "polter:source", "polter:tag",        "polter:comm",
-                                                                 "polter:mode", "polter:ago",    "polter:partitioned"};
+inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  "polter:source", "polter:tag",         "polter:comm",
+                                                                 "polter:mode", "polter:ago",    "polter:partitioned", "polter:operation"};
+// Of NonBlockingCollectiveComplete, and of the attribute on its request: beyond OTF2's own operations.
+enum Operation : uint8_t { operation_neighbours = 128, operation_file = 129 };
 enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 2, send_buffered = 3 };
 
 // Ids that are local to a rank and mapped when sealing: strings and communicators, each dense from 0 in the order of the sidecar.

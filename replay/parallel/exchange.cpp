@@ -101,8 +101,8 @@ void Exchange::ship_send(Match& match) {
     const bool answer = match.users > 1;
     Bytes& bytes = begin(process, Kind::send);
     bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_node, match.departure_node,
-                         match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.partitioned, match.destination, match.same_host,
-                         match.synchronous, match.synchronous_mode, match.moved != nullptr});
+                         match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.partitioned,
+                         match.destination, match.same_host, match.synchronous, match.synchronous_mode, match.moved != nullptr});
     put_lanes(bytes, match.send_delay);
     if (match.send_noise > 0) put_lanes(bytes, match.send_noise_removed);
     if (match.moved) put_lanes(bytes, match.moved);

@@ -92,6 +92,7 @@ void publish_unfinished(Engine& engine, Thread& thread) {
 }
 
 void publish_collective_request(Engine& engine, Thread& thread, const Operation& operation) {
+    if (operation.collective == operation_neighbours) return publish_neighbour_request(engine, thread, operation);
     Request* request = engine.new_request(thread, operation.request, Request::Kind::collective);
     request->post_time = thread.enter;
     request->post_node = thread.enter_node;
@@ -111,6 +112,7 @@ void publish_collective_request(Engine& engine, Thread& thread, const Operation&
 }
 
 void publish_collective_complete(Engine& engine, Thread& thread, const Operation& operation) {
+    if (operation.collective == operation_neighbours) return publish_neighbour_complete(engine, thread, operation);
     ++thread.completions;
     Request* request = engine.find_request(thread, operation.request);
     if (!request || request->kind != Request::Kind::collective) {

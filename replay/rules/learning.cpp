@@ -47,18 +47,21 @@ void Engine::learn_from(const CompletionSample& s) {
     const auto messages = [](bool partitioned) { return partitioned ? partitioned_messages : uint16_t{0}; };
     const bool by_post = s.latest_post > s.ready;
     if (by_post && s.noise == 0)
-        model_.learn({CostKind::send_after_post, s.post_same_host, false, messages(s.post_partitioned), s.post_size}, s.leave - s.latest_post);
+        model_.learn({CostKind::send_after_post, s.post_same_host, false, messages(s.post_partitioned), s.post_size},
+                     s.leave - s.latest_post);
     if (!s.has_message) return;
     const int64_t begin = std::max(s.enter, s.last_send), took = s.leave - begin - s.noise;
     if (took < 0) return;
     if (s.last_send >= s.enter)
-        model_.learn({CostKind::receive_after_send, s.message_same_host, s.message_synchronous, messages(s.message_partitioned), s.message_size}, took,
-                     by_post || s.noise > 0 ? 0 : Model::clean);
+        model_.learn(
+            {CostKind::receive_after_send, s.message_same_host, s.message_synchronous, messages(s.message_partitioned), s.message_size},
+            took, by_post || s.noise > 0 ? 0 : Model::clean);
     else if (!by_post && s.completions > 0)
         model_.learn({CostKind::wait_own, true, false, 0, s.completions}, took, s.enter - s.last_ready);
     else if (!by_post)
-        model_.learn({CostKind::receive_after_post, s.message_same_host, s.message_synchronous, messages(s.message_partitioned), s.message_size}, took,
-                     s.enter - s.last_send);
+        model_.learn(
+            {CostKind::receive_after_post, s.message_same_host, s.message_synchronous, messages(s.message_partitioned), s.message_size},
+            took, s.enter - s.last_send);
 }
 
 namespace rules {
@@ -72,7 +75,7 @@ void learn_completion(Engine& engine, Thread& thread) {
     sample.latest_post = INT64_MIN;
     bool usable = true;
     for (const Dependency& dependency : thread.dependencies) {
-        if (dependency.kind != Dependency::Kind::message || !dependency.match || !dependency.match->sent ||
+        if (dependency.kind != Dependency::Kind::message || dependency.notice || !dependency.match || !dependency.match->sent ||
             dependency.match->send_noise > 0) {
             usable = false;  // it waited for something whose time is not a message's
             break;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Partitioned communication.
 //
-// In words: a partitioned send is one message, which leaves in the Pready that made the last of its parts ready (with no parts at all: as it
-// starts); its receive is posted by its start. Completion is that of other sends and receives. Such requests match only each other: the
+// In words: a partitioned send is one message, which leaves in the Pready that made the last of its parts ready (with no parts at all: as
+// it starts); its receive is posted by its start. Completion is that of other sends and receives. Such requests match only each other: the
 // k-th initialisation of one side with the k-th of the other, and of these the n-th start with the n-th (MPI-4.0, section 4.2.2). What
 // they cost, and whether a send waits for its receive, is learned apart from other messages: both sides have to agree before data can go.
 //
@@ -29,8 +29,7 @@ void publish_part_arrived(Engine& engine, Thread& thread, const Operation& opera
         return;
     }
     ++match->users;
-    thread.dependencies.push_back(
-        {.kind = Dependency::Kind::message, .own_posting = true, .release = true, .soft = true, .match = match});
+    thread.dependencies.push_back({.kind = Dependency::Kind::message, .own_posting = true, .release = true, .soft = true, .match = match});
 }
 
 }  // namespace polter::replay::rules

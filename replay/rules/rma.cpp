@@ -134,7 +134,7 @@ void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
 // A post that came after the call had ended is not what it waited for; a wait has waited for all of its notices.
 bool waited_for(const Thread& thread, const Match& match) {
     if (!match.sent) return false;
-    return match.send_time <= thread.leave || thread.kind == CallKind::win_wait || thread.kind == CallKind::poll;
+    return match.send_time <= thread.leave || match.tag == static_cast<uint32_t>(Notice::completion);
 }
 
 CostClass after_notice(const Thread& thread, const Match& match) {
@@ -191,10 +191,12 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
 
 void learn_notices(Engine& engine, const Thread& thread) {
     const Match* last = nullptr;
-    for (const Dependency& dependency : thread.dependencies)
-        if (dependency.notice && dependency.match && waited_for(thread, *dependency.match) &&
-            (!last || dependency.match->send_time > last->send_time))
+    if (!thread.watched.empty()) return;
+    for (const Dependency& dependency : thread.dependencies) {
+        if (!dependency.notice) return;  // it waited for other things too
+        if (dependency.match && waited_for(thread, *dependency.match) && (!last || dependency.match->send_time > last->send_time))
             last = dependency.match;
+    }
     if (!last || last->send_noise > 0) return;
     const int64_t begin = std::max(thread.enter, last->send_time), took = thread.leave - begin - noise_after(thread.pieces, begin);
     engine.model().clock_disorder_ns = std::max(engine.model().clock_disorder_ns, last->send_time - thread.leave);

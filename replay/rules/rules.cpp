@@ -137,6 +137,11 @@ CallKind call_kind(std::string_view region, bool paradigm_mpi) {
     return kind_by_family(name);
 }
 
+uint8_t completed_operation(uint8_t recorded) {
+    if (recorded == names::neighbours_operation) return operation_neighbours;
+    return recorded == names::file_operation ? operation_file : recorded;
+}
+
 Waits collective_waits(uint8_t operation) {
     switch (operation) {
         case OTF2_COLLECTIVE_OP_BCAST:

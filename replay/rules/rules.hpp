@@ -21,8 +21,8 @@
 // | windows: fence, making, freeing            | all                                          | rma.cpp       |
 // | post, start, complete, wait                | the posts, the completes                     | rma.cpp       |
 // | collectives of files                       | those that came before, as v-forms           | collective.cpp|
-// | neighbourhood collectives                  | those that one receives from, if they came before | neighbours.cpp|
-// | what synchronises but has no records       | not known: told, and the bounds hold it      | unseen.cpp    |
+// | neighbourhood collectives                  | those that one receives from, if they came before; non-blocking ones at completion |
+// neighbours.cpp| | what synchronises but has no records       | not known: told, and the bounds hold it      | unseen.cpp    |
 #pragma once
 
 #include <cstdint>
@@ -74,8 +74,11 @@ enum class Waits : uint8_t {
 // `operation` is an OTF2_CollectiveOp.
 Waits collective_waits(uint8_t operation);
 
+// The operation of a non-blocking collective's completion: OTF2's, or one of those below.
+uint8_t completed_operation(uint8_t recorded);
+
 // Beside OTF2's own. A fence is apart where it may come without the others.
-inline constexpr uint8_t operation_file = 250, operation_fence_apart = 251, operation_fence = 252, operation_init = 253,
-                         operation_finalize = 254;
+inline constexpr uint8_t operation_neighbours = 249, operation_file = 250, operation_fence_apart = 251, operation_fence = 252,
+                         operation_init = 253, operation_finalize = 254;
 
 }  // namespace polter::replay

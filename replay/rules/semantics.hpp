@@ -54,6 +54,8 @@ void publish_collective_request(Engine&, Thread&, const Operation&);
 void publish_collective_complete(Engine&, Thread&, const Operation&);
 void publish_rma(Engine&, Thread&, const Operation&);
 void publish_neighbours(Engine&, Thread&, const Operation&);
+void publish_neighbour_request(Engine&, Thread&, const Operation&);
+void publish_neighbour_complete(Engine&, Thread&, const Operation&);
 void send_notice(Engine&, Thread&, const PendingNotice&, int64_t time, const int64_t* delay, uint64_t node);  // node: of the event graph
 Match* ask_for_notice(Engine&, Thread&, uint32_t window, Notice what, int32_t from);
 void publish_start_or_end(Engine&, Thread&, uint8_t operation);

@@ -39,7 +39,8 @@ bool may_have_waited(Engine& engine, Thread& thread) {
             process.unseen_requests += silent;
             break;
         case CallKind::begins_unseen_often:
-            process.unseen_persistent = process.unseen_persistent || silent;
+            process.unseen_persistent =
+                process.unseen_persistent || (silent && !engine.follows_requests());  // else its starts are recorded
             break;
         case CallKind::partitioned_init:
             process.unseen_persistent = process.unseen_persistent || !engine.follows_partitioned();

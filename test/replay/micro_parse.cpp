@@ -13,13 +13,21 @@ namespace polter::test {
 namespace {
 
 const std::map<std::string, int> operations = {
-    {"barrier", OTF2_COLLECTIVE_OP_BARRIER},        {"bcast", OTF2_COLLECTIVE_OP_BCAST},
-    {"gather", OTF2_COLLECTIVE_OP_GATHER},          {"scatter", OTF2_COLLECTIVE_OP_SCATTER},
-    {"allgather", OTF2_COLLECTIVE_OP_ALLGATHER},    {"alltoall", OTF2_COLLECTIVE_OP_ALLTOALL},
-    {"alltoallv", OTF2_COLLECTIVE_OP_ALLTOALLV},    {"allreduce", OTF2_COLLECTIVE_OP_ALLREDUCE},
-    {"reduce", OTF2_COLLECTIVE_OP_REDUCE},          {"scan", OTF2_COLLECTIVE_OP_SCAN},
-    {"exscan", OTF2_COLLECTIVE_OP_EXSCAN},          {"create", OTF2_COLLECTIVE_OP_CREATE_HANDLE},
+    {"barrier", OTF2_COLLECTIVE_OP_BARRIER},
+    {"bcast", OTF2_COLLECTIVE_OP_BCAST},
+    {"gather", OTF2_COLLECTIVE_OP_GATHER},
+    {"scatter", OTF2_COLLECTIVE_OP_SCATTER},
+    {"allgather", OTF2_COLLECTIVE_OP_ALLGATHER},
+    {"alltoall", OTF2_COLLECTIVE_OP_ALLTOALL},
+    {"alltoallv", OTF2_COLLECTIVE_OP_ALLTOALLV},
+    {"allreduce", OTF2_COLLECTIVE_OP_ALLREDUCE},
+    {"reduce", OTF2_COLLECTIVE_OP_REDUCE},
+    {"scan", OTF2_COLLECTIVE_OP_SCAN},
+    {"exscan", OTF2_COLLECTIVE_OP_EXSCAN},
+    {"create", OTF2_COLLECTIVE_OP_CREATE_HANDLE},
     {"destroy", OTF2_COLLECTIVE_OP_DESTROY_HANDLE},
+    {"neighbours", 128},
+    {"files", 129},  // tracer/README.md
 };
 const std::map<std::string, int> modes = {{"sync", 1}, {"ready", 2}, {"buffered", 3}};
 
@@ -127,6 +135,8 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
             r.tag = line.number();
             r.comm = static_cast<uint32_t>(line.number());
             r.posted = true;
+        } else if (word == "of") {
+            r.unlisted = static_cast<uint8_t>(operations.at(line.word()));
         } else if (word == "part") {
             r.partitioned = static_cast<uint32_t>(line.number());
         } else if (word == "apart") {

@@ -13,7 +13,7 @@
 //     RANK TIME recv SOURCE TAG BYTES [any] [comm C]                 RANK TIME irecv SOURCE TAG BYTES REQUEST [comm C]
 //     RANK TIME test REQUEST                                         RANK TIME cancelled REQUEST
 //     RANK TIME begin                                                RANK TIME collective OPERATION ROOT BYTES [comm C]
-//     RANK TIME request REQUEST [comm C]                             RANK TIME complete OPERATION ROOT BYTES REQUEST [comm C]
+//     RANK TIME request REQUEST [comm C [of neighbours|files]]                   RANK TIME complete OPERATION ROOT BYTES REQUEST [comm C]
 //     window COMM                            (the next one)           RANK TIME leave REGION comm C   (a collective of files)
 //     neighbours RANK COMM in RANKS out RANKS
 //     RANK TIME window OPERATION WINDOW [apart]                      RANK TIME put PEER WINDOW BYTES

@@ -277,7 +277,8 @@ class Reference {
     }
     bool waits_for_receiver(const Message& message) const {
         constexpr int buffered = 3;
-        return synchronous_mode(message) || (message.sent->mode != buffered && model_.rendezvous(same_host(message), false, message.sent->bytes));
+        return synchronous_mode(message) ||
+               (message.sent->mode != buffered && model_.rendezvous(same_host(message), false, message.sent->bytes));
     }
     replay::CostClass message_class(CostKind kind, const Message& message) const {
         return {kind, same_host(message), synchronous_mode(message), 0, message.sent->bytes};

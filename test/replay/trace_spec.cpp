@@ -31,11 +31,11 @@ void check(OTF2_ErrorCode code) {
     if (code != OTF2_SUCCESS) throw std::runtime_error(std::string("writing a test trace: ") + OTF2_Error_GetDescription(code));
 }
 
-enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago, partitioned };
-constexpr const char* attribute_names[] = {"os:culprit",  "polter:source", "polter:tag", "polter:comm",
-                                           "polter:mode", "polter:ago",    "polter:partitioned"};
-constexpr OTF2_Type attribute_types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32, OTF2_TYPE_COMM,
-                                         OTF2_TYPE_UINT8,  OTF2_TYPE_UINT64, OTF2_TYPE_UINT32};
+enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago, partitioned, unlisted };
+constexpr const char* attribute_names[] = {"os:culprit",  "polter:source", "polter:tag",         "polter:comm",
+                                           "polter:mode", "polter:ago",    "polter:partitioned", "polter:operation"};
+constexpr OTF2_Type attribute_types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32,  OTF2_TYPE_COMM,
+                                         OTF2_TYPE_UINT8,  OTF2_TYPE_UINT64, OTF2_TYPE_UINT32, OTF2_TYPE_UINT8};
 
 struct Writer {
     const TraceSpec& spec;
@@ -74,12 +74,18 @@ struct Writer {
     }
 
     OTF2_AttributeList* attributes(const Record& r) {
-        if (r.kind == Record::Kind::lock || (!r.posted && !r.wildcard && r.mode == 0 && !r.file_comm && r.partitioned == 0)) return nullptr;
+        if (r.kind == Record::Kind::lock ||
+            (!r.posted && !r.wildcard && r.mode == 0 && !r.file_comm && r.partitioned == 0 && r.unlisted == 0))
+            return nullptr;
         OTF2_AttributeList* list = OTF2_AttributeList_New();
         if (r.file_comm) OTF2_AttributeList_AddCommRef(list, comm, r.comm);
         if (r.partitioned != 0) {
             OTF2_AttributeList_AddUint32(list, partitioned, r.partitioned);
             used[partitioned] = true;
+        }
+        if (r.unlisted != 0) {
+            OTF2_AttributeList_AddUint8(list, unlisted, r.unlisted);
+            used[unlisted] = true;
         }
         if (r.mode != 0) OTF2_AttributeList_AddUint8(list, mode, static_cast<uint8_t>(r.mode));
         if (r.posted && r.kind != Record::Kind::collective_request) {

@@ -46,10 +46,11 @@ struct Record {
     uint32_t comm = 0;
     uint64_t bytes = 0, request = 0;
     uint32_t partitioned = 0;  // polter:partitioned
-    int mode = 0;            // polter:mode; of a lock: an OTF2_LockType
-    bool apart = false;      // of a window's collective: without the level PROCESS
-    bool file_comm = false;  // of a Leave: polter:comm alone, as collectives of files have it
-    int operation = 0;       // OTF2_CollectiveOp
+    uint8_t unlisted = 0;      // polter:operation
+    int mode = 0;              // polter:mode; of a lock: an OTF2_LockType
+    bool apart = false;        // of a window's collective: without the level PROCESS
+    bool file_comm = false;    // of a Leave: polter:comm alone, as collectives of files have it
+    int operation = 0;         // OTF2_CollectiveOp
 };
 
 struct TraceSpec {

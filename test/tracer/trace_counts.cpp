@@ -196,7 +196,10 @@ CALLBACK(on_collective_request, uint64_t request) {
 CALLBACK(on_collective_complete, OTF2_CollectiveOp op, OTF2_CommRef, uint32_t, uint64_t sent_bytes, uint64_t received_bytes,
          uint64_t request) {
     Reading& r = record(data, time, attributes, true);
-    collective(r, op, sent_bytes, received_bytes);
+    if (op == polter::trace::operation_neighbours)
+        r.rank->others["NEIGHBOURHOOD_REQUEST"].calls++;
+    else
+        collective(r, op, sent_bytes, received_bytes);
     complete(r, request, 'c');
     return ok;
 }
@@ -361,7 +364,8 @@ void check_neighbourhoods(const std::string& anchor, Reading& r) {
             r.problems.push_back(
                 fmt::format("{}: only one side of {} → {}", std::get<0>(exchange), std::get<1>(exchange), std::get<2>(exchange)));
     for (auto& [number, rank] : r.ranks)
-        if (rank.others.contains("NEIGHBOURHOOD") && all.exchanges.empty()) r.problems.push_back("neighbourhoods without neighbours");
+        if ((rank.others.contains("NEIGHBOURHOOD") || rank.others.contains("NEIGHBOURHOOD_REQUEST")) && all.exchanges.empty())
+            r.problems.push_back("neighbourhoods without neighbours");
 }
 
 bool read(const std::string& anchor, Reading& r) {

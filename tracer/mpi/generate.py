@@ -77,6 +77,8 @@ HANDLERS = {
     "file_collective": ("FileCollective", "fh", {}),
     "file_close": ("FileClose", "fh", {}),
     "neighbour_collective": ("NeighbourCollective", "comm", {}),
+    "neighbour_request": ("NeighbourRequest", "comm request", {}),
+    "neighbour_init": ("NeighbourInit", "comm request", {}),
     "finalize": ("Finalize", "", {}),
 }
 HANDLE = re.compile(r"(MPI_(?:Comm|Datatype|Errhandler|File|Group|Info|Message|Op|Request|Session|Win)) (\w+)")  # by value

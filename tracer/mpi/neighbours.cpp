@@ -46,25 +46,53 @@ Neighbours neighbours_of(MPI_Comm comm, int rank) {
     return found;
 }
 
-}  // namespace
-
-NeighbourCollective::NeighbourCollective(Call& call, MPI_Comm comm) : call_(call) {
-    if (!call) return;
+// The communicator's local id; false: not followed. At its first neighbourhood collective its neighbours go to the sidecar.
+bool neighbourhood(MPI_Comm comm, uint32_t& id) {
     const TableLock lock;
     Comm* known = process.comms->find(comm);
-    if (!known) return;
-    known_ = true;
-    comm_ = known->id;
-    if (known->neighbours) return;
+    if (!known) return false;
+    id = known->id;
+    if (known->neighbours) return true;
     known->neighbours = true;
     const Neighbours neighbours = neighbours_of(comm, known->rank);
     process.archive->define({{"comm", known->id}, {"in", neighbours.in}, {"out", neighbours.out}});
+    return true;
+}
+
+// What its completion has to know.
+Request request_of(MPI_Comm comm) {
+    Request request;
+    if (!neighbourhood(comm, request.collective.comm)) return request;
+    request.kind = Request::collecting;
+    request.unlisted = trace::operation_neighbours;
+    request.collective.op = static_cast<OTF2_CollectiveOp>(trace::operation_neighbours);
+    return request;
+}
+
+}  // namespace
+
+NeighbourCollective::NeighbourCollective(Call& call, MPI_Comm comm) : call_(call) {
+    if (call) known_ = neighbourhood(comm, comm_);
 }
 
 void NeighbourCollective::end(int) {
     if (!call_) return;
     call_.come_back();
     known_ ? call_.leave_on(comm_) : call_.leave();
+}
+
+NeighbourRequest::NeighbourRequest(Call& call, MPI_Comm comm, RequestVariables request) : Begins(call, request) {
+    if (!call) return;
+    request_ = request_of(comm);
+    if (request_.kind == Request::nothing) return;
+    request_.id = new_request_id();
+    call.at().collective_request(call.entered(), request_.id, request_.collective.comm, request_.unlisted);
+}
+
+NeighbourInit::NeighbourInit(Call& call, MPI_Comm comm, RequestVariables request) : Begins(call, request) {
+    if (call) request_ = request_of(comm);
+    request_.persistent = true;
+    request_.active = false;
 }
 
 }  // namespace polter::mpi::handler

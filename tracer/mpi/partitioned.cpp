@@ -90,7 +90,8 @@ void Parrived::end(int result) {
         if (const Partitioned::One* found = process.partitioned->find(bits(request_))) one = *found;
     }
     if (!one.active || one.sends) return call_.leave();
-    if (*flag_) return call_.leave_probe(static_cast<int>(one.message.peer), static_cast<int>(one.message.tag), one.message.comm, one.ordinal);
+    if (*flag_)
+        return call_.leave_probe(static_cast<int>(one.message.peer), static_cast<int>(one.message.tag), one.message.comm, one.ordinal);
     call_.at().request_test(call_.returned(), one.id);
     call_.leave();
 }

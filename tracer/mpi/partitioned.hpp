@@ -24,7 +24,7 @@ struct Partitioned {
         uint64_t id = 0;
         write::Message message;  // of a receive: as posted
     };
-    std::unordered_map<uint64_t, One> open;                                 // by handle, from initialisation to freeing
+    std::unordered_map<uint64_t, One> open;                                   // by handle, from initialisation to freeing
     std::map<std::tuple<bool, uint32_t, uint32_t, uint32_t>, uint32_t> made;  // by direction, communicator, partner and tag
 
     // True if there is nothing to record yet: parts are not ready.

@@ -40,7 +40,7 @@ void Startall::begin(MPI_Request handle, const void* variable) {
         case Request::receiving:
             return at.irecv_request(time, request.id, request.source, request.tag, request.message.comm, request.partitioned);
         case Request::collecting:
-            return at.collective_request(time, request.id, request.collective.comm);
+            return at.collective_request(time, request.id, request.collective.comm, request.unlisted);
         case Request::both:
         case Request::nothing:
             return;

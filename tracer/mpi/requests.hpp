@@ -22,15 +22,16 @@ struct Request {
         collecting
     } kind = nothing;
     bool persistent = false;
-    bool active = true;       // a persistent one between Start and completion; all others always
-    bool cancelling = false;  // MPI_Cancel was called on it
-    bool tested = false;      // an unsuccessful test of several requests has been recorded since it began
-    uint8_t mode = 0;         // trace::SendMode
+    bool active = true;        // a persistent one between Start and completion; all others always
+    bool cancelling = false;   // MPI_Cancel was called on it
+    bool tested = false;       // an unsuccessful test of several requests has been recorded since it began
+    uint8_t mode = 0;          // trace::SendMode
     uint32_t partitioned = 0;  // partitioned communication: which of its kind, see partitioned.hpp; else 0
-    uint64_t id = 0;          // in the trace; of both, the receive has the next one
-    int source = 0, tag = 0;  // of a receive, as posted; -1 any
-    write::Message message;   // of a send; of a receive only the communicator
+    uint64_t id = 0;           // in the trace; of both, the receive has the next one
+    int source = 0, tag = 0;   // of a receive, as posted; -1 any
+    write::Message message;    // of a send; of a receive only the communicator
     write::Collective collective;
+    uint8_t unlisted = 0;  // its operation, where OTF2 has none for it: trace::Operation
 };
 
 class Requests {

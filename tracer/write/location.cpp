@@ -35,8 +35,9 @@ void Location::irecv_request(uint64_t time, uint64_t request, int source, int ta
     put(OTF2_EvtWriter_MpiIrecvRequest, attributes_, time, request);
 }
 
-void Location::collective_request(uint64_t time, uint64_t request, uint32_t comm) {
+void Location::collective_request(uint64_t time, uint64_t request, uint32_t comm, uint8_t operation) {
     OTF2_AttributeList_AddCommRef(attributes_, trace::attribute_comm, comm);
+    if (operation) OTF2_AttributeList_AddUint8(attributes_, trace::attribute_operation, operation);
     put(OTF2_EvtWriter_NonBlockingCollectiveRequest, attributes_, time, request);
 }
 

@@ -74,7 +74,8 @@ class Location {
     void collective_end(uint64_t time, const Collective& c) {
         put(OTF2_EvtWriter_MpiCollectiveEnd, nullptr, time, c.op, c.comm, c.root, c.sent, c.received);
     }
-    void collective_request(uint64_t time, uint64_t request, uint32_t comm);
+    // `operation`: of those that OTF2 has none for, see conventions.hpp.
+    void collective_request(uint64_t time, uint64_t request, uint32_t comm, uint8_t operation = 0);
     void collective_complete(uint64_t time, const Collective& c, uint64_t request) {
         put(OTF2_EvtWriter_NonBlockingCollectiveComplete, nullptr, time, c.op, c.comm, c.root, c.sent, c.received, request);
     }

@@ -437,6 +437,8 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
 
 #include "count_windows.h"
 
+#include "count_unlisted.h"
+
 /* ---- the result ---- */
 
 int MPI_Finalize(void) {
