@@ -73,7 +73,8 @@ struct EventCallbacks {
         if (t.in_call && t.depth == 0) {
             int32_t source = -1, tag = -1;
             uint32_t comm = 0;
-            if (t.kind == CallKind::file && get_comm(list, definitions(t).comm, &comm))
+            const bool file = t.kind == CallKind::file || t.kind == CallKind::file_begin || t.kind == CallKind::file_end;
+            if (file && get_comm(list, definitions(t).comm, &comm))
                 t.operations.push_back({.kind = Operation::Kind::collective, .collective = operation_file, .comm = comm, .time = t.now});
             else if (t.kind == CallKind::neighbourhood && get_comm(list, definitions(t).comm, &comm) && t.engine->neighbours(comm, t.rank))
                 t.operations.push_back({.kind = Operation::Kind::neighbours, .comm = comm, .time = t.now});

@@ -196,6 +196,7 @@ struct Dependency {
     Collective* collective = nullptr;
     uint32_t member = 0;
     Channel* channel = nullptr;
+    bool keeps = false;  // collective: another call of this member will wait for it too
 };
 
 // Of one-sided communication: what a post tells the origins, a complete the targets. Of a neighbourhood collective: that one has come.
@@ -244,6 +245,7 @@ struct Process {
     std::unordered_map<uint64_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator or window
     std::vector<std::pair<ChannelKey, Match*>> opened;                            // posts that a start asked for, until the complete
     std::unordered_map<uint64_t, uint64_t> exchanged;                             // bytes since the last notice, by window and target
+    std::vector<Dependency> halves;                       // collectives of files that have begun, and their second half has not come
     std::vector<std::pair<uint64_t, Match*>> neighbours;  // whom a non-blocking neighbourhood collective waits for, by request
     uint64_t unseen_requests = 0;                         // begun without a record, and as far as is known not completed
     bool unseen_persistent = false;

@@ -186,7 +186,20 @@ void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t me
 
 }  // namespace
 
+// The second half waits for those that came to the first one: the library may do the waiting in either.
+static void publish_second_half(Engine& engine, Thread& thread, const Operation& operation) {
+    auto& halves = engine.process(thread).halves;
+    const auto begun =
+        std::find_if(halves.begin(), halves.end(), [&](const Dependency& half) { return half.collective->comm == operation.comm; });
+    if (begun == halves.end()) return;  // it began before the trace did, or nobody else takes part
+    begun->collective->members[begun->member].released = false;
+    thread.dependencies.push_back(
+        {.kind = Dependency::Kind::collective, .own_posting = true, .collective = begun->collective, .member = begun->member});
+    halves.erase(begun);
+}
+
 void publish_collective(Engine& engine, Thread& thread, const Operation& operation) {
+    if (thread.kind == CallKind::file_end) return publish_second_half(engine, thread, operation);
     uint32_t member = 0;
     Collective* collective = engine.arrive(thread,
                                            {.comm = operation.comm,
@@ -199,7 +212,10 @@ void publish_collective(Engine& engine, Thread& thread, const Operation& operati
                                             .pieces = &thread.pieces,
                                             .node = thread.enter_node},
                                            &member);
-    if (collective) thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member});
+    if (!collective) return;
+    const bool first_half = thread.kind == CallKind::file_begin;
+    thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member, .keeps = first_half});
+    if (first_half) engine.process(thread).halves.push_back(thread.dependencies.back());
 }
 
 void publish_start_or_end(Engine& engine, Thread& thread, uint8_t operation) {
@@ -255,7 +271,7 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
         engine.lane_pool().give(by_structure);
     }
     engine.lane_pool().give(last.lent);
-    engine.member_done(&c);
+    if (!dependency.keeps) engine.member_done(&c);
 }
 
 // As one of several things that a call waits for: a non-blocking collective at its completion.

@@ -99,6 +99,7 @@ void publish_collective_request(Engine& engine, Thread& thread, const Operation&
     if (operation.posted_known)
         request->collective = engine.arrive(thread,
                                             {.comm = operation.comm,
+                                             .operation = operation.collective,
                                              .nonblocking = true,
                                              .enter = thread.enter,
                                              .leave = thread.leave,

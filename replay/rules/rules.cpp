@@ -110,11 +110,13 @@ CallKind kind_by_family(std::string_view name) {
                : name.starts_with("neighbor_") ? CallKind::neighbourhood
                                                : CallKind::local;
     if (name.starts_with("ineighbor_") || (name.starts_with('i') && is_collective(name.substr(1)))) return CallKind::begins_unseen;
-    if (name.starts_with("file_iread") || name.starts_with("file_iwrite")) return CallKind::begins_unseen;
+    if (name.starts_with("file_iread") || name.starts_with("file_iwrite"))
+        return name.ends_with("_all") ? CallKind::begins_unseen : CallKind::local;  // the others wait for nobody
     if (!name.starts_with("file_read_") && !name.starts_with("file_write_")) return CallKind::local;
+    const CallKind kind = name.ends_with("_begin") ? CallKind::file_begin : name.ends_with("_end") ? CallKind::file_end : CallKind::file;
     drop("_begin");
     drop("_end");
-    return name.ends_with("_all") || name.ends_with("_ordered") ? CallKind::file : CallKind::local;
+    return name.ends_with("_all") || name.ends_with("_ordered") ? kind : CallKind::local;
 }
 
 }  // namespace

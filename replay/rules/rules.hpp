@@ -57,6 +57,8 @@ enum class CallKind : uint8_t {
     may_wait,             // a call that synchronises with others, or may
     begins_unseen,        // a request; its completion is in some Wait or Test
     begins_unseen_often,  // a persistent one
+    file_begin,           // the halves of a collective of files
+    file_end,
 };
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi);

@@ -50,6 +50,8 @@ bool may_have_waited(Engine& engine, Thread& thread) {
             break;
         case CallKind::may_wait:
         case CallKind::file:
+        case CallKind::file_begin:
+        case CallKind::file_end:
         case CallKind::neighbourhood:
             unseen = silent;
             break;

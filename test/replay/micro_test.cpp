@@ -142,6 +142,8 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_pscw", {.no_notices = true}},
         {"neighbours", {.no_notices = true}},
         {"neighbour_requests", {.no_notices = true}},
+        {"file_requests", {.drop_dependency = true}},
+        {"file_halves", {.drop_dependency = true}},
         {"finalize", {.wait_for_late = true}},
         {"partitioned_order", {.ordinary_parts = true}},
         {"partitioned_order", {.drop_dependency = true}},

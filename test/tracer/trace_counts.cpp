@@ -196,8 +196,8 @@ CALLBACK(on_collective_request, uint64_t request) {
 CALLBACK(on_collective_complete, OTF2_CollectiveOp op, OTF2_CommRef, uint32_t, uint64_t sent_bytes, uint64_t received_bytes,
          uint64_t request) {
     Reading& r = record(data, time, attributes, true);
-    if (op == polter::trace::operation_neighbours)
-        r.rank->others["NEIGHBOURHOOD_REQUEST"].calls++;
+    if (op == polter::trace::operation_neighbours || op == polter::trace::operation_file)
+        r.rank->others[op == polter::trace::operation_file ? "FILE_REQUEST" : "NEIGHBOURHOOD_REQUEST"].calls++;
     else
         collective(r, op, sent_bytes, received_bytes);
     complete(r, request, 'c');

@@ -33,6 +33,21 @@ void FileCollective::leave() {
     known_ ? call_.leave_on(comm_) : call_.leave();
 }
 
+FileRequest::FileRequest(Call& call, MPI_File file, RequestVariables request) : Begins(call, request) {
+    if (!call) return;
+    {
+        const TableLock lock;
+        const auto at = process.files->find(bits(file));
+        if (at == process.files->end()) return;
+        request_.collective.comm = at->second;
+    }
+    request_.kind = Request::collecting;
+    request_.unlisted = trace::operation_file;
+    request_.collective.op = static_cast<OTF2_CollectiveOp>(trace::operation_file);
+    request_.id = new_request_id();
+    call.at().collective_request(call.entered(), request_.id, request_.collective.comm, request_.unlisted);
+}
+
 void FileClose::end(int result) {
     if (!call_) return;
     call_.come_back();

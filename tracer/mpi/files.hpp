@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives of files: opening and closing, the _all and _ordered forms, what sets something of a file for all. OTF2 has no record of
-// them: their Leave names the communicator of the file.
+// them: their Leave names the communicator of the file. What a rank reads and writes alone is its own affair, and has no records.
 #pragma once
 
 #include "communicators.hpp"
+#include "point_to_point.hpp"
 
 namespace polter::mpi::handler {
 
@@ -30,6 +31,12 @@ class FileCollective {
     const MPI_File file_;
     bool known_ = false;
     uint32_t comm_ = 0;
+};
+
+// Non-blocking: the records of a non-blocking collective, of an operation of our own.
+class FileRequest : public Begins {
+  public:
+    FileRequest(Call& call, MPI_File file, RequestVariables request);
 };
 
 class FileClose : FileCollective {

@@ -75,6 +75,7 @@ HANDLERS = {
     "rma": ("RmaOperation", "{memory} origin_count origin_datatype target_rank win", {}),
     "file_open": ("FileOpen", "comm fh", {}),
     "file_collective": ("FileCollective", "fh", {}),
+    "file_request": ("FileRequest", "fh request", {}),
     "file_close": ("FileClose", "fh", {}),
     "neighbour_collective": ("NeighbourCollective", "comm", {}),
     "neighbour_request": ("NeighbourRequest", "comm request", {}),

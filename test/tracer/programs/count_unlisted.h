@@ -4,7 +4,7 @@
     int MPI_##Name(UNPACK parameters, MPI_Request* request) {                                                 \
         int result = NEXT(Name)(UNPACK arguments, request);                                                   \
         pthread_mutex_lock(&lock);                                                                            \
-        struct open_request* r = open_request(request, COLLECTIVE);                                           \
+        struct open_request* r = open_request(request, *kind ? COLLECTIVE : NOTHING);                                        \
         r->name = kind, r->persistent = again, r->active = !again;                                            \
         pthread_mutex_unlock(&lock);                                                                          \
         return result;                                                                                        \
@@ -20,3 +20,9 @@ UNLISTED("NEIGHBOURHOOD_REQUEST", 1, Neighbor_allgather_init,
          (const void* sb, int sc, MPI_Datatype st, void* rb, int rc, MPI_Datatype rt, MPI_Comm comm, MPI_Info info),
          (sb, sc, st, rb, rc, rt, comm, info))
 #endif
+UNLISTED("FILE_REQUEST", 0, File_iwrite_at_all, (MPI_File file, MPI_Offset at, const void* b, int n, MPI_Datatype type), (file, at, b, n, type))
+UNLISTED("FILE_REQUEST", 0, File_iread_at_all, (MPI_File file, MPI_Offset at, void* b, int n, MPI_Datatype type), (file, at, b, n, type))
+UNLISTED("", 0, File_iread_at, (MPI_File file, MPI_Offset at, void* b, int n, MPI_Datatype type), (file, at, b, n, type))
+UNLISTED("", 0, File_iwrite_at, (MPI_File file, MPI_Offset at, const void* b, int n, MPI_Datatype type), (file, at, b, n, type))
+OF_FILE(File_write_at_all_begin, (MPI_File file, MPI_Offset at, const void* b, int n, MPI_Datatype type), (file, at, b, n, type))
+OF_FILE(File_write_at_all_end, (MPI_File file, const void* b, MPI_Status* status), (file, b, status))

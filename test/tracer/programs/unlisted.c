@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives that OTF2 has no operation for, as requests: of neighbourhoods, non-blocking and persistent, completed in any order and among
- * others; what they bring is checked. */
+ * others; of files, beside those that a rank reads and writes alone. What they bring is checked. */
 #include <mpi.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static int rank, size;
 
@@ -62,11 +63,38 @@ static void neighbourhoods(void) {
     MPI_Comm_free(&graph);
 }
 
+static void files(void) {
+    char name[64] = "";
+    if (rank == 0) snprintf(name, sizeof name, "/tmp/polter-unlisted-%d", (int)getpid());
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
+    for (int round = 0; round < 4; round++) {
+        int own = 10 * round + rank, read = -1, alone = -1;
+        MPI_Request requests[2];
+        MPI_File_iwrite_at_all(file, rank * 4, &own, 1, MPI_INT, &requests[0]);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_File_iread_at(file, rank * 4, &alone, 1, MPI_INT, &requests[1]);
+        MPI_File_iread_at_all(file, (rank + 1) % size * 4, &read, 1, MPI_INT, &requests[0]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        expect(alone, own);
+        expect(read, 10 * round + (rank + 1) % size);
+        MPI_File_write_at_all_begin(file, rank * 4, &own, 1, MPI_INT);
+        MPI_File_write_at_all_end(file, &own, MPI_STATUS_IGNORE);
+        MPI_File_iwrite_at(file, rank * 4, &own, 1, MPI_INT, &requests[0]);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_File_close(&file);
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     neighbourhoods();
+    files();
     MPI_Finalize();
     return 0;
 }
