@@ -422,6 +422,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
         if (text == names::ended_ago) result.ago = id;
         if (text == names::partitioned) result.partitioned = id;
         if (text == names::operation) result.operation = id;
+        if (text == names::probed_any) result.any = id;
     }
     read_properties(reader, result);
     result.strings = raw.strings;

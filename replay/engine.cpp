@@ -300,7 +300,10 @@ bool Engine::satisfied(const Dependency& dependency) const {
         case Dependency::Kind::probe:
             return dependency.channel == nullptr || (dependency.channel->head && dependency.channel->holds_messages);
         case Dependency::Kind::request:
-            return !dependency.soft || !dependency.match || farms_->ready(*dependency.match->receiver);
+            if (!dependency.soft || (!dependency.match && !dependency.channel)) return true;
+            return farms_->ready(
+                *processes_[dependency.channel ? dependency.channel->key.destination : static_cast<uint32_t>(dependency.match->destination)]
+                     .thread);
     }
     return true;
 }

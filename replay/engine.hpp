@@ -74,8 +74,9 @@ class Engine {
     using Posting = std::pair<uint32_t, uint64_t>;
     std::set<Posting> cancelled_postings;
 
-    // Who received from anyone, and from whom: what the first learning pass tells the one that looks for task farms.
-    std::set<RankPair> wildcards;
+    // Who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source): what the first
+    // learning pass tells the one that looks for task farms.
+    std::map<RankPair, bool> wildcards;
     std::unique_ptr<FarmLearning> farm_learning;  // there in the pass that looks
     void hand_out(const FarmPlan& plan);          // replay: before run()
 

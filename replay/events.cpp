@@ -79,13 +79,18 @@ struct EventCallbacks {
             else if (t.kind == CallKind::neighbourhood && get_comm(list, definitions(t).comm, &comm) && t.engine->neighbours(comm, t.rank))
                 t.operations.push_back({.kind = Operation::Kind::neighbours, .comm = comm, .time = t.now});
             else if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
-                     get_comm(list, definitions(t).comm, &comm) && source >= 0)
+                     get_comm(list, definitions(t).comm, &comm) && source >= 0) {
+                uint8_t any = 0;
+                if (has(list, definitions(t).any)) OTF2_AttributeList_GetUint8(list, definitions(t).any, &any);
                 t.operations.push_back({.kind = Operation::Kind::probe,
+                                        .wildcard = any != 0,
+                                        .any_source = (any & 1) != 0,
                                         .comm = comm,
                                         .peer = static_cast<uint32_t>(source),
                                         .tag = static_cast<uint32_t>(tag),
                                         .partitioned = partitioned(t, list),
                                         .time = t.now});
+            }
         }
         t.engine->on_leave(t, region);
         return after(t);
@@ -169,6 +174,8 @@ struct EventCallbacks {
             {.kind = Operation::Kind::collective, .collective = operation, .comm = comm, .peer = root, .size = std::max(sent, received)});
     }
 
+    static bool dropped(const Thread& t, uint8_t operation) { return t.engine->faults().no_notices && operation == operation_file; }
+
     static OTF2_CallbackCode collective_request(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user,
                                                 OTF2_AttributeList* list, uint64_t request) {
         Thread& t = *static_cast<Thread*>(user);
@@ -177,12 +184,14 @@ struct EventCallbacks {
         uint8_t what = 0;
         if (has(list, definitions(t).operation) && OTF2_AttributeList_GetUint8(list, definitions(t).operation, &what) == OTF2_SUCCESS)
             operation.collective = completed_operation(what);
+        if (dropped(t, operation.collective)) return other(0, time, record, user, nullptr);
         return add(t, time, record, operation);
     }
 
     static OTF2_CallbackCode collective_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                                  OTF2_CollectiveOp operation, OTF2_CommRef comm, uint32_t root, uint64_t sent,
                                                  uint64_t received, uint64_t request) {
+        if (dropped(*static_cast<Thread*>(user), completed_operation(operation))) return other(0, time, record, user, nullptr);
         return add(*static_cast<Thread*>(user), time, record,
                    {.kind = Operation::Kind::collective_complete,
                     .collective = completed_operation(operation),

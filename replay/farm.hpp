@@ -46,8 +46,9 @@ using FarmPlan = std::map<int32_t, std::vector<FarmWorker>>;  // by master; its 
 
 FarmPlan find_farms(const std::map<RankPair, FarmEvidence>&);
 
-// Of the pairs whose master received from anyone: those of masters that did so from several.
-std::set<RankPair> farm_suspects(const std::set<RankPair>& wildcards);
+// Of the pairs whose master took whichever message came first (true: from anyone; else among receives by source): those of masters that
+// did so from several, and not each from the other by source (an exchange).
+std::set<RankPair> farm_suspects(const std::map<RankPair, bool>& wildcards);
 
 // Learning, in a pass of its own over traces that have suspects.
 class FarmLearning {
@@ -81,7 +82,8 @@ class Farms {
     Farms(Engine& engine, const FarmPlan& plan);
     ~Farms();
 
-    void arrived(Match& match);                       // a message is known, where its receiver is read
+    void arrived(Match& match);                             // a message is known, where its receiver is read
+    bool asks(const Thread& master, int32_t source) const;  // its next message is a request that others could have been in place of
     bool taking(Thread& master, const Match& match);  // a receive's match; true if it is a request that others could have been in place of
     void answering(const Thread& master, Match& match, int32_t to);
     bool ready(const Thread& master) const;  // every worker that will ask again has
@@ -92,7 +94,7 @@ class Farms {
   private:
     struct Worker;
     struct Master;
-    Worker* find(int32_t master, int32_t worker);
+    Worker* find(int32_t master, int32_t worker) const;
     static bool missing(const Worker&);
     const Match* rival(const Worker&, const Match& request) const;
     void move(Worker&, size_t lane, int64_t by);

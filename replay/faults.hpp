@@ -16,7 +16,7 @@ struct Faults {
     bool wrong_end = false;            // approximated archive: each Enter and Leave has the delay of the one before
     bool ago_as_measured = false;      // approximated archive: noise recorded late is as long ago as it was
     bool forget_cancelled = false;     // determinism: a cancelled receive holds its place until its cancellation is read
-    bool no_notices = false;           // causality: who waits for a notice of one-sided communication does not
+    bool no_notices = false;           // causality: who waits for a notice, or completes a collective of files begun before, does not
     bool hard_start = false;           // a start insists on its post
     bool wait_for_late = false;        // whoever may leave before others have come is taken to have waited for them
     bool trust_unseen = false;         // bounds: what the trace does not tell did not happen

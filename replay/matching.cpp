@@ -144,7 +144,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
 void Engine::withdraw_receive(Match* match) {
     if (match->queued) {
         unlink(match);
-        match->users = 1;
+        if (match->partitioned == 0) match->users = 1;  // else another thread may be asking for a part of it
         release(match);
         return;
     }

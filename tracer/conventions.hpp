@@ -26,10 +26,12 @@ enum Attribute : uint32_t {
     attribute_ago = 5,          // UINT64, ticks: the noise ended so long before its record, which came late
     attribute_partitioned = 6,  // UINT32: how manieth partitioned request of that partner, tag and communicator, from 1
     attribute_operation = 7,    // UINT8: what OTF2 has no collective operation for, see Operation
-    attribute_count = 8
+    attribute_any = 8,          // UINT8, of a probe: 1 it asked for any source, 2 for any tag, 3 for any of both
+    attribute_count = 9
 };
-inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  "polter:source", "polter:tag",         "polter:comm",
-                                                                 "polter:mode", "polter:ago",    "polter:partitioned", "polter:operation"};
+inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",         "polter:source",    "polter:tag",
+                                                                 "polter:comm",        "polter:mode",      "polter:ago",
+                                                                 "polter:partitioned", "polter:operation", "polter:any"};
 // Of NonBlockingCollectiveComplete, and of the attribute on its request: beyond OTF2's own operations.
 enum Operation : uint8_t { operation_neighbours = 128, operation_file = 129 };
 enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 2, send_buffered = 3 };

@@ -99,9 +99,10 @@ void Engine::write_results(Bytes& to) const {
         to.put(posting.second);
     }
     to.put(static_cast<uint64_t>(wildcards.size()));
-    for (const RankPair& ranks : wildcards) {
+    for (const auto& [ranks, anyone] : wildcards) {
         to.put(ranks.first);
         to.put(ranks.second);
+        to.put(anyone);
     }
     if (farm_learning)
         for (const auto& [ranks, found] : farm_learning->evidence) to.put(found);  // the same pairs in every process
@@ -154,7 +155,8 @@ void Engine::merge_results(Input& from) {
     }
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         const auto master = from.get<int32_t>();
-        wildcards.emplace(master, from.get<int32_t>());
+        bool& anyone = wildcards[{master, from.get<int32_t>()}];
+        anyone = from.get<bool>() || anyone;
     }
     if (farm_learning)
         for (auto& [ranks, found] : farm_learning->evidence) found.add(from.get<FarmEvidence>());

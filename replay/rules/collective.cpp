@@ -188,6 +188,7 @@ void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t me
 
 // The second half waits for those that came to the first one: the library may do the waiting in either.
 static void publish_second_half(Engine& engine, Thread& thread, const Operation& operation) {
+    if (engine.faults().no_notices) return;
     auto& halves = engine.process(thread).halves;
     const auto begun =
         std::find_if(halves.begin(), halves.end(), [&](const Dependency& half) { return half.collective->comm == operation.comm; });
@@ -213,9 +214,8 @@ void publish_collective(Engine& engine, Thread& thread, const Operation& operati
                                             .node = thread.enter_node},
                                            &member);
     if (!collective) return;
-    const bool first_half = thread.kind == CallKind::file_begin;
-    thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member, .keeps = first_half});
-    if (first_half) engine.process(thread).halves.push_back(thread.dependencies.back());
+    thread.dependencies.push_back(
+        {.kind = Dependency::Kind::collective, .collective = collective, .member = member, .keeps = thread.kind == CallKind::file_begin});
 }
 
 void publish_start_or_end(Engine& engine, Thread& thread, uint8_t operation) {
@@ -271,7 +271,10 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
         engine.lane_pool().give(by_structure);
     }
     engine.lane_pool().give(last.lent);
-    if (!dependency.keeps) engine.member_done(&c);
+    if (dependency.keeps)
+        engine.process(thread).halves.push_back(dependency);
+    else
+        engine.member_done(&c);
 }
 
 // As one of several things that a call waits for: a non-blocking collective at its completion.

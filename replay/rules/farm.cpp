@@ -8,6 +8,9 @@
 // exchanges them, and answers carry to the worker by how much it is elsewhere. Workers that ask for the same (communicator and tag) and
 // wait can be exchanged, no others.
 //
+// The master looks at a request in the call that finds it: a receive from anyone, a probe for any source (what is received by its source
+// afterwards is that message), or a wait for any of several receives.
+//
 // The master took the measured order. Where that was not the order of sending (another way, another queue), whoever was taken later
 // counts as having asked no earlier: so nothing changes where nothing moved.
 //
@@ -55,7 +58,7 @@ int64_t departure(const Match& match, size_t lane) {
 int64_t farther(Engine& engine, const Match& other, const Match& request) {
     if (other.same_host == request.same_host && other.synchronous_mode == request.synchronous_mode && other.size == request.size) return 0;
     const auto latency = [&](const Match& match) -> const Cost& {
-        return engine.model().cost(message_class(CostKind::receive_after_send, match));
+        return engine.model().cost(rules::message_class(CostKind::receive_after_send, match));
     };
     const Cost &its = latency(other), own = latency(request);
     return its.known && own.known ? its.mid - own.mid : 0;
@@ -88,7 +91,7 @@ Farms::Farms(Engine& engine, const FarmPlan& plan)
 
 Farms::~Farms() = default;
 
-Farms::Worker* Farms::find(int32_t master, int32_t worker) {
+Farms::Worker* Farms::find(int32_t master, int32_t worker) const {
     const auto found = workers_.find({master, worker});
     return found == workers_.end() ? nullptr : found->second;
 }
@@ -110,6 +113,11 @@ void Farms::arrived(Match& match) {
     Thread* waits = master.waits;
     master.waits = nullptr;
     engine_.wake(waits);
+}
+
+bool Farms::asks(const Thread& thread, int32_t source) const {
+    const Worker* worker = thread.carries_rank ? find(thread.rank, source) : nullptr;
+    return worker && !worker->in_service && (worker->left > 1 || (worker->left == 1 && !worker->plan.last_unanswered));
 }
 
 bool Farms::taking(Thread& thread, const Match& match) {
@@ -204,13 +212,23 @@ void Farms::forget(Match& match) {
 
 namespace rules {
 
+namespace {
+
+Match* found(const Channel& channel) {
+    return channel.holds_messages ? channel.head : nullptr;
+}
+
+}  // namespace
+
 void go_on_elsewhere(Engine& engine, Thread& thread) {
     const auto add = [&](int64_t* to, const int64_t* moved) {
         for (size_t lane = 0; lane < engine.lanes().count; ++lane) to[lane] += moved[lane];
     };
     for (const Dependency& dependency : thread.dependencies) {
         Match* match = nullptr;
-        if (dependency.kind == Dependency::Kind::request && dependency.match) engine.farms()->hand_out(thread, *dependency.match);
+        if (dependency.kind == Dependency::Kind::request)
+            if (Match* request = dependency.channel ? found(*dependency.channel) : dependency.match)
+                engine.farms()->hand_out(thread, *request);
         if (dependency.kind == Dependency::Kind::message) match = dependency.match;
         if (dependency.kind == Dependency::Kind::probe && dependency.channel) match = dependency.channel->head;
         if (!match || !match->moved) continue;

@@ -56,10 +56,14 @@ FarmPlan find_farms(const std::map<RankPair, FarmEvidence>& evidence) {
     return plan;
 }
 
-std::set<RankPair> farm_suspects(const std::set<RankPair>& wildcards) {
+std::set<RankPair> farm_suspects(const std::map<RankPair, bool>& wildcards) {
     std::map<int32_t, size_t> sources;
-    for (const RankPair& ranks : wildcards) ++sources[ranks.first];
-    std::set<RankPair> suspects = wildcards;
+    std::set<RankPair> suspects;
+    for (const auto& [ranks, anyone] : wildcards) {
+        if (!anyone && wildcards.contains({ranks.second, ranks.first})) continue;
+        suspects.insert(ranks);
+        ++sources[ranks.first];
+    }
     std::erase_if(suspects, [&](const RankPair& ranks) { return sources[ranks.first] < 2; });
     return suspects;
 }

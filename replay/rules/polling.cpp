@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t shortest_work_ns = 20'000;  // between two polls: below it nobody computes, only looks
 
 bool polls(const Thread& thread) {
-    return thread.kind == CallKind::poll || thread.kind == CallKind::poll_matched || thread.kind == CallKind::part_arrived;
+    return thread.kind == CallKind::poll || thread.kind == CallKind::poll_any || thread.kind == CallKind::poll_matched ||
+           thread.kind == CallKind::part_arrived;
 }
 
 bool found_nothing(const Thread& thread) {
@@ -31,8 +32,8 @@ void before_call(Engine& engine, Thread& thread) {
     Polling& polling = thread.polling;
     const bool failed = found_nothing(thread);
     if (polling.active) {
-        const bool silent =
-            (thread.kind == CallKind::local || thread.kind == CallKind::wait) && thread.operations.empty();  // MPI_Wtime and its like
+        const bool silent = (thread.kind == CallKind::local || thread.kind == CallKind::wait || thread.kind == CallKind::wait_any) &&
+                            thread.operations.empty();  // MPI_Wtime and its like
         const int64_t gap = thread.enter - polling.last_leave - polling.noise_since;
         const bool worked = gap > std::max(shortest_work_ns, 4 * polling.last_length);
         if ((!polls(thread) && !silent) || worked) polling.active = false;

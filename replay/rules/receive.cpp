@@ -33,12 +33,29 @@ Match* take_aside(Engine& engine, Thread& thread, const Operation& operation, in
     return nullptr;
 }
 
+void took_any(Engine& engine, const Thread& thread, int32_t source, bool anyone) {
+    if (!engine.learning() || !thread.carries_rank || source < 0) return;
+    bool& known = engine.wildcards[{thread.rank, source}];
+    known = known || anyone;
+}
+
+// A probe that asked for any source: the message that is received by its source afterwards was taken here.
+void probe_for_any(Engine& engine, Thread& thread, int32_t source, Match* match, Channel* channel) {
+    engine.count(Flaw::any_source);
+    took_any(engine, thread, source, true);
+    if (!engine.farms() || !engine.farms()->asks(thread, source)) return;
+    engine.count(Flaw::handed_out);
+    thread.dependencies.push_back({.kind = Dependency::Kind::request, .soft = true, .match = match, .channel = channel});
+}
+
 void depend_on(Engine& engine, Thread& thread, Match* match, bool own_posting, bool any_source) {
     thread.dependencies.push_back({.kind = Dependency::Kind::message, .own_posting = own_posting, .release = true, .match = match});
     if (engine.farm_learning) engine.farm_learning->received(thread, match->source);
-    if (any_source && engine.learning() && thread.carries_rank && match->source >= 0) engine.wildcards.emplace(thread.rank, match->source);
-    if (!engine.farms() || !engine.farms()->taking(thread, *match) || !any_source) return;
+    const bool picked = thread.kind == CallKind::wait_any || thread.kind == CallKind::poll_any;
+    if ((any_source || picked) && match->partitioned == 0) took_any(engine, thread, match->source, any_source);
+    if (!engine.farms() || !engine.farms()->taking(thread, *match) || !(any_source || picked)) return;
     engine.count(Flaw::handed_out);
+    if (!any_source) engine.count(Flaw::any_source);  // others could have been in its place as well
     thread.dependencies.push_back({.kind = Dependency::Kind::request, .soft = true, .match = match});
 }
 
@@ -118,9 +135,11 @@ void publish_probe(Engine& engine, Thread& thread, const Operation& operation) {
         const ChannelKey key{operation.comm, static_cast<uint32_t>(ends.source), static_cast<uint32_t>(thread.rank), operation.tag};
         engine.process(thread).set_aside.emplace_back(key, match);
         thread.dependencies.push_back({.kind = Dependency::Kind::message, .match = match});
+        if (operation.any_source) probe_for_any(engine, thread, ends.source, match, nullptr);
         return;
     }
     thread.dependencies.push_back({.kind = Dependency::Kind::probe, .channel = ends.channel});
+    if (operation.any_source) probe_for_any(engine, thread, ends.source, nullptr, ends.channel);
 }
 
 // When the message left: at the send's beginning, or after the noise in the sending call if the receiver's end shows that it waited

@@ -59,6 +59,8 @@ enum class CallKind : uint8_t {
     begins_unseen_often,  // a persistent one
     file_begin,           // the halves of a collective of files
     file_end,
+    wait_any,  // Waitany, Waitsome: it takes what comes first
+    poll_any,
 };
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi);

@@ -64,10 +64,13 @@ bool may_have_waited(Engine& engine, Thread& thread) {
             unseen = silent && !engine.defines_windows();
             break;
         case CallKind::wait:
+        case CallKind::wait_any:
         case CallKind::poll:
+        case CallKind::poll_any:
             unseen = process.unseen_persistent || process.unseen_requests > 0;
             // What had no record has completed here, if this completed anything; one at least.
-            if (unseen && silent && thread.kind == CallKind::wait && process.unseen_requests > 0) --process.unseen_requests;
+            if (unseen && silent && (thread.kind == CallKind::wait || thread.kind == CallKind::wait_any) && process.unseen_requests > 0)
+                --process.unseen_requests;
             break;
         default:
             break;

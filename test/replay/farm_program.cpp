@@ -56,6 +56,7 @@ class Simulator {
         int64_t asked_at = 0, arrives = 0, then_arrives = 0;  // then: of the second of two messages
         int64_t waits_since = 0;                              // Enter of the call that will take the answer
         int64_t unfinished = 0;                               // prefetch: the task that it works on while it has asked
+        uint64_t request = 0;                                 // waitany: the master's receive
         bool over = false;
     };
 
@@ -133,7 +134,8 @@ class Simulator {
     int64_t post(size_t r, int64_t from, int64_t tag) {
         work(r, call_ns);
         if (options_.form != Form::nonblocking) {
-            add(r, Kind::enter, "MPI_Recv");
+            const char* any = options_.form == Form::probing ? "MPI_Probe" : options_.form == Form::waitany ? "MPI_Waitany" : "MPI_Recv";
+            add(r, Kind::enter, from < 0 ? any : "MPI_Recv");
             return ranks_[r].now;
         }
         add(r, Kind::enter, "MPI_Irecv");
@@ -147,6 +149,38 @@ class Simulator {
         work(r, call_ns);
         add(r, Kind::enter, "MPI_Wait");
         return ranks_[r].now;
+    }
+
+    // What a probe for anyone found is received by its source.
+    void find(size_t r, size_t from, int64_t tag, int64_t arrives) {
+        wait(r, arrives);
+        work(r, call_ns);
+        Record& record = add(r, Kind::leave, "MPI_Probe");
+        record.peer = static_cast<int64_t>(from);
+        record.tag = tag;
+        record.posted = record.wildcard = true;
+        work(r, call_ns);
+        add(r, Kind::enter, "MPI_Recv");
+    }
+
+    void post_for(Worker& worker, size_t master) {
+        work(master, call_ns);
+        add(master, Kind::enter, "MPI_Irecv");
+        Record& record = add(master, Kind::irecv_request);
+        worker.request = record.request = ++ranks_[master].request;
+        record.peer = static_cast<int64_t>(worker.rank);
+        record.tag = ask_tag;
+        record.posted = true;
+        work(master, call_ns);
+        add(master, Kind::leave, "MPI_Irecv");
+    }
+
+    void take_any(const Worker& worker, size_t master, int64_t since) {
+        wait(master, std::max(worker.arrives, since + overhead_ns) - overhead_ns);
+        work(master, overhead_ns);
+        message(master, Kind::irecv, worker.rank, ask_tag, false);
+        made_.program.trace.records[master].back().request = worker.request;
+        add(master, Kind::leave, "MPI_Waitany");
     }
 
     void receive(size_t r, int64_t since, size_t from, int64_t tag, int64_t arrives, bool any) {
@@ -196,6 +230,8 @@ class Simulator {
                 work(worker.rank, length(tasks_));
                 --left;
             }
+        if (options_.form == Form::waitany)
+            for (Worker& worker : workers) post_for(worker, master);
         for (Worker& worker : workers) ask(worker, master);
         for (size_t working = workers.size(); working > 0;) {
             const int64_t since = post(master, -1, -1);
@@ -203,13 +239,21 @@ class Simulator {
                 return std::tie(a.over, a.arrives) < std::tie(b.over, b.arrives);
             });
             const bool two = options_.form == Form::two_messages;
-            receive(master, since, next.rank, two ? result_tag : ask_tag, next.arrives, true);
+            if (options_.form == Form::waitany) {
+                take_any(next, master, since);
+            } else if (options_.form == Form::probing) {
+                find(master, next.rank, ask_tag, next.arrives);
+                receive(master, ranks_[master].now, next.rank, ask_tag, next.arrives, false);
+            } else {
+                receive(master, since, next.rank, two ? result_tag : ask_tag, next.arrives, true);
+            }
             farm.asked.emplace_back(next.rank, next.asked_at);
             farm.taken.push_back(ranks_[master].now);
             if (two) receive(master, post(master, static_cast<int64_t>(next.rank), ask_tag), next.rank, ask_tag, next.then_arrives, false);
             const bool more = left > 0;
             if (!more) next.over = true, --working;
             if (!more && results) continue;  // told when all are over
+            if (more && options_.form == Form::waitany) post_for(next, master);
             answer(next, master);
             if (!more) continue;
             --left;

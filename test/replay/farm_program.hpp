@@ -20,9 +20,11 @@ struct FarmOptions {
         two_messages,  // a result, then a request
         phases,        // several farms one after the other, with a barrier in between
         two_farms,
+        probing,   // the master probes for anyone and receives by source
+        waitany,   // the master has a receive posted for each worker
         prefetch,  // the next task is asked for before the last one is worked on: no farm whose workers wait
     };
-    static constexpr uint64_t forms = 7;
+    static constexpr uint64_t forms = 9;
     Form form = Form::requests;
     uint64_t seed = 1;
     size_t workers = 4, tasks = 40, accounts = 2;

@@ -4,7 +4,7 @@
 //     # why the answer is what it is
 //     ranks 2                        hosts a b (optional)          accounts os:timer os:preempt        comm 1 0 2
 //     RANK TIME enter REGION
-//     RANK TIME leave REGION [found SOURCE TAG COMM]
+//     RANK TIME leave REGION [found SOURCE TAG COMM [any]]
 //     RANK TIME noise ACCOUNT NS [CULPRIT]
 //     RANK TIME send PEER TAG BYTES [sync|ready|buffered] [comm C]
 //     RANK TIME isend PEER TAG BYTES REQUEST [sync|…] [comm C]       RANK TIME isend-complete REQUEST

@@ -31,11 +31,11 @@ void check(OTF2_ErrorCode code) {
     if (code != OTF2_SUCCESS) throw std::runtime_error(std::string("writing a test trace: ") + OTF2_Error_GetDescription(code));
 }
 
-enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago, partitioned, unlisted };
-constexpr const char* attribute_names[] = {"os:culprit",  "polter:source", "polter:tag",         "polter:comm",
-                                           "polter:mode", "polter:ago",    "polter:partitioned", "polter:operation"};
-constexpr OTF2_Type attribute_types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32,  OTF2_TYPE_COMM,
-                                         OTF2_TYPE_UINT8,  OTF2_TYPE_UINT64, OTF2_TYPE_UINT32, OTF2_TYPE_UINT8};
+enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago, partitioned, unlisted, any };
+constexpr const char* attribute_names[] = {"os:culprit", "polter:source",      "polter:tag",       "polter:comm", "polter:mode",
+                                           "polter:ago", "polter:partitioned", "polter:operation", "polter:any"};
+constexpr OTF2_Type attribute_types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32, OTF2_TYPE_COMM, OTF2_TYPE_UINT8,
+                                         OTF2_TYPE_UINT64, OTF2_TYPE_UINT32, OTF2_TYPE_UINT8, OTF2_TYPE_UINT8};
 
 struct Writer {
     const TraceSpec& spec;
@@ -92,7 +92,10 @@ struct Writer {
             OTF2_AttributeList_AddInt32(list, source, static_cast<int32_t>(r.peer));
             OTF2_AttributeList_AddInt32(list, tag, static_cast<int32_t>(r.tag));
         }
-        if (r.wildcard) {
+        if (r.wildcard && r.kind == Record::Kind::leave) {
+            OTF2_AttributeList_AddUint8(list, any, 3);
+            used[any] = true;
+        } else if (r.wildcard) {
             OTF2_AttributeList_AddInt32(list, source, -1);
             OTF2_AttributeList_AddInt32(list, tag, -1);
         }

@@ -38,8 +38,8 @@ class Call {
         left();
     }
     // The same with the message that a probe found.
-    void leave_probe(int source, int tag, uint32_t comm, uint32_t partitioned = 0) {
-        location_->leave_probe(returned_, region_, source, tag, comm, partitioned);
+    void leave_probe(int source, int tag, uint32_t comm, uint8_t any, uint32_t partitioned = 0) {
+        location_->leave_probe(returned_, region_, source, tag, comm, any, partitioned);
         left();
     }
     // The same with the communicator that the call was on.

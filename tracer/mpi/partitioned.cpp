@@ -91,7 +91,7 @@ void Parrived::end(int result) {
     }
     if (!one.active || one.sends) return call_.leave();
     if (*flag_)
-        return call_.leave_probe(static_cast<int>(one.message.peer), static_cast<int>(one.message.tag), one.message.comm, one.ordinal);
+        return call_.leave_probe(static_cast<int>(one.message.peer), static_cast<int>(one.message.tag), one.message.comm, 0, one.ordinal);
     call_.at().request_test(call_.returned(), one.id);
     call_.leave();
 }

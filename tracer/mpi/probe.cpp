@@ -16,7 +16,7 @@ void Probe::end(int result, bool found, const MPI_Message* message) {
         const TableLock lock;
         (*process.messages)[bits(*message)] = probed;
     }
-    call_.leave_probe(probed.source, probed.tag, probed.comm);
+    call_.leave_probe(probed.source, probed.tag, probed.comm, any_);
 }
 
 Probed take_message(MPI_Message message) {

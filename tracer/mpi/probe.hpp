@@ -9,7 +9,11 @@ namespace polter::mpi::handler {
 
 class Probe {
   public:
-    Probe(Call& call, MPI_Comm comm, MPI_Status* status) : call_(call), own_(call, status), comm_(comm) {}
+    Probe(Call& call, int source, int tag, MPI_Comm comm, MPI_Status* status)
+        : call_(call),
+          own_(call, status),
+          comm_(comm),
+          any_(static_cast<uint8_t>((source == MPI_ANY_SOURCE ? 1 : 0) | (tag == MPI_ANY_TAG ? 2 : 0))) {}
     MPI_Status* status() { return own_.status(); }
     void end(int result) { end(result, true, nullptr); }
 
@@ -20,11 +24,13 @@ class Probe {
     Call& call_;
     OwnStatus own_;
     const MPI_Comm comm_;
+    const uint8_t any_;
 };
 
 class Iprobe : public Probe {
   public:
-    Iprobe(Call& call, MPI_Comm comm, const int* flag, MPI_Status* status) : Probe(call, comm, status), flag_(flag) {}
+    Iprobe(Call& call, int source, int tag, MPI_Comm comm, const int* flag, MPI_Status* status)
+        : Probe(call, source, tag, comm, status), flag_(flag) {}
     void end(int result) { Probe::end(result, result == MPI_SUCCESS && *flag_, nullptr); }
 
   private:
@@ -33,7 +39,8 @@ class Iprobe : public Probe {
 
 class Mprobe : public Probe {
   public:
-    Mprobe(Call& call, MPI_Comm comm, const MPI_Message* message, MPI_Status* status) : Probe(call, comm, status), message_(message) {}
+    Mprobe(Call& call, int source, int tag, MPI_Comm comm, const MPI_Message* message, MPI_Status* status)
+        : Probe(call, source, tag, comm, status), message_(message) {}
     void end(int result) { Probe::end(result, true, message_); }
 
   private:
@@ -42,8 +49,8 @@ class Mprobe : public Probe {
 
 class Improbe : public Probe {
   public:
-    Improbe(Call& call, MPI_Comm comm, const int* flag, const MPI_Message* message, MPI_Status* status)
-        : Probe(call, comm, status), flag_(flag), message_(message) {}
+    Improbe(Call& call, int source, int tag, MPI_Comm comm, const int* flag, const MPI_Message* message, MPI_Status* status)
+        : Probe(call, source, tag, comm, status), flag_(flag), message_(message) {}
     void end(int result) { Probe::end(result, result == MPI_SUCCESS && *flag_, message_); }
 
   private:

@@ -124,8 +124,9 @@ class Writer {
     }
 
     void attributes() {
-        constexpr OTF2_Type types[trace::attribute_count] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32,  OTF2_TYPE_COMM,
-                                                             OTF2_TYPE_UINT8,  OTF2_TYPE_UINT64, OTF2_TYPE_UINT32, OTF2_TYPE_UINT8};
+        constexpr OTF2_Type types[trace::attribute_count] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32,
+                                                             OTF2_TYPE_COMM,   OTF2_TYPE_UINT8, OTF2_TYPE_UINT64,
+                                                             OTF2_TYPE_UINT32, OTF2_TYPE_UINT8, OTF2_TYPE_UINT8};
         constexpr const char* meanings[trace::attribute_count] = {
             "what stole the time",
             "source of a receive as posted, or of a probed message; -1 any",
@@ -134,7 +135,8 @@ class Writer {
             "send mode: 1 synchronous, 2 ready, 3 buffered",
             "ticks between the end of the noise and its record, which came late",
             "partitioned communication: how manieth request with that partner and tag",
-            "128 a neighbourhood's, 129 a file's"};
+            "128 a neighbourhood's, 129 a file's",
+            "what a probe asked for: 1 any source, 2 any tag, 3 both"};
         for (uint32_t id = 0; id < trace::attribute_count; ++id)
             check(OTF2_GlobalDefWriter_WriteAttribute(global_, id, string(trace::attribute_names[id]), string(meanings[id]), types[id]));
     }

@@ -13,10 +13,11 @@ void Location::failed(OTF2_ErrorCode code) {
     archive_.stop(std::string("writing events failed: ") + OTF2_Error_GetDescription(code), last_);
 }
 
-void Location::leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint32_t partitioned) {
+void Location::leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint8_t any, uint32_t partitioned) {
     OTF2_AttributeList_AddInt32(attributes_, trace::attribute_source, source);
     OTF2_AttributeList_AddInt32(attributes_, trace::attribute_tag, tag);
     OTF2_AttributeList_AddCommRef(attributes_, trace::attribute_comm, comm);
+    if (any) OTF2_AttributeList_AddUint8(attributes_, trace::attribute_any, any);
     if (partitioned) OTF2_AttributeList_AddUint32(attributes_, trace::attribute_partitioned, partitioned);
     put(OTF2_EvtWriter_Leave, attributes_, time, region);
 }

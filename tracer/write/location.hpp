@@ -45,8 +45,8 @@ class Location {
     void enter(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Enter, nullptr, time, region); }
     void leave(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Leave, nullptr, time, region); }
     // The Leave of a probe that found this message.
-    // `partitioned`: of a part that has arrived, see conventions.hpp; else 0.
-    void leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint32_t partitioned = 0);
+    // `any`: what it asked for; `partitioned`: of a part that has arrived; see conventions.hpp.
+    void leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint8_t any, uint32_t partitioned);
 
     // `mode`: trace::SendMode.
     void send(uint64_t time, const Message& m, uint8_t mode) {
