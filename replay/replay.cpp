@@ -130,10 +130,11 @@ Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
     return ends;
 }
 
-// What the trace cannot show is not known better than so: messages cost now more, now less. True where that could matter as a whole:
-// then they were in each other's way, and how much they would be without the noise is not in the trace.
+// What the trace cannot show is not known better than so: messages cost now more, now less. True where that could matter as a whole, to
+// the runtime or to what the noise cost: then they were in each other's way, and how much they would be without the noise is not in the
+// trace.
 bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
-    constexpr double too_much = 0.02;  // of the runtime
+    constexpr double too_much = 0.02, too_much_of_cost = 1.0 / 3;  // of the runtime; of the noise's cost
     constexpr double deviations = 3;
     if (result.bounds_low_ns == result.measured_ns) return false;  // nothing was removed
     double variance = 0;
@@ -147,7 +148,8 @@ bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
     const auto by = static_cast<int64_t>(resolution * measured + deviations * std::sqrt(variance));
     result.bounds_low_ns = std::max<int64_t>(0, result.bounds_low_ns - by);
     result.bounds_high_ns = std::min(result.measured_ns, result.bounds_high_ns + by);
-    return static_cast<double>(spread) > too_much * measured;
+    const auto doubt = static_cast<double>(spread), cost = static_cast<double>(result.accumulated_noise_ns);
+    return doubt > too_much * measured || (doubt > resolution * measured && doubt > too_much_of_cost * cost);
 }
 
 // Of all ranks, in the scenario of the bounds.
