@@ -21,8 +21,8 @@
 // | windows: fence, making, freeing            | all                                          | rma.cpp       |
 // | post, start, complete, wait                | the posts, the completes                     | rma.cpp       |
 // | collectives of files                       | those that came before, as v-forms           | collective.cpp|
-// | neighbourhood collectives                  | those that one receives from, if they came before; non-blocking ones at completion |
-// neighbours.cpp| | what synchronises but has no records       | not known: told, and the bounds hold it      | unseen.cpp    |
+// | neighbourhood collectives                  | those that one receives from, if they came before | neighbours.cpp|
+// | what synchronises but has no records       | not known: told, and the bounds hold it      | unseen.cpp    |
 #pragma once
 
 #include <cstdint>
