@@ -155,7 +155,10 @@ TEST_CASE("each field of a model file is checked, and the error names the file, 
         if (!parent.is_object()) continue;
         parent.erase(place.back());
         store(file, lacking.dump());
-        CHECK(refusal(file).find("lacks") != std::string::npos);
+        if (path.ends_with("/partitioned"))  // files from before it was told apart have none
+            CHECK(refusal(file).empty());
+        else
+            CHECK(refusal(file).find("lacks") != std::string::npos);
     }
     CHECK(leaves > 50);
     for (const char* list : {"costs", "structures"}) {
