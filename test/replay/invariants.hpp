@@ -24,12 +24,13 @@ struct Observed {
 };
 
 inline Observed observe(const std::string& trace, const std::vector<Program::Order>& orders, replay::Faults faults = {},
-                        std::optional<std::vector<std::string>> remove = std::nullopt, bool reverse_order = false,
-                        bool calls_only = false, const std::string& use_model = {}) {
+                        std::optional<std::vector<std::string>> remove = std::nullopt, bool reverse_order = false, bool calls_only = false,
+                        const std::string& use_model = {}) {
     Observed observed;
     Violations& violations = observed.violations;
-    std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> at;  // rank, measured → delays
-    std::map<int64_t, std::pair<int64_t, std::vector<int64_t>>> last;
+    std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> at;    // rank, measured → delays
+    std::map<int64_t, std::pair<int64_t, std::vector<int64_t>>> last;  // by rank
+    std::map<uint32_t, std::pair<int64_t, std::vector<int64_t>>> of_thread;
     std::vector<uint64_t> sets;
     size_t low = 0, high = 0, all = 0;
     replay::Hooks hooks;
@@ -51,10 +52,10 @@ inline Observed observe(const std::string& trace, const std::vector<Program::Ord
         for (size_t s = 0; s < lanes.estimates; ++s)
             for (size_t t = 0; t < lanes.estimates; ++t)
                 if ((sets[s] & ~sets[t]) == 0 && now[s] > now[t]) ++violations.monotonicity;
-        if (const auto before = last.find(thread.rank); before != last.end())
+        if (const auto before = of_thread.find(thread.index); before != of_thread.end())
             for (size_t lane = 0; lane < lanes.count; ++lane)
                 if (time - now[lane] < before->second.first - before->second.second[lane]) ++violations.causality;
-        last[thread.rank] = {time, now};
+        of_thread[thread.index] = last[thread.rank] = {time, now};
         at[{thread.rank, time}] = std::move(now);
     };
     replay::Options options;
