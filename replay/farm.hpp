@@ -98,11 +98,12 @@ class Farms {
     static bool missing(const Worker&);
     const Match* rival(const Worker&, const Match& request) const;
     void move(Worker&, size_t lane, int64_t by);
+    int64_t looked(const Thread& master);  // as measured; in each lane: looks_
 
     Engine& engine_;
     std::map<int32_t, std::unique_ptr<Master>> masters_;
     std::map<RankPair, Worker*> workers_;
-    std::vector<int64_t> own_, best_;  // by lane, while work is handed out
+    std::vector<int64_t> own_, best_, looks_;  // by lane, while work is handed out
     std::vector<Worker*> first_;
 };
 

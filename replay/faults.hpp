@@ -32,6 +32,7 @@ struct Faults {
     bool keep_posting = false;         // determinism: a sender is not told of a posting in another process
     bool as_handed_out = false;        // accuracy: who was handed work in the measured run is handed it in every scenario
     bool as_asked = false;             // identity: whoever asked first is served first, whom the master took first or not
+    bool as_picked = false;            // accuracy: whom a wait for any took first asked first, though it found others as well
     bool keep_place = false;           // accuracy: of two workers that are exchanged one stays where it is
     bool ordinary_parts = false;       // causality: partitioned messages match as others do
     bool no_structure = false;         // accuracy: collectives are barriers

@@ -12,7 +12,9 @@
 // afterwards is that message), or a wait for any of several receives.
 //
 // The master took the measured order. Where that was not the order of sending (another way, another queue), whoever was taken later
-// counts as having asked no earlier: so nothing changes where nothing moved.
+// counts as having asked no earlier: so nothing changes where nothing moved. A wait for any of several receives takes of those that are
+// there the one that stands first in its list, which says nothing of who asked first: where it found both, either could have been
+// taken, and in each lane where it finds the recorded one when it looks that one is.
 //
 // Before it takes a request the master waits until every worker that will ask again has: who is computing in the measured run may ask
 // first without the noise. A worker is always able to get there, unless it waits for something that the master does later: then
@@ -64,6 +66,12 @@ int64_t farther(Engine& engine, const Match& other, const Match& request) {
     return its.known && own.known ? its.mid - own.mid : 0;
 }
 
+// How long the message is under way; no time where that is not known.
+int64_t under_way(Engine& engine, const Match& match) {
+    const Cost& latency = engine.model().cost(rules::message_class(CostKind::receive_after_send, match));
+    return latency.known ? latency.mid : 0;
+}
+
 }  // namespace
 
 int64_t Farms::Worker::earliest_departure(const Match& match, size_t lanes) {
@@ -76,7 +84,7 @@ int64_t Farms::Worker::earliest_departure(const Match& match, size_t lanes) {
 }
 
 Farms::Farms(Engine& engine, const FarmPlan& plan)
-    : engine_(engine), own_(engine.lanes().count), best_(engine.lanes().count), first_(engine.lanes().count) {
+    : engine_(engine), own_(engine.lanes().count), best_(engine.lanes().count), looks_(engine.lanes().count), first_(engine.lanes().count) {
     for (const auto& [rank, workers] : plan) {
         auto master = std::make_unique<Master>();
         for (const FarmWorker& worker : workers) master->workers.push_back({.plan = worker, .left = worker.requests, .waiting = {}});
@@ -165,6 +173,19 @@ void Farms::move(Worker& worker, size_t lane, int64_t by) {
     for (Match* match : worker.waiting) match->send_delay[lane] += by;
 }
 
+// When the wait of the master that picked a request looked for one: at once, and again when it had its processor back.
+int64_t Farms::looked(const Thread& thread) {
+    int64_t time = thread.enter;
+    std::copy_n(thread.delay, looks_.size(), looks_.begin());
+    for (const NoisePiece& piece : thread.pieces) {
+        if (piece.end > thread.leave) continue;
+        time = std::max(time, piece.end);
+        remove_noise(looks_.data(), engine_.lanes().masks[piece.account].data(), piece.end - piece.begin, looks_.size());
+    }
+    for (int64_t& look : looks_) look = time - look;
+    return time;
+}
+
 void Farms::hand_out(const Thread& thread, Match& request) {
     const size_t lanes = engine_.lanes().count;
     const Faults& faults = engine_.faults();
@@ -172,6 +193,9 @@ void Farms::hand_out(const Thread& thread, Match& request) {
     served.master->waits = nullptr;
     served.synchronous = request.synchronous;
     if (faults.as_handed_out) return;
+    const bool picks = !faults.as_picked && (thread.kind == CallKind::wait_any || thread.kind == CallKind::poll_any);
+    const int64_t look = picks ? looked(thread) : 0, travels = picks ? under_way(engine_, request) : 0;
+    const bool there = picks && departure(request) + travels <= look;
     int64_t latest = INT64_MIN;
     for (size_t lane = 0; lane < lanes; ++lane) {
         own_[lane] = best_[lane] = departure(request, lane);
@@ -184,8 +208,10 @@ void Farms::hand_out(const Thread& thread, Match& request) {
         const int64_t way = farther(engine_, *other, request);
         if (worker.earliest_departure(*other, lanes) + std::min<int64_t>(way, 0) >= latest) continue;
         const int64_t before = departure(request) - departure(*other);  // and taken later all the same
-        const int64_t later = faults.as_asked ? way : std::max(way, before);
+        const bool either = there && departure(*other) + under_way(engine_, *other) <= look;
+        const int64_t later = faults.as_asked || either ? way : std::max(way, before);
         for (size_t lane = 0; lane < lanes; ++lane) {
+            if (either && own_[lane] + travels <= looks_[lane]) continue;
             const int64_t came = departure(*other, lane) + later;
             if (came >= best_[lane]) continue;
             best_[lane] = came;

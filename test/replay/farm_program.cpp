@@ -235,9 +235,15 @@ class Simulator {
         for (Worker& worker : workers) ask(worker, master);
         for (size_t working = workers.size(); working > 0;) {
             const int64_t since = post(master, -1, -1);
-            Worker& next = *std::min_element(workers.begin(), workers.end(), [](const Worker& a, const Worker& b) {
+            auto found = std::min_element(workers.begin(), workers.end(), [](const Worker& a, const Worker& b) {
                 return std::tie(a.over, a.arrives) < std::tie(b.over, b.arrives);
             });
+            if (options_.form == Form::waitany) {  // the first in the list of those that are there when it looks
+                wait(master, found->arrives - overhead_ns);
+                const int64_t looks = ranks_[master].now + overhead_ns;
+                found = std::find_if(workers.begin(), workers.end(), [&](const Worker& w) { return !w.over && w.arrives <= looks; });
+            }
+            Worker& next = *found;
             const bool two = options_.form == Form::two_messages;
             if (options_.form == Form::waitany) {
                 take_any(next, master, since);

@@ -153,6 +153,8 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"farm_probing", {.as_handed_out = true}},
         {"farm_probing", {.keep_place = true}},
         {"farm_waitany", {.as_handed_out = true}},
+        {"farm_picks", {.as_picked = true}},
+        {"farm_picks_late", {.as_picked = true}},
     };
     for (const auto& [name, faults] : broken) {
         CAPTURE(name);
