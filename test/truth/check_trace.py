@@ -64,6 +64,7 @@ class Checker:
         self.inside = collections.defaultdict(lambda: None)  # (region, time of Enter), by location
         self.sent, self.received = collections.Counter(), collections.Counter()
         self.requests = collections.defaultdict(set)
+        self.found = {}  # location → source and tag of what a probe found and has not been received yet
         self.collectives = collections.defaultdict(lambda: collections.defaultdict(list))
         self.noise = collections.defaultdict(dict)  # location → metric → value
         self.noise_end = collections.defaultdict(int)
@@ -104,9 +105,17 @@ class Checker:
         self.inside[where] = (text, time)
 
     def on_leave(self, event, where, time, text):
-        if self.inside[where] is None or self.inside[where][0] != text:
+        call, _, attributes = text.partition(" ADDITIONAL ATTRIBUTES")
+        if self.inside[where] is None or self.inside[where][0] != call:
             self.fail(event, "leaves what was not entered")
         self.inside[where] = None
+        if ("MPI_Probe" in call) != bool(attributes):
+            self.fail(event, "a probe has to say what it found, and no other call")
+        if attributes:
+            found = dict(re.findall(r'"polter:(source|tag|any)" <\d+>; U?INT\d+; (\d+)', attributes))
+            if found.keys() != {"source", "tag", "any"} or "polter:comm" not in attributes:
+                self.fail(event, "does not say what was found, and how it was asked for")
+            self.found[where] = (found["source"], found["tag"])
 
     def on_metric(self, event, where, time, text):
         metric, value = re.search(r'Value: \("([^"]+)" <\d+>; UINT64; (\d+)\)', text).groups()
@@ -136,6 +145,8 @@ class Checker:
         self.in_call(event, where, time, sending)
         f = fields(text)
         pair = (where, int(f["Receiver"])) if sending else (int(f["Sender"]), where)
+        if not sending and self.found.pop(where, (f["Sender"], f["Tag"])) != (f["Sender"], f["Tag"]):
+            self.fail(event, "receives another message than its probe found")
         (self.sent if sending else self.received)[(*pair, f["Communicator"], f["Tag"], f["Length"])] += 1
 
     def on_mpi_send(self, event, *rest):

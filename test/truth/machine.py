@@ -45,7 +45,8 @@ class Machine:
             "smpi/privatization": "no",  # one set of globals: one process writes the trace of all ranks
             "surf/precision": "1e-10",
             "smpi/test": "0",  # time passes by the recorder's own cost of a call, which noise can prolong
-            "smpi/iprobe": "0",
+            "smpi/iprobe": "1e-7",  # how often SMPI's MPI_Probe looks, which would never end without
+            "smpi/grow-injected-times": "no",  # … and does not look less and less often
             # Below it a send ends at once and the message is under way before its receive is posted, as in real MPIs.
             "smpi/async-small-thresh": eager,
             "smpi/send-is-detached-thresh": eager,

@@ -28,7 +28,9 @@ int main(int argc, char** argv) {
                                                    {"one_way", one_way},
                                                    {"rendezvous", rendezvous},
                                                    {"master_worker", master_worker},
-                                                   {"result_farm", result_farm}};
+                                                   {"result_farm", result_farm},
+                                                   {"probing_farm", probing_farm},
+                                                   {"waitany_farm", waitany_farm}};
     Settings settings;
     Parameters parameters;
     std::string pattern;

@@ -52,5 +52,6 @@ Program barrier_phases, allreduce_phases, rooted_mix, transpose, overlapped_coll
 Program stencil, wavefront, irregular;                                         // neighbours.cpp
 Program rma_fence, rma_pscw;                                                   // windows.cpp
 Program butterfly, pipeline, one_way, rendezvous, master_worker, result_farm;  // exchanges.cpp
+Program probing_farm, waitany_farm;                                            // farms.cpp
 
 }  // namespace polter::truth

@@ -19,10 +19,11 @@ void check(OTF2_ErrorCode code, const char* what) {
         throw std::runtime_error(std::string("writing the archive: ") + what + ": " + OTF2_Error_GetDescription(code));
 }
 
-enum Attribute : OTF2_AttributeRef { culprit, source, tag, comm, mode, attributes };
-constexpr std::array<const char*, attributes> attribute_names{"os:culprit", "polter:source", "polter:tag", "polter:comm", "polter:mode"};
-constexpr std::array<OTF2_Type, attributes> attribute_types{OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32, OTF2_TYPE_COMM,
-                                                            OTF2_TYPE_UINT8};
+enum Attribute : OTF2_AttributeRef { culprit, source, tag, comm, mode, probed, attributes };
+constexpr std::array<const char*, attributes> attribute_names{"os:culprit",  "polter:source", "polter:tag",
+                                                              "polter:comm", "polter:mode",   "polter:any"};
+constexpr std::array<OTF2_Type, attributes> attribute_types{OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32,
+                                                            OTF2_TYPE_COMM,   OTF2_TYPE_UINT8, OTF2_TYPE_UINT8};
 
 struct RegionDefinition {
     const char* name;
@@ -165,7 +166,14 @@ class LocationWriter {
                 code = OTF2_EvtWriter_Enter(writer_, nullptr, e.time, e.region);
                 break;
             case Kind::leave:
-                code = OTF2_EvtWriter_Leave(writer_, nullptr, e.time, e.region);
+                if (e.found) {
+                    OTF2_AttributeList_AddInt32(list_, source, e.peer);
+                    OTF2_AttributeList_AddInt32(list_, tag, e.tag);
+                    OTF2_AttributeList_AddCommRef(list_, comm, e.comm);
+                    const int any = (e.posted_peer < 0 ? 1 : 0) | (e.posted_tag < 0 ? 2 : 0);
+                    if (any != 0) OTF2_AttributeList_AddUint8(list_, probed, static_cast<uint8_t>(any));
+                }
+                code = OTF2_EvtWriter_Leave(writer_, list_, e.time, e.region);
                 break;
             case Kind::mpi_send:
                 if (e.mode != 0) OTF2_AttributeList_AddUint8(list_, mode, e.mode);

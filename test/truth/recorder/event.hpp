@@ -23,6 +23,7 @@ namespace polter::truth {
     R(MPI_Isend, POINT2POINT)       \
     R(MPI_Issend, POINT2POINT)      \
     R(MPI_Recv, POINT2POINT)        \
+    R(MPI_Probe, POINT2POINT)       \
     R(MPI_Irecv, POINT2POINT)       \
     R(MPI_Sendrecv, POINT2POINT)    \
     R(MPI_Wait, POINT2POINT)        \
@@ -92,6 +93,7 @@ struct Event {
     int32_t peer = 0;                                          // rank in the communicator; root of a collective; -1 any or none
     int32_t tag = 0;                                           // -1 any
     bool wildcard = false;                                     // a blocking receive that was posted with posted_peer, posted_tag
+    bool found = false;                                        // leave: of a probe that found peer, tag, comm; it asked for posted_…
     int32_t posted_peer = 0, posted_tag = 0;
     uint32_t comm = 0;                       // of one-sided communication the window
     uint64_t bytes = 0, bytes_received = 0;  // a collective has both

@@ -206,6 +206,11 @@ void Call::completed(Event event) {
     rank_.recorded->events.push_back(event);
 }
 
+void Call::found(Event event) {
+    last_ = event;
+    last_.found = true;
+}
+
 void Call::completed(MPI_Request request, const MPI_Status& status) {
     const auto found = rank_.pending.find(request);
     if (found == rank_.pending.end()) return;  // of a null process, or null
@@ -236,7 +241,7 @@ void Call::completed(MPI_Request request, const MPI_Status& status) {
 
 Call::~Call() {
     if (leave_ < 0) ended();
-    Event event;
+    Event event = last_;
     event.time = leave_;
     event.kind = Kind::leave;
     event.region = static_cast<uint32_t>(region_);

@@ -78,6 +78,7 @@ class Call {
     void ended();
     void began(Event);      // a record at Enter's time
     void completed(Event);  // a record at Leave's time; ended() was called
+    void found(Event);      // by a probe: what its Leave tells
     Rank& rank() { return rank_; }
 
     // Records of a request that has completed, and forgets it.
@@ -87,6 +88,7 @@ class Call {
     Rank& rank_;
     Region region_;
     int64_t enter_, leave_ = -1;
+    Event last_;
 };
 
 // Around MPI_Init and MPI_Finalize. Before the first, and before any noise, the communicators are set up that SMPI builds for its own

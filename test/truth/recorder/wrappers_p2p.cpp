@@ -109,6 +109,19 @@ int MPI_Recv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_
     return result;
 }
 
+int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status* status) {
+    Call call(Region::MPI_Probe);
+    MPI_Status own;
+    const int result = PMPI_Probe(from, tag, comm, &own);
+    call.ended();
+    Event event = message(call.rank(), Kind::leave, 0, MPI_BYTE, own.MPI_SOURCE, own.MPI_TAG, comm);
+    event.posted_peer = from == MPI_ANY_SOURCE ? -1 : from;
+    event.posted_tag = tag == MPI_ANY_TAG ? -1 : tag;
+    call.found(event);
+    if (status != MPI_STATUS_IGNORE) *status = own;
+    return result;
+}
+
 int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
     Call call(Region::MPI_Irecv);
     Event event;
