@@ -13,7 +13,7 @@ set(fortran_messages_expects --expect MPI_Init=1 --expect MPI_Comm_rank=1 --expe
   --expect MPI_Wait=5 --expect MPI_Barrier=2 --expect MPI_Get_address=2 --expect MPI_Request_free=3 --expect MPI_Error_string=1
   --expect cancelled=1)
 set(fortran_groups_expects --expect MPI_Init=1 --expect MPI_Comm_rank=2 --expect MPI_Comm_get_name=1 --expect MPI_Info_set=1
-  --expect MPI_Group_incl=1 --expect MPI_Allreduce=4 --expect MPI_Comm_free=7 --expect MPI_Win_fence=2 --expect MPI_Type_get_name=1
+  --expect MPI_Group_incl=1 --expect MPI_Allreduce=4 --expect MPI_Comm_free=7 --expect MPI_Win_fence=2 --expect MPI_Rget=1 --expect MPI_Type_get_name=1
   --defined "\"even and odd\"" --defined "\"halo\"")
 set(fortran_threads_expects --expect MPI_Init_thread=1 --expect MPI_Waitall=50 --expect locations=1)
 # Kernels with a right answer: as the NAS kernels CG, LU, MG and FT communicate. Each sees for itself that it is right.

@@ -291,17 +291,37 @@ CALLBACK(on_get, OTF2_RmaWinRef window, uint32_t, uint64_t bytes, uint64_t id) {
     operate(record(data, time, attributes, true), "GET", window, bytes, id);
     return ok;
 }
-CALLBACK(on_atomic, OTF2_RmaWinRef window, uint32_t, OTF2_RmaAtomicType, uint64_t bytes, uint64_t, uint64_t id) {
-    operate(record(data, time, attributes, true), "ACCUMULATE", window, bytes, id);
+CALLBACK(on_atomic, OTF2_RmaWinRef window, uint32_t, OTF2_RmaAtomicType type, uint64_t sent, uint64_t received, uint64_t id) {
+    Reading& r = record(data, time, attributes, true);
+    const char* name = type == OTF2_RMA_ATOMIC_TYPE_ACCUMULATE         ? "ACCUMULATE"
+                       : type == OTF2_RMA_ATOMIC_TYPE_COMPARE_AND_SWAP ? "SWAP"
+                                                                       : "FETCH";
+    operate(r, name, window, sent, id);
+    if (received != (type == OTF2_RMA_ATOMIC_TYPE_ACCUMULATE ? 0 : sent)) r.problem(fmt::format("{} gets {} bytes", name, received));
     return ok;
 }
-CALLBACK(on_operation_end, OTF2_RmaWinRef window, uint64_t id) {
-    Reading& r = record(data, time, attributes, true);
+void operation_ends(Reading& r, OTF2_RmaWinRef window, uint64_t id) {
     const auto at = r.rank->open_operations.find(id);
     if (at == r.rank->open_operations.end() || at->second != window)
         r.problem(fmt::format("matching id {} completes and was not begun on that window", id));
     else
         r.rank->open_operations.erase(at);
+}
+CALLBACK(on_operation_end, OTF2_RmaWinRef window, uint64_t id) {
+    operation_ends(record(data, time, attributes, true), window, id);
+    return ok;
+}
+CALLBACK(on_request_end, OTF2_RmaWinRef window, uint64_t id) {
+    Reading& r = record(data, time, attributes, true);
+    other(r, "REQUEST_COMPLETE");
+    operation_ends(r, window, id);
+    return ok;
+}
+CALLBACK(on_request_test, OTF2_RmaWinRef window, uint64_t id) {
+    Reading& r = record(data, time, attributes, true);
+    const auto at = r.rank->open_operations.find(id);
+    if (at == r.rank->open_operations.end() || at->second != window) r.problem(fmt::format("matching id {} is tested and not open", id));
+    other(r, "REQUEST_TEST");
     return ok;
 }
 CALLBACK(on_metric, OTF2_MetricRef metric, uint8_t, const OTF2_Type*, const OTF2_MetricValue* values) {
@@ -411,6 +431,8 @@ bool read(const std::string& anchor, Reading& r) {
     OTF2_EvtReaderCallbacks_SetRmaGetCallback(callbacks, on_get);
     OTF2_EvtReaderCallbacks_SetRmaAtomicCallback(callbacks, on_atomic);
     OTF2_EvtReaderCallbacks_SetRmaOpCompleteRemoteCallback(callbacks, on_operation_end);
+    OTF2_EvtReaderCallbacks_SetRmaOpCompleteNonBlockingCallback(callbacks, on_request_end);
+    OTF2_EvtReaderCallbacks_SetRmaOpTestCallback(callbacks, on_request_test);
     OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, on_metric);
     for (uint64_t location : locations) {
         if (has_definitions)

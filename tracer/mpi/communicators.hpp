@@ -10,7 +10,7 @@ namespace polter::mpi {
 // Facts that stand in functions.txt.
 namespace Fact {
 inline constexpr uint8_t none = 0, same = 1;
-inline constexpr uint8_t allocated = 1, put = 2, get = 3, accumulate = 4;  // of windows
+inline constexpr uint8_t allocated = 1, put = 2, get = 3, accumulate = 4, fetch = 5, swap = 6;  // of windows
 inline constexpr uint8_t standard = trace::send_standard, synchronous = trace::send_synchronous, ready = trace::send_ready,
                          buffered = trace::send_buffered;
 }  // namespace Fact

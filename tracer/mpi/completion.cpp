@@ -95,6 +95,8 @@ void Completion::write_completed(const Request& request, const MPI_Status& statu
             return at.isend_complete(time, request.id);
         case Request::collecting:
             return at.collective_complete(time, request.collective, request.id);
+        case Request::transferring:
+            return at.rma_request_complete(time, request.window, request.id);
         case Request::receiving:
         case Request::both: {
             const bool both = request.kind == Request::both;
@@ -115,17 +117,20 @@ void Completion::write_completed(const Request& request, const MPI_Status& statu
 void Completion::tested(int i) {
     uint64_t id;
     Request::Kind kind;
+    uint32_t window;
     {
         const TableLock lock;
         const uint32_t at = entry(i);
         if (at == Requests::absent) return;
         Request& request = (*process.requests)[at];
+        window = request.window;
         // Polling many requests would otherwise write many records a call.
         if (request.kind == Request::nothing || !request.active || (count_ > 1 && request.tested)) return;
         request.tested = true;
         id = request.id;
         kind = request.kind;
     }
+    if (kind == Request::transferring) return call_.at().rma_request_test(call_.returned(), window, id);
     call_.at().request_test(call_.returned(), id);
     if (kind == Request::both) call_.at().request_test(call_.returned(), id + 1);
 }
@@ -231,16 +236,19 @@ void Waitsome::end(int result, bool tests) {
 void RequestGetStatus::end(int result) {
     if (!call_) return;
     call_.come_back();
-    uint64_t id = 0;
+    Request tested;
     if (result == MPI_SUCCESS && !*flag_ && request_ != constants.request_null) {
         const TableLock lock;
         const uint32_t at = process.requests->find(bits(request_), nullptr);
         if (at != Requests::absent) {
             const Request& request = (*process.requests)[at];
-            if (request.kind != Request::nothing && request.active) id = request.id;
+            if (request.active) tested = request;
         }
     }
-    if (id) call_.at().request_test(call_.returned(), id);
+    if (tested.kind == Request::transferring)
+        call_.at().rma_request_test(call_.returned(), tested.window, tested.id);
+    else if (tested.kind != Request::nothing)
+        call_.at().request_test(call_.returned(), tested.id);
     call_.leave();
 }
 

@@ -23,7 +23,7 @@ PARAMETER = re.compile(r"(?:const )?(\w+) ?(\**) ?(\w+)((?:\[\w*\])*)")
 BY_VALUE = re.compile(r"MPI_(Comm|Datatype|File|Group|Message|Request|Win)")
 # Arguments that are handles which the call makes.
 MADE = {"newcomm", "new_comm", "comm_cart", "comm_graph", "comm_dist_graph", "newintercomm"}
-MAKES_REQUEST = {"isend", "irecv", "isendrecv", "send_init", "recv_init", "psend_init", "precv_init", "neighbour_request", "neighbour_init", "file_request", "irequest", "request_init", "imrecv", "comm_idup", *COLLECTIVES}
+MAKES_REQUEST = {"isend", "irecv", "isendrecv", "send_init", "recv_init", "psend_init", "precv_init", "neighbour_request", "neighbour_init", "file_request", "rma_request", "irequest", "request_init", "imrecv", "comm_idup", *COLLECTIVES}
 MAKES = {"win_create": "win", "file_open": "fh", "mprobe": "message", "improbe": "message"}
 
 

@@ -42,6 +42,7 @@ void Startall::begin(MPI_Request handle, const void* variable) {
         case Request::collecting:
             return at.collective_request(time, request.id, request.collective.comm, request.unlisted);
         case Request::both:
+        case Request::transferring:
         case Request::nothing:
             return;
     }

@@ -19,7 +19,8 @@ struct Request {
         sending,
         receiving,
         both,  // a send and a receive, with two ids
-        collecting
+        collecting,
+        transferring  // one-sided
     } kind = nothing;
     bool persistent = false;
     bool active = true;        // a persistent one between Start and completion; all others always
@@ -28,6 +29,7 @@ struct Request {
     uint8_t mode = 0;          // trace::SendMode
     uint32_t partitioned = 0;  // partitioned communication: which of its kind, see partitioned.hpp; else 0
     uint64_t id = 0;           // in the trace; of both, the receive has the next one
+    uint32_t window = 0;       // of a transfer: the local id
     int source = 0, tag = 0;   // of a receive, as posted; -1 any
     write::Message message;    // of a send; of a receive only the communicator
     write::Collective collective;

@@ -230,13 +230,37 @@ RmaOperation::RmaOperation(Call& call, uint8_t memory, MPI_Count count, MPI_Data
         if (open == 0) open = new_request_id();
         id = open;
     }
-    const uint64_t bytes = bytes_of(count, type);
-    if (memory == Fact::put)
-        call.at().rma_put(call.entered(), window_->id, to, bytes, id);
-    else if (memory == Fact::get)
-        call.at().rma_get(call.entered(), window_->id, to, bytes, id);
-    else
-        call.at().rma_accumulate(call.entered(), window_->id, to, bytes, id);
+    record(memory, bytes_of(count, type), to, id);
+}
+
+void RmaOperation::record(uint8_t memory, uint64_t bytes, uint32_t target, uint64_t id) {
+    write::Location& at = call_.at();
+    const uint64_t time = call_.entered();
+    const auto atomic = [&](OTF2_RmaAtomicType type, uint64_t received) {
+        at.rma_atomic(time, window_->id, target, type, bytes, received, id);
+    };
+    switch (memory) {
+        case Fact::put:
+            return at.rma_put(time, window_->id, target, bytes, id);
+        case Fact::get:
+            return at.rma_get(time, window_->id, target, bytes, id);
+        case Fact::fetch:
+            return atomic(OTF2_RMA_ATOMIC_TYPE_FETCH_AND_ACCUMULATE, bytes);
+        case Fact::swap:
+            return atomic(OTF2_RMA_ATOMIC_TYPE_COMPARE_AND_SWAP, bytes);
+        default:
+            return atomic(OTF2_RMA_ATOMIC_TYPE_ACCUMULATE, 0);
+    }
+}
+
+RmaRequest::RmaRequest(Call& call, uint8_t memory, MPI_Count count, MPI_Datatype type, int target, MPI_Win win, RequestVariables request)
+    : RmaOperation(call, win), begins_(call, request) {
+    if (!window_ || target == MPI_PROC_NULL) return;
+    Request& transfer = begins_.request_;
+    transfer.kind = Request::transferring;
+    transfer.id = new_request_id();
+    transfer.window = window_->id;
+    record(memory, bytes_of(count, type), static_cast<uint32_t>(target), transfer.id);
 }
 
 }  // namespace polter::mpi::handler

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "communicators.hpp"
+#include "point_to_point.hpp"
 
 namespace polter::mpi {
 
@@ -177,11 +178,33 @@ class WinName {
     Call& call_;
 };
 
-class RmaOperation : OnWindow {
+class RmaOperation : protected OnWindow {
   public:
-    // `memory`: Fact::put, get or accumulate.
+    // `memory`: Fact::put, get, accumulate, fetch or swap.
     RmaOperation(Call& call, uint8_t memory, MPI_Count count, MPI_Datatype type, int target, MPI_Win win);
     void end(int) { call_.leave(); }
+
+  protected:
+    using OnWindow::OnWindow;
+    void record(uint8_t memory, uint64_t bytes, uint32_t target, uint64_t id);
+};
+
+class RmaOne : public RmaOperation {
+  public:
+    RmaOne(Call& call, uint8_t memory, MPI_Datatype type, int target, MPI_Win win) : RmaOperation(call, memory, 1, type, target, win) {}
+};
+
+// With a request: it has an id of its own, and completes where the request does.
+class RmaRequest : RmaOperation {
+  public:
+    RmaRequest(Call& call, uint8_t memory, MPI_Count count, MPI_Datatype type, int target, MPI_Win win, RequestVariables request);
+    void end(int result) { begins_.end(result); }
+
+  private:
+    struct Transfer : Begins {
+        using Begins::Begins;
+        using Begins::request_;
+    } begins_;
 };
 
 }  // namespace handler

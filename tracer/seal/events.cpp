@@ -165,6 +165,8 @@ void set_callbacks(OTF2_EvtReaderCallbacks* to) {
     COPY_IF(RmaGet, on_window);
     COPY_IF(RmaAtomic, on_window);
     COPY_IF(RmaOpCompleteRemote, on_window);
+    COPY_IF(RmaOpCompleteNonBlocking, on_window);
+    COPY_IF(RmaOpTest, on_window);
     COPY(BufferFlush);
     COPY(MeasurementOnOff);
     COPY(ProgramEnd);

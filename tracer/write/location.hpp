@@ -106,11 +106,16 @@ class Location {
     void rma_get(uint64_t time, uint32_t window, uint32_t remote, uint64_t bytes, uint64_t id) {
         put(OTF2_EvtWriter_RmaGet, nullptr, time, window, remote, bytes, id);
     }
-    void rma_accumulate(uint64_t time, uint32_t window, uint32_t remote, uint64_t bytes, uint64_t id) {
-        put(OTF2_EvtWriter_RmaAtomic, nullptr, time, window, remote, OTF2_RmaAtomicType{OTF2_RMA_ATOMIC_TYPE_ACCUMULATE}, bytes,
-            uint64_t{0}, id);
+    void rma_atomic(uint64_t time, uint32_t window, uint32_t remote, OTF2_RmaAtomicType type, uint64_t sent, uint64_t received,
+                    uint64_t id) {
+        put(OTF2_EvtWriter_RmaAtomic, nullptr, time, window, remote, type, sent, received, id);
     }
     void rma_complete(uint64_t time, uint32_t window, uint64_t id) { put(OTF2_EvtWriter_RmaOpCompleteRemote, nullptr, time, window, id); }
+    // Of an operation that has a request: it completed; it was tested and had not.
+    void rma_request_complete(uint64_t time, uint32_t window, uint64_t id) {
+        put(OTF2_EvtWriter_RmaOpCompleteNonBlocking, nullptr, time, window, id);
+    }
+    void rma_request_test(uint64_t time, uint32_t window, uint64_t id) { put(OTF2_EvtWriter_RmaOpTest, nullptr, time, window, id); }
 
     // The Leave of a collective of files or of a neighbourhood.
     void leave_on(uint64_t time, uint32_t region, uint32_t comm) {

@@ -254,6 +254,7 @@ int MPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
     struct waited w = look_up(1, handle, WANTED(status));
     int result = NEXT(Test)(handle, flag, w.statuses);
     if (*flag) complete(w.open[0], w.statuses);
+    if (!*flag && w.open[0] && w.open[0]->kind == TRANSFER) count_collective("REQUEST_TEST", 0, 0);
     put_back(w, 1, WANTED(status));
     return result;
 }

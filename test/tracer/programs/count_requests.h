@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Part of count.c: what is open, and what its completion counts. */
-enum kind { NOTHING, SEND, RECEIVE, COLLECTIVE };
+enum kind { NOTHING, SEND, RECEIVE, COLLECTIVE, TRANSFER };
 struct open_request {
     MPI_Request handle;
     MPI_Request* variable;
@@ -52,7 +52,7 @@ static void complete(struct open_request* r, const MPI_Status* status) {
     int cancelled = 0;
     NEXT(Test_cancelled)((MPI_Status*)status, &cancelled);
     if (was.kind == RECEIVE && !cancelled) count_receive(status);
-    if (was.kind == COLLECTIVE) count_collective(was.name, was.sent, was.received);
+    if (was.kind == COLLECTIVE || was.kind == TRANSFER) count_collective(was.name, was.sent, was.received);
 }
 
 #define LOCKED(statement)            \

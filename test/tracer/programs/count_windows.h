@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Part of count.c: one-sided communication, whose notices are counted by the sizes of the groups; collectives of files and neighbourhoods. */
+/* Part of count.c: one-sided communication, whose notices are counted by the sizes of the groups; collectives of files and neighbourhoods.
+ */
 /* A window's epochs, and the communicators whose windows can be shared with others. */
 static struct epoch {
     MPI_Win win;
@@ -71,6 +72,37 @@ OPERATION(Get, "GET", (void* b, int n, MPI_Datatype type, int target, MPI_Aint a
 OPERATION(Accumulate, "ACCUMULATE",
           (const void* b, int n, MPI_Datatype type, int target, MPI_Aint at, int m, MPI_Datatype there, MPI_Op op, MPI_Win win),
           (b, n, type, target, at, m, there, op, win))
+/* What brings something back: sized in that. */
+#define FETCH(Name, name, bytes, parameters, arguments) \
+    COUNTED(Name, parameters, arguments, if (target != MPI_PROC_NULL) count_collective(name, bytes, 0);)
+FETCH(Get_accumulate, "FETCH", rn* size_of(rt),
+      (const void* b, int n, MPI_Datatype type, void* r, int rn, MPI_Datatype rt, int target, MPI_Aint at, int m, MPI_Datatype there,
+       MPI_Op op, MPI_Win win),
+      (b, n, type, r, rn, rt, target, at, m, there, op, win))
+FETCH(Fetch_and_op, "FETCH", size_of(type), (const void* b, void* r, MPI_Datatype type, int target, MPI_Aint at, MPI_Op op, MPI_Win win),
+      (b, r, type, target, at, op, win))
+FETCH(Compare_and_swap, "SWAP", size_of(type),
+      (const void* b, const void* c, void* r, MPI_Datatype type, int target, MPI_Aint at, MPI_Win win), (b, c, r, type, target, at, win))
+
+#define WITH_REQUEST(Name, record, bytes, parameters, arguments)                                           \
+    COUNTED(Name, parameters, arguments, pthread_mutex_lock(&lock);                                        \
+            open_request(request, target == MPI_PROC_NULL ? NOTHING : TRANSFER)->name = "REQUEST_COMPLETE"; \
+            pthread_mutex_unlock(&lock); if (target != MPI_PROC_NULL) count_collective(record, bytes, 0);)
+WITH_REQUEST(Rput, "PUT", n* size_of(type),
+             (const void* b, int n, MPI_Datatype type, int target, MPI_Aint at, int m, MPI_Datatype there, MPI_Win win,
+              MPI_Request* request),
+             (b, n, type, target, at, m, there, win, request))
+WITH_REQUEST(Rget, "GET", n* size_of(type),
+             (void* b, int n, MPI_Datatype type, int target, MPI_Aint at, int m, MPI_Datatype there, MPI_Win win, MPI_Request* request),
+             (b, n, type, target, at, m, there, win, request))
+WITH_REQUEST(Raccumulate, "ACCUMULATE", n* size_of(type),
+             (const void* b, int n, MPI_Datatype type, int target, MPI_Aint at, int m, MPI_Datatype there, MPI_Op op, MPI_Win win,
+              MPI_Request* request),
+             (b, n, type, target, at, m, there, op, win, request))
+WITH_REQUEST(Rget_accumulate, "FETCH", rn* size_of(rt),
+             (const void* b, int n, MPI_Datatype type, void* r, int rn, MPI_Datatype rt, int target, MPI_Aint at, int m, MPI_Datatype there,
+              MPI_Op op, MPI_Win win, MPI_Request* request),
+             (b, n, type, r, rn, rt, target, at, m, there, op, win, request))
 #define OF_FILE(Name, parameters, arguments)            \
     int MPI_##Name(UNPACK parameters) {                 \
         depth++;                                        \

@@ -207,9 +207,10 @@ contains
   end subroutine
 
   subroutine windows()
-    integer, target, asynchronous :: mine(10), got(10)
+    integer, target, asynchronous :: mine(10), got(10), also(10)
     integer(kind=MPI_ADDRESS_KIND) :: bytes, place
     HANDLE(MPI_Win) :: win
+    HANDLE(MPI_Request) :: transfer
     mine = rank
     got = -1
     bytes = 40
@@ -221,6 +222,9 @@ contains
     call MPI_Win_fence(0, win, ierr)
     call digested(got(10))
     call MPI_Win_lock(MPI_LOCK_EXCLUSIVE, left, 0, win, ierr)
+    call MPI_Rget(also, 5, MPI_INTEGER, left, place, 5, MPI_INTEGER, win, transfer, ierr)
+    call MPI_Wait(transfer, MPI_STATUS_IGNORE, ierr)
+    call digested(also(5))
     call MPI_Put(got, 5, MPI_INTEGER, left, place, 5, MPI_INTEGER, win, ierr)
     call MPI_Win_unlock(left, win, ierr)
     call MPI_Barrier(world, ierr)

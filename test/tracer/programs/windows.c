@@ -74,6 +74,36 @@ static void locks(MPI_Win win) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Operations with requests, in all that completes one; and those that bring something back. */
+static void requests(MPI_Win win) {
+    const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    int own[2] = {rank, rank}, got[2], done = 0, index, nobody = 7;
+    MPI_Request all[5];
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < 3; i++) {
+        MPI_Rput(own, 2, MPI_INT, next, 0, 2, MPI_INT, win, &all[0]);
+        MPI_Wait(&all[0], MPI_STATUS_IGNORE);
+        MPI_Rput(own, 1, MPI_INT, next, 0, 1, MPI_INT, win, &all[0]);
+        MPI_Raccumulate(own, 1, MPI_INT, next, 4, 1, MPI_INT, MPI_SUM, win, &all[1]);
+        MPI_Rget_accumulate(own, 1, MPI_INT, got, 1, MPI_INT, before, 4, 1, MPI_INT, MPI_SUM, win, &all[2]);
+        MPI_Rput(own, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win, &all[3]);
+        MPI_Irecv(&nobody, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &all[4]);
+        MPI_Waitall(5, all, MPI_STATUSES_IGNORE);
+        MPI_Rget(got, 2, MPI_INT, next, 0, 2, MPI_INT, win, &all[0]);
+        for (done = 0; !done;) MPI_Test(&all[0], &done, MPI_STATUS_IGNORE);
+        all[1] = MPI_REQUEST_NULL;
+        MPI_Rget(got, 2, MPI_INT, next, 0, 2, MPI_INT, win, &all[0]);
+        MPI_Waitany(2, all, &index, MPI_STATUS_IGNORE);
+    }
+    MPI_Get_accumulate(NULL, 0, MPI_DATATYPE_NULL, got, 2, MPI_INT, next, 0, 2, MPI_INT, MPI_NO_OP, win);
+    MPI_Fetch_and_op(own, got, MPI_INT, next, 4, MPI_SUM, win);
+    MPI_Compare_and_swap(own, own, got, MPI_INT, next, 5, win);
+    MPI_Fetch_and_op(own, got, MPI_INT, MPI_PROC_NULL, 4, MPI_SUM, win);
+    MPI_Win_flush(next, win);
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void neighbourhoods(void) {
     MPI_Comm ring, line, graph, none;
     int own = rank, got[4] = {0}, dims[1] = {size}, periodic[1] = {1}, open[1] = {0};
@@ -137,6 +167,7 @@ int main(int argc, char** argv) {
         use(allocated, own);
         general(allocated);
         locks(allocated);
+        requests(allocated);
         if (have_alone) MPI_Win_fence(0, alone);
         MPI_Win_fence(0, dynamic);
         MPI_Win_free(&dynamic);
