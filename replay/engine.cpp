@@ -55,6 +55,11 @@ void Engine::hand_out(const FarmPlan& plan) {
     if (!plan.empty()) farms_ = std::make_unique<Farms>(*this, plan);
 }
 
+void Engine::hand_over(std::shared_ptr<const LockPlan> plan) {
+    lock_plan = std::move(plan);
+    if (lock_plan) locks_ = std::make_unique<Locks>(*this, lock_plan);
+}
+
 void Engine::join(Group& group) {
     exchange_ = std::make_unique<Exchange>(*this, group);
     declared_events_ = 0;

@@ -21,6 +21,7 @@
 #include "archive.hpp"
 #include "farm.hpp"
 #include "lanes.hpp"
+#include "locks.hpp"
 #include "payment.hpp"
 #include "recorder.hpp"
 #include "state.hpp"
@@ -48,6 +49,7 @@ enum class Flaw : uint8_t {
     any_source,
     handed_out,  // of those: requests for work that others could have been in place of
     polling,
+    locked_out,  // who had the lock first could have been another
     count_
 };
 
@@ -79,6 +81,10 @@ class Engine {
     std::map<RankPair, bool> wildcards;
     std::unique_ptr<FarmLearning> farm_learning;  // there in the pass that looks
     void hand_out(const FarmPlan& plan);          // replay: before run()
+
+    std::unique_ptr<LockLearning> lock_learning;           // there in the first learning pass
+    std::shared_ptr<const LockPlan> lock_plan;             // what it found; none: nobody was ever shut out
+    void hand_over(std::shared_ptr<const LockPlan> plan);  // in the later passes: before run()
 
     void record(Recorder& recorder);            // the event graph
     void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
@@ -130,6 +136,7 @@ class Engine {
     bool learning() const { return learning_; }
     LanePool& lane_pool() { return lane_pool_; }
     Farms* farms() { return farms_.get(); }  // none: no work is handed out
+    Locks* locks() { return locks_.get(); }  // none: not known, or nobody was ever shut out
     void count(Flaw flaw, int64_t ns = 0) {
         FlawCount& counted = flaws_[static_cast<size_t>(flaw)];
         ++counted.count;
@@ -267,6 +274,7 @@ class Engine {
     std::vector<Thread*> parked_;
     std::unique_ptr<Exchange> exchange_;  // none: the only process
     std::unique_ptr<Farms> farms_;
+    std::unique_ptr<Locks> locks_;
     int64_t window_end_ = 0;
     uint64_t events_in_window_ = 0;
     std::vector<FlawCount> flaws_;

@@ -224,15 +224,36 @@ struct EventCallbacks {
     }
 
     static OTF2_CallbackCode rma_lock(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
-                                      OTF2_RmaWinRef window, uint32_t, uint64_t, OTF2_LockType type) {
+                                      OTF2_RmaWinRef window, uint32_t remote, uint64_t, OTF2_LockType type) {
         return add(*static_cast<Thread*>(user), time, record,
-                   {.kind = Operation::Kind::rma_lock, .synchronises = type == OTF2_LOCK_EXCLUSIVE, .comm = window});
+                   {.kind = Operation::Kind::rma_lock, .synchronises = type == OTF2_LOCK_EXCLUSIVE, .comm = window, .peer = remote});
+    }
+
+    static OTF2_CallbackCode rma_unlock(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                        OTF2_RmaWinRef window, uint32_t remote, uint64_t) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::rma_unlock, .comm = window, .peer = remote});
+    }
+
+    static OTF2_CallbackCode rma_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                          OTF2_RmaWinRef window, uint64_t id) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::rma_complete, .comm = window, .request = id});
+    }
+
+    static OTF2_CallbackCode rma_request_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                                  OTF2_RmaWinRef window, uint64_t id) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_request_complete, .comm = window, .request = id});
+    }
+
+    static OTF2_CallbackCode rma_test(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                      OTF2_RmaWinRef, uint64_t id) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::poll_failed, .request = id});
     }
 
     static OTF2_CallbackCode rma_put(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
-                                     OTF2_RmaWinRef window, uint32_t remote, uint64_t bytes, uint64_t) {
+                                     OTF2_RmaWinRef window, uint32_t remote, uint64_t bytes, uint64_t id) {
         return add(*static_cast<Thread*>(user), time, record,
-                   {.kind = Operation::Kind::rma_data, .comm = window, .peer = remote, .size = bytes});
+                   {.kind = Operation::Kind::rma_data, .comm = window, .peer = remote, .size = bytes, .request = id});
     }
 
     static OTF2_CallbackCode rma_atomic(OTF2_LocationRef at, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
@@ -277,6 +298,11 @@ OTF2_EvtReaderCallbacks* event_callbacks() {
     OTF2_EvtReaderCallbacks_SetRmaGroupSyncCallback(callbacks, Events::rma_group_sync);
     OTF2_EvtReaderCallbacks_SetRmaRequestLockCallback(callbacks, Events::rma_lock);
     OTF2_EvtReaderCallbacks_SetRmaAcquireLockCallback(callbacks, Events::rma_lock);
+    OTF2_EvtReaderCallbacks_SetRmaReleaseLockCallback(callbacks, Events::rma_unlock);
+    OTF2_EvtReaderCallbacks_SetRmaOpCompleteRemoteCallback(callbacks, Events::rma_complete);
+    OTF2_EvtReaderCallbacks_SetRmaOpCompleteBlockingCallback(callbacks, Events::rma_complete);
+    OTF2_EvtReaderCallbacks_SetRmaOpCompleteNonBlockingCallback(callbacks, Events::rma_request_complete);
+    OTF2_EvtReaderCallbacks_SetRmaOpTestCallback(callbacks, Events::rma_test);
     OTF2_EvtReaderCallbacks_SetRmaPutCallback(callbacks, Events::rma_put);
     OTF2_EvtReaderCallbacks_SetRmaGetCallback(callbacks, Events::rma_put);
     OTF2_EvtReaderCallbacks_SetRmaAtomicCallback(callbacks, Events::rma_atomic);

@@ -17,6 +17,12 @@ struct Faults {
     bool ago_as_measured = false;      // approximated archive: noise recorded late is as long ago as it was
     bool forget_cancelled = false;     // determinism: a cancelled receive holds its place until its cancellation is read
     bool no_notices = false;           // causality: who waits for a notice, or completes a collective of files begun before, does not
+    bool no_hand_overs = false;        // causality: who held a lock before is not known
+    bool as_locked = false;            // accuracy: who had a lock first in the measured run has it first in every scenario
+    bool order_of_unlocks = false;     // causality: locks went from one to the next as their unlocks ended, whatever the locks show
+    bool only_shut_out = false;        // accuracy: who found a lock free hears of nobody who may want it in another scenario
+    bool holds_as_measured = false;    // bounds: nobody has a lock for longer or shorter than in the measured run
+    bool eager_locks = false;          // causality: what follows a lock does not wait in its place
     bool hard_start = false;           // a start insists on its post
     bool wait_for_late = false;        // whoever may leave before others have come is taken to have waited for them
     bool trust_unseen = false;         // bounds: what the trace does not tell did not happen

@@ -54,6 +54,7 @@ Injected inject(const InjectPass& given) {
     engine.place_late_noise(given.learner);
     engine.cancelled_postings = given.learner.cancelled_postings;
     engine.exclusive_windows = given.learner.exclusive_windows;
+    engine.hand_over(given.learner.lock_plan);
     run_pass(archive, engine, given.options.group);
     if (given.options.group) gather_struck(*given.options.group, engine, injection, scenarios.all());
 

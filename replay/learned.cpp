@@ -61,14 +61,33 @@ std::string pair_name(bool same_host, bool partitioned) {
     return std::string(same_host ? "same host" : "between hosts") + (partitioned ? ", partitioned" : "");
 }
 
+// Notices of locks are told apart by the call that waited, and sized in what the epoch had put and got.
+const char* call_of_lock(const CostClass& of) {
+    switch (static_cast<CallKind>(of.operation)) {
+        case CallKind::win_lock:
+            return "lock";
+        case CallKind::win_unlock:
+            return "unlock";
+        case CallKind::win_flush:
+            return "flush";
+        default:
+            return "";
+    }
+}
+
+bool of_lock(const CostClass& of) {
+    return (of.kind == CostKind::notice_after || of.kind == CostKind::notice_own) && *call_of_lock(of);
+}
+
 std::string where(const CostClass& of) {
     if (of_collective(of.kind)) return operation_name(static_cast<uint8_t>(of.operation & 0xff));
     if (of.kind == CostKind::wait_own) return "";
+    if (of_lock(of)) return std::string(call_of_lock(of)) + (of.same_host ? ", same host" : ", between hosts");
     return pair_name(of.same_host, of.operation == partitioned_messages && of_message(of.kind));
 }
 
 std::string size_text(const CostClass& of) {
-    if (of.kind == CostKind::notice_own) return fmt::format("{} notices", of.size);
+    if (of.kind == CostKind::notice_own && !of_lock(of)) return fmt::format("{} notices", of.size);
     return of.kind == CostKind::wait_own ? fmt::format("{} requests", of.size) : fmt::format("{} B", of.size);
 }
 
@@ -117,9 +136,9 @@ nlohmann::json model_to_json(const Learned& model) {
     for (const LearnedCost& cost : model.costs)
         costs.push_back({{"what", kind_names[static_cast<size_t>(cost.of.kind)]},
                          {"where", where(cost.of)},
-                         {cost.of.kind == CostKind::wait_own     ? "requests"
-                          : cost.of.kind == CostKind::notice_own ? "notices"
-                                                                 : "bytes",
+                         {cost.of.kind == CostKind::wait_own                          ? "requests"
+                          : cost.of.kind == CostKind::notice_own && !of_lock(cost.of) ? "notices"
+                                                                                      : "bytes",
                           cost.of.size},
                          {"samples", cost.samples},
                          {"ns", {cost.cost.low, cost.cost.mid, cost.cost.high}}});

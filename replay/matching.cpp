@@ -161,6 +161,7 @@ void Engine::release(Match* match) {
     lane_pool_.give(match->send_noise_removed);
     lane_pool_.give(match->post_delay);
     lane_pool_.give(match->moved);
+    delete match->queue;
     matches_.give(match);
 }
 

@@ -54,11 +54,13 @@ struct Learning {
     std::unique_ptr<Engine> engine;
 
     Learning(const Options& options, const Hooks& hooks, double parts, const std::set<Engine::Posting>& cancelled,
-             const std::set<RankPair>& suspects)
+             const std::set<RankPair>& suspects, std::shared_ptr<const LockPlan> locks)
         : archive(options.trace), model(hooks.faults) {
         lanes.masks.assign(archive.definitions().accounts.size(), {});
         engine = std::make_unique<Engine>(archive, lanes, model, true, hooks.faults);
         engine->cancelled_postings = cancelled;
+        engine->hand_over(std::move(locks));
+        if (!engine->locks()) engine->lock_learning = std::make_unique<LockLearning>(engine->processes().size());
         if (!suspects.empty()) engine->farm_learning = std::make_unique<FarmLearning>(suspects, engine->processes().size());
         if (options.progress) engine->progress = [&options, parts](double part) { options.progress(part / parts); };
         engine->reverse_order = hooks.reverse_order;
@@ -68,14 +70,21 @@ struct Learning {
 };
 
 std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
-    auto learning = std::make_unique<Learning>(options, hooks, parts, std::set<Engine::Posting>(), std::set<RankPair>());
+    auto learning = std::make_unique<Learning>(options, hooks, parts, std::set<Engine::Posting>(), std::set<RankPair>(), nullptr);
     // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where some
-    // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that.
+    // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that. So
+    // with locks that were waited for: by whom and for whom is known only now, and what that costs not yet.
     const std::set<Engine::Posting> cancelled = learning->engine->cancelled_postings;
     const std::set<RankPair> suspects = farm_suspects(learning->engine->wildcards);
-    if ((!cancelled.empty() && !hooks.faults.forget_cancelled) || !suspects.empty())
+    std::shared_ptr<const LockPlan> locks;
+    if (!learning->engine->exclusive_windows.empty() && !hooks.faults.no_hand_overs)
+        locks = std::make_shared<LockPlan>(learning->engine->lock_learning->plan(learning->engine->exclusive_windows, hooks.faults));
+    const bool locked_out = locks && locks->hand_overs > 0;
+    if ((!cancelled.empty() && !hooks.faults.forget_cancelled) || !suspects.empty() || locked_out)
         learning = std::make_unique<Learning>(options, hooks, parts,
-                                              hooks.faults.forget_cancelled ? std::set<Engine::Posting>() : cancelled, suspects);
+                                              hooks.faults.forget_cancelled ? std::set<Engine::Posting>() : cancelled, suspects, locks);
+    else
+        learning->engine->lock_plan = locks;
     return learning;
 }
 
@@ -273,6 +282,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
         if (!hooks.faults.forget_cancelled) engine.cancelled_postings = learner.cancelled_postings;
         engine.most_in_flight = learner.most_in_flight;
         engine.exclusive_windows = learner.exclusive_windows;
+        engine.hand_over(learner.lock_plan);
         engine.most_delay = noise_removed(learner, scenarios.lanes());
     };
 
@@ -404,7 +414,8 @@ Result replay_with(const Options& options, const Hooks& hooks) {
             "without it");
     result.conditional = contended || mpi_threads > 0 || flaws[static_cast<size_t>(Flaw::any_source)].count > 0 ||
                          flaws[static_cast<size_t>(Flaw::polling)].count > 0 || !engine.unseen_calls.empty() ||
-                         !engine.lock_calls.empty() || flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
+                         flaws[static_cast<size_t>(Flaw::locked_out)].count > 0 || !engine.lock_calls.empty() ||
+                         flaws[static_cast<size_t>(Flaw::uncertain_order)].count > 0;
     if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
     return result;
 }

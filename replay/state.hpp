@@ -45,6 +45,9 @@ struct Operation {
         rma_group,  // peer: the group
         rma_data,
         rma_lock,
+        rma_unlock,
+        rma_complete,          // what was put or got under `request`
+        rma_request_complete,  // … which is a request's
         neighbours,
     };
     Kind kind;
@@ -93,6 +96,7 @@ struct Match {
     bool synchronous_mode = false;              // … because it was asked to
     int64_t* moved = nullptr;                   // of an answer: by how much its receiver is elsewhere since it asked (rules/farm.cpp)
     bool of_farm = false;                       // known to the farms
+    struct LockQueue* queue = nullptr;          // of a lock's release: who has queued for it, owned
     struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
     int32_t source = -1, destination = -1;      // world ranks
     uint32_t comm = 0, tag = 0, partitioned = 0;
@@ -192,20 +196,25 @@ struct Dependency {
     bool release = false;      // the match is given back when the call is done
     bool notice = false;       // message: one of one-sided communication
     bool soft = false;         // it may not have been waited for: where nobody can go on, it was not
+    bool lock = false;         // notice: of a lock's release
     Match* match = nullptr;    // request: the one that the master took; whoever else may ask first has to be known
     Collective* collective = nullptr;
     uint32_t member = 0;
     Channel* channel = nullptr;
-    bool keeps = false;  // collective: another call of this member will wait for it too
+    bool keeps = false;                      // collective: another call of this member will wait for it too
+    struct LockEpochState* epoch = nullptr;  // of a lock: that waits
+    uint64_t bytes = 0;                      // … and what it has put and got by now
 };
 
-// Of one-sided communication: what a post tells the origins, a complete the targets. Of a neighbourhood collective: that one has come.
-enum class Notice : uint8_t { post, completion, neighbour, neighbour_request };  // non-blocking ones never match blocking ones
+// Of one-sided communication: what a post tells the origins, a complete the targets, an unlock the next holder (its number is added). Of a
+// neighbourhood collective: that one has come; non-blocking ones never match blocking ones.
+enum class Notice : uint32_t { post, completion, neighbour, neighbour_request, release };
 struct PendingNotice {
     uint32_t window;  // of a neighbourhood: the communicator
     int32_t to;       // world rank
     Notice what;
-    uint64_t bytes;  // that went the same way before it
+    uint64_t bytes;                                // that went the same way before it
+    const struct LockEpochState* epoch = nullptr;  // of a release
 };
 
 struct PendingNoise {
@@ -245,6 +254,7 @@ struct Process {
     std::unordered_map<uint64_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator or window
     std::vector<std::pair<ChannelKey, Match*>> opened;                            // posts that a start asked for, until the complete
     std::unordered_map<uint64_t, uint64_t> exchanged;                             // bytes since the last notice, by window and target
+    std::unordered_map<uint64_t, uint32_t> transfers;                             // under way: their targets, by matching id
     std::vector<Dependency> halves;                       // collectives of files that have begun, and their second half has not come
     std::vector<std::pair<uint64_t, Match*>> neighbours;  // whom a non-blocking neighbourhood collective waits for, by request
     uint64_t unseen_requests = 0;                         // begun without a record, and as far as is known not completed
@@ -297,6 +307,7 @@ struct Thread {
     uint32_t completions = 0;
     std::vector<PendingNotice> notices;  // that leave as the call's waiting ends
     bool unseen = false;                 // it may have waited for others, and no record says for whom
+    bool held_up = false;                // … for those that had a lock before it: it may be sooner
     uint64_t postings = 0;               // of non-blocking receives, so far
     std::vector<Match*> watched;         // learning: the standard sends that this call completes
 

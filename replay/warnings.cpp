@@ -45,6 +45,8 @@ const char* words(Flaw flaw) {
             return "{0} of these are requests for work: in each scenario it goes to whoever asked first there, and takes as long as it did";
         case Flaw::polling:
             return "conditional: {0} polling loops (Test, Iprobe): how often they look may change without noise";
+        case Flaw::locked_out:
+            return "conditional: {0} locks were waited for: without noise another rank could have had them first";
         case Flaw::count_:
             break;
     }

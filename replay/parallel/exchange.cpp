@@ -73,7 +73,7 @@ struct SendRecord {
     int64_t time, noise;
     uint32_t thread, comm, tag, partitioned;
     int32_t destination;
-    bool same_host, synchronous, synchronous_mode, moved;
+    bool same_host, synchronous, synchronous_mode, moved, queue;
 };
 
 struct ArrivalRecord {
@@ -102,10 +102,15 @@ void Exchange::ship_send(Match& match) {
     Bytes& bytes = begin(process, Kind::send);
     bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_node, match.departure_node,
                          match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.partitioned,
-                         match.destination, match.same_host, match.synchronous, match.synchronous_mode, match.moved != nullptr});
+                         match.destination, match.same_host, match.synchronous, match.synchronous_mode, match.moved != nullptr,
+                         match.queue != nullptr});
     put_lanes(bytes, match.send_delay);
     if (match.send_noise > 0) put_lanes(bytes, match.send_noise_removed);
     if (match.moved) put_lanes(bytes, match.moved);
+    if (match.queue) {
+        bytes.put(match.queue->free);
+        for (const auto& epochs : match.queue->epochs) bytes.put(epochs);
+    }
     group_.written(process);
     if (!answer) engine_.release(&match);
 }
@@ -208,6 +213,12 @@ void Exchange::take_send(int, Input& input) {
     if (record.moved) {
         match->moved = engine_.lane_pool_.take();
         get_lanes(input, match->moved);
+    }
+    if (record.queue) {
+        match->queue = new LockQueue;
+        input.get(match->queue->free);
+        match->queue->epochs.resize(match->queue->free.size());
+        for (auto& epochs : match->queue->epochs) input.get(epochs);
     }
     if (match->proxy && (match->posted || match->refused)) ship_posting(*match);
     engine_.hand_over(match);

@@ -106,6 +106,7 @@ void Engine::write_results(Bytes& to) const {
     }
     if (farm_learning)
         for (const auto& [ranks, found] : farm_learning->evidence) to.put(found);  // the same pairs in every process
+    if (lock_learning) lock_learning->write(to);
 }
 
 void Engine::merge_results(Input& from) {
@@ -160,6 +161,7 @@ void Engine::merge_results(Input& from) {
     }
     if (farm_learning)
         for (auto& [ranks, found] : farm_learning->evidence) found.add(from.get<FarmEvidence>());
+    if (lock_learning) lock_learning->merge(from);
 }
 
 // A mirror struck and waited here only as far as collectives showed it.

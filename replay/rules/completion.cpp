@@ -56,6 +56,9 @@ void publish_operations(Engine& engine, Thread& thread) {
             case Operation::Kind::rma_group:
             case Operation::Kind::rma_data:
             case Operation::Kind::rma_lock:
+            case Operation::Kind::rma_unlock:
+            case Operation::Kind::rma_complete:
+            case Operation::Kind::rma_request_complete:
                 publish_rma(engine, thread, operation);
                 break;
             case Operation::Kind::neighbours:
@@ -70,6 +73,7 @@ void publish_operations(Engine& engine, Thread& thread) {
 void publish(Engine& engine, Thread& thread) {
     before_call(engine, thread);
     thread.unseen = may_have_waited(engine, thread);
+    thread.held_up = false;
     if (thread.kind == CallKind::collective && thread.operations.empty()) engine.count(Flaw::collective_without_record);
     publish_operations(engine, thread);
     if (engine.farm_learning) engine.farm_learning->called(thread);
@@ -190,7 +194,7 @@ void conclude_call(Engine& engine, Thread& thread) {
 
 void conclude(Engine& engine, Thread& thread) {
     if (engine.farms()) go_on_elsewhere(engine, thread);
-    const bool widens = thread.unseen && engine.lanes().bounded() && !engine.faults().trust_unseen;
+    const bool widens = (thread.unseen || thread.held_up) && engine.lanes().bounded() && !engine.faults().trust_unseen;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
     const bool struck = engine.injection && thread.carries_rank;
     int64_t* entered = struck ? engine.take_copy(thread.delay) : nullptr;

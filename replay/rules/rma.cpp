@@ -6,8 +6,8 @@
 // its measured leave. In general active-target synchronisation, a post is a notice to each origin, and a complete one to each target.
 // A wait, or the test that succeeded, waits for the notices of all completes. Which of start and complete waits for the posts is the
 // library's choice: each waits for those that came before its own measured leave. A complete's notices leave when its own waiting
-// is over. A lock waits for others' unlocks, which no record tells: unseen.cpp. Puts, gets and accumulates are own work; their
-// bytes tell a notice's class of costs.
+// is over. A lock waits for others' unlocks: locks.cpp. Puts, gets and accumulates are own work; their bytes tell a notice's class of
+// costs.
 //
 // A program may send a message between start and the post that the start did not wait for: so the engine must not insist on it.
 // A start's dependency is soft: where nobody can go on, the earliest of those goes on without its notice, which then came later.
@@ -43,6 +43,7 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
     match->send_time = time;
     match->send_node = node;
     engine.copy(match->send_delay, delay);
+    if (notice.epoch && !engine.learning()) match->queue = queue_behind(engine, *notice.epoch, time, delay);
     const Lanes& lanes = engine.lanes();
     match->send_noise_removed = engine.lane_pool().take();
     std::fill_n(match->send_noise_removed, lanes.count, 0);
@@ -137,15 +138,21 @@ bool waited_for(const Thread& thread, const Match& match) {
     return match.send_time <= thread.leave || match.tag == static_cast<uint32_t>(Notice::completion);
 }
 
-CostClass after_notice(const Thread& thread, const Match& match) {
-    return {CostKind::notice_after, match.same_host, false, static_cast<uint16_t>(thread.kind), match.size};
+CostClass after_notice(const Thread& thread, const Dependency& dependency) {
+    const uint64_t size = dependency.lock ? dependency.bytes : dependency.match->size;
+    return {CostKind::notice_after, dependency.match->same_host, false, static_cast<uint16_t>(thread.kind), size};
 }
 
-CostClass own_of(const Thread& thread) {
+CostClass own_of(const Thread& thread, const Dependency& dependency) {
+    if (dependency.lock) return own_of_lock(thread, dependency.bytes);
     return {CostKind::notice_own, true, false, static_cast<uint16_t>(thread.kind), thread.dependencies.size()};
 }
 
 }  // namespace
+
+CostClass own_of_lock(const Thread& thread, uint64_t bytes) {
+    return {CostKind::notice_own, true, false, static_cast<uint16_t>(thread.kind), bytes};
+}
 
 void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
     const uint32_t window = operation.comm;
@@ -180,9 +187,30 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
             break;
         case Operation::Kind::rma_data:
             each([&](int32_t rank) { engine.process(thread).exchanged[exchanged_key(window, rank)] += operation.size; });
+            engine.process(thread).transfers[operation.request] = operation.peer;
+            if (engine.locks()) engine.locks()->data(thread, operation);
             break;
+        case Operation::Kind::rma_request_complete:
+            ++thread.completions;
+            [[fallthrough]];
+        case Operation::Kind::rma_complete: {
+            auto& transfers = engine.process(thread).transfers;
+            const auto found = transfers.find(operation.request);
+            if (found == transfers.end()) break;
+            Operation complete = operation;  // where it was put
+            complete.peer = found->second;
+            transfers.erase(found);
+            if (engine.locks()) engine.locks()->data(thread, complete);
+            break;
+        }
         case Operation::Kind::rma_lock:
             if (engine.learning() && operation.synchronises) engine.exclusive_windows.insert(window);
+            if (engine.lock_learning) engine.lock_learning->requested(thread, window, operation.peer, operation.synchronises);
+            if (engine.locks()) engine.locks()->lock(thread, operation);
+            break;
+        case Operation::Kind::rma_unlock:
+            if (engine.lock_learning) engine.lock_learning->released(thread, window, operation.peer);
+            if (engine.locks()) engine.locks()->unlock(thread, operation);
             break;
         default:
             break;
@@ -190,30 +218,35 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
 }
 
 void learn_notices(Engine& engine, const Thread& thread) {
-    const Match* last = nullptr;
+    const Dependency* latest = nullptr;
     if (!thread.watched.empty()) return;
     for (const Dependency& dependency : thread.dependencies) {
         if (!dependency.notice) return;  // it waited for other things too
-        if (dependency.match && waited_for(thread, *dependency.match) && (!last || dependency.match->send_time > last->send_time))
-            last = dependency.match;
+        if (dependency.match && waited_for(thread, *dependency.match) &&
+            (!latest || dependency.match->send_time > latest->match->send_time))
+            latest = &dependency;
     }
-    if (!last || last->send_noise > 0) return;
+    if (!latest || latest->match->send_noise > 0) return;
+    const Match* last = latest->match;
     const int64_t begin = std::max(thread.enter, last->send_time), took = thread.leave - begin - noise_after(thread.pieces, begin);
     engine.model().clock_disorder_ns = std::max(engine.model().clock_disorder_ns, last->send_time - thread.leave);
     if (took < 0) return;
     if (last->send_time >= thread.enter)
-        engine.model().learn(after_notice(thread, *last), took, Model::clean);
+        engine.model().learn(after_notice(thread, *latest), took, Model::clean);
     else
-        engine.model().learn(own_of(thread), took, thread.enter - last->send_time);
+        engine.model().learn(own_of(thread, *latest), took, thread.enter - last->send_time);
 }
 
 void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
     if (engine.learning() || !waited_for(thread, match) || engine.faults().no_notices) return;
-    Cost after = engine.model().cost(after_notice(thread, match)), own = engine.model().cost(own_of(thread));
+    Cost after = engine.model().cost(after_notice(thread, dependency)), own = engine.model().cost(own_of(thread, dependency));
+    // Of locks that seem to have waited for nobody some have: the least has not.
+    if (dependency.lock) own.mid = own.low;
     if (!after.known) after = {0, own.mid, own.high, false};
     if (!own.known) own = {0, after.mid, after.high, false};
     add_message(engine, thread, match, after, scratch);
+    if (dependency.lock) queue_for_lock(engine, dependency, scratch);
     scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
 }
 

@@ -46,6 +46,14 @@ constexpr std::pair<std::string_view, CallKind> special[] = {
     {"parrived", CallKind::part_arrived},
     {"psend_init", CallKind::partitioned_init},
     {"precv_init", CallKind::partitioned_init},
+    {"win_lock", CallKind::win_lock},
+    {"win_lock_all", CallKind::win_lock},
+    {"win_unlock", CallKind::win_unlock},
+    {"win_unlock_all", CallKind::win_unlock},
+    {"win_flush", CallKind::win_flush},
+    {"win_flush_all", CallKind::win_flush},
+    {"win_flush_local", CallKind::win_flush},
+    {"win_flush_local_all", CallKind::win_flush},
     {"grequest_start", CallKind::begins_unseen},
     {"rput", CallKind::begins_unseen},
     {"rget", CallKind::begins_unseen},
@@ -87,9 +95,7 @@ constexpr std::string_view collectives[] = {
 };
 
 constexpr std::string_view windows[] = {
-    "win_create", "win_create_dynamic", "win_allocate",    "win_allocate_shared", "win_free",
-    "win_fence",  "win_lock",           "win_lock_all",    "win_unlock",          "win_unlock_all",
-    "win_flush",  "win_flush_all",      "win_flush_local", "win_flush_local_all",
+    "win_create", "win_create_dynamic", "win_allocate", "win_allocate_shared", "win_free", "win_fence",
 };
 constexpr std::string_view files[] = {
     "file_open",     "file_close",         "file_set_view", "file_set_size",    "file_preallocate",

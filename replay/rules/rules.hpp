@@ -20,6 +20,7 @@
 // | non-blocking collectives                   | at completion what the blocking form waits for | completion.cpp|
 // | windows: fence, making, freeing            | all                                          | rma.cpp       |
 // | post, start, complete, wait                | the posts, the completes                     | rma.cpp       |
+// | lock, what follows it, unlock              | the unlock of whoever had it before          | locks.cpp     |
 // | collectives of files                       | those that came before, as v-forms           | collective.cpp|
 // | neighbourhood collectives                  | those that one receives from, if they came before | neighbours.cpp|
 // | what synchronises but has no records       | not known: told, and the bounds hold it      | unseen.cpp    |
@@ -61,6 +62,10 @@ enum class CallKind : uint8_t {
     file_end,
     wait_any,  // Waitany, Waitsome: it takes what comes first
     poll_any,
+    // Passive synchronisation of windows.
+    win_lock,
+    win_unlock,
+    win_flush,
 };
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi);

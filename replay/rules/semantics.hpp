@@ -72,6 +72,9 @@ void constrain_probe(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_notice(Engine&, Thread&, const Dependency&, Scratch&);
 void learn_notices(Engine&, const Thread&);
+LockQueue* queue_behind(const Engine&, const LockEpochState&, int64_t time, const int64_t* delay);  // locks.cpp; the caller's
+void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constraint, the release, as each lane's queue has it
+CostClass own_of_lock(const Thread&, uint64_t bytes);       // of a call in an epoch that has put and got so much: where nobody holds it up
 void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
 void add_message(Engine&, Thread&, const Match&, const Cost&, Scratch&);     // receive.cpp: when the message left, and what follows
 void conclude_collective(Engine&, Thread&, const Dependency&);

@@ -147,7 +147,8 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
     }
     if (lanes.bounded()) {
         result[lanes.low] = low;
-        result[lanes.high] = moved && !engine.farms() ? std::max<int64_t>(high, 0) : high;  // nothing is later than it was
+        result[lanes.high] =
+            moved && !engine.farms() && !engine.locks() ? std::max<int64_t>(high, 0) : high;  // else nothing is later than it was
     }
     if (recorder) write_end(*recorder, call, result);
     return bound ? bound->cost.spread : 0;

@@ -20,10 +20,12 @@ bool counted(std::map<uint32_t, FlawCount>& all, const Thread& thread) {
     return true;
 }
 
-// Locks that nobody was ever shut out of wait for nobody.
-bool waits_for_unlock(const Engine& engine, const Thread& thread) {
+// Locks that nobody was ever shut out of wait for nobody; for whom the others wait, locks.cpp knows where it knows when they are given
+// back.
+bool waits_for_unlock(Engine& engine, const Thread& thread) {
     return std::any_of(thread.operations.begin(), thread.operations.end(), [&](const Operation& operation) {
-        return operation.kind == Operation::Kind::rma_lock && engine.exclusive_windows.contains(operation.comm);
+        return operation.kind == Operation::Kind::rma_lock && engine.exclusive_windows.contains(operation.comm) &&
+               !(engine.locks() && engine.locks()->knows(thread, operation));
     });
 }
 
@@ -56,6 +58,9 @@ bool may_have_waited(Engine& engine, Thread& thread) {
             unseen = silent;
             break;
         case CallKind::window:
+        case CallKind::win_lock:
+        case CallKind::win_unlock:
+        case CallKind::win_flush:
         case CallKind::win_start:
         case CallKind::win_complete:
         case CallKind::win_wait:
@@ -83,7 +88,7 @@ void widen_bounds(Engine& engine, const Thread& thread, int64_t delay_low_at_ent
     int64_t &low = thread.delay[lanes.low], &high = thread.delay[lanes.high];
     const int64_t elastic = delay_low_at_enter + (thread.leave - thread.enter);
     low = std::max(low, std::min(elastic, std::max(delay_low_at_enter, engine.most_delay)));
-    high = std::min<int64_t>(high, 0);
+    if (thread.unseen) high = std::min<int64_t>(high, 0);
 }
 
 }  // namespace polter::replay::rules

@@ -121,6 +121,9 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
         r.comm = static_cast<uint32_t>(line.number());
         if (kind == "put") r.bytes = unsigned_number();
         if (kind == "lock") r.mode = line.word() == "exclusive" ? OTF2_LOCK_EXCLUSIVE : OTF2_LOCK_SHARED;
+    } else if (kind == "rma-complete" || kind == "rma-request-complete") {
+        r.kind = kind == "rma-complete" ? Kind::rma_complete : Kind::rma_request_complete;
+        r.comm = static_cast<uint32_t>(line.number());
     } else {
         throw std::runtime_error("no such record: " + kind);
     }
@@ -139,6 +142,8 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
             r.unlisted = static_cast<uint8_t>(operations.at(line.word()));
         } else if (word == "part") {
             r.partitioned = static_cast<uint32_t>(line.number());
+        } else if (word == "id") {
+            r.request = unsigned_number();
         } else if (word == "apart") {
             r.apart = true;
         } else if (word == "any") {

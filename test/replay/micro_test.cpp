@@ -138,7 +138,16 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_fence", {.drop_dependency = true}},  // a fence waits for nobody
         {"rma_fence", {.wait_for_late = true}},    // one that ends nothing waits for those who came after it had ended
         {"files", {.drop_dependency = true}},
-        {"rma_lock", {.trust_unseen = true}},  // nobody was shut out
+        {"rma_lock_open", {.trust_unseen = true}},  // nobody was shut out
+        {"rma_lock", {.no_hand_overs = true}},
+        {"rma_lock_lazy", {.no_hand_overs = true}},
+        {"rma_lock_lazy", {.eager_locks = true}},
+        {"rma_lock_shared", {.no_notices = true}},
+        {"rma_lock_shared", {.no_hand_overs = true}},
+        {"rma_lock_first", {.as_locked = true}},
+        {"rma_lock_eager", {.order_of_unlocks = true}},
+        {"rma_lock_queue", {.only_shut_out = true}},
+        {"rma_lock_holds", {.holds_as_measured = true}},
         {"rma_pscw", {.no_notices = true}},
         {"neighbours", {.no_notices = true}},
         {"neighbour_requests", {.no_notices = true}},

@@ -70,7 +70,9 @@ int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks
 }
 
 test::Program program_of(uint64_t seed) {
-    return test::random_program(test::mixed_options(seed));
+    test::ProgramOptions options = test::mixed_options(seed);
+    options.locks = seed % 8 == 3;
+    return test::random_program(options);
 }
 
 }  // namespace

@@ -15,10 +15,12 @@ using namespace polter;
 constexpr uint64_t programs = test::programs_of(60);
 
 template <class Question>
-int64_t ask(const replay::Faults& faults, Question question) {
+int64_t ask(const replay::Faults& faults, Question question, bool locks = true) {
     int64_t violations = 0;
     for (uint64_t seed = 1; seed <= programs; ++seed) {
-        const test::Program program = test::random_program(test::mixed_options(seed));
+        test::ProgramOptions options = test::mixed_options(seed);
+        options.locks = locks && seed % 8 == 7;
+        const test::Program program = test::random_program(options);
         const test::TemporaryDirectory directory;
         test::write_trace(program.trace, directory.path("t"));
         const int64_t here = question(test::observe(directory.path("t"), program.orders, faults).violations);
@@ -41,9 +43,12 @@ TEST_CASE("causality: time runs forward and nothing overtakes what it depends on
     CHECK(ask({.no_notices = true}, [](const test::Violations& v) { return v.causality; }) > 0);
 }
 
+// Not where it decides who has a lock first: that may be the worse order.
 TEST_CASE("monotonicity: removing more never makes an event later") {
-    CHECK(ask({}, [](const test::Violations& v) { return v.monotonicity; }) == 0);
-    CHECK(ask({.negative_removal = true}, [](const test::Violations& v) { return v.monotonicity; }) > 0);
+    CHECK(ask(
+              {}, [](const test::Violations& v) { return v.monotonicity; }, false) == 0);
+    CHECK(ask(
+              {.negative_removal = true}, [](const test::Violations& v) { return v.monotonicity; }, false) > 0);
 }
 
 TEST_CASE("bounds: lower, estimate, upper, in this order") {

@@ -4,6 +4,7 @@
 #include <otf2/otf2.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <tuple>
 
@@ -36,7 +37,7 @@ class Simulator {
     Program run() {
         for (size_t step = 0; step < options_.steps; ++step) {
             for (size_t r = 0; r < options_.ranks; ++r) work(r, draw(2'000, 40'000));
-            switch (options_.structured ? draw(4, 11) : options_.windows ? draw(7, 15) : draw(0, 7)) {
+            switch (options_.structured ? draw(4, 11) : options_.windows ? draw(7, options_.locks ? 19 : 15) : draw(0, 7)) {
                 case 0:
                     send_and_receive();
                     break;
@@ -80,6 +81,13 @@ class Simulator {
                     break;
                 case 15:
                     post_after_message();
+                    break;
+                case 16:
+                case 17:
+                    locks(false);
+                    break;
+                default:
+                    locks(true);
                     break;
             }
         }
@@ -402,6 +410,53 @@ class Simulator {
         order(target, posted, origin);
         wait_window(target, {origin}, notified);
         order(origin, entered, target);
+    }
+
+    // All change something at one rank, first come, first served; some only look. `lazy`: the unlock waits in place of the lock.
+    void locks(bool lazy) {
+        const size_t target = draw_rank();
+        struct Held {
+            size_t rank;
+            int64_t released;
+        };
+        std::vector<Held> before;  // the last that shut others out, or those who have looked since
+        std::vector<Held> shut_out;
+        std::vector<size_t> turns(options_.ranks);
+        std::iota(turns.begin(), turns.end(), 0);
+        std::sort(turns.begin(), turns.end(), [&](size_t a, size_t b) { return std::tie(ranks_[a].now, a) < std::tie(ranks_[b].now, b); });
+        for (const size_t r : turns) {
+            const bool shared = draw(0, 3) == 0;
+            const int64_t asked = enter(r, "MPI_Win_lock");
+            lock(r, Kind::lock, target, shared);
+            const std::vector<Held>& holders = shared ? shut_out : before;
+            const auto have = [&] {
+                for (const Held& held : holders)
+                    if (asked < held.released) wait(r, held.released + latency_ns);
+            };
+            if (!lazy) have();
+            work(r, lazy ? call_ns : overhead_ns);
+            lock(r, Kind::lock, target, shared);
+            leave(r, "MPI_Win_lock");
+            put(r, target);
+            work(r, draw(0, 20'000));
+            enter(r, "MPI_Win_unlock");
+            if (lazy) have();
+            const int64_t released = ranks_[r].now;
+            work(r, lazy ? overhead_ns : call_ns);
+            lock(r, Kind::unlock, target, shared);
+            leave(r, "MPI_Win_unlock");
+            if (!shared) {
+                before.clear();
+                shut_out = {{r, released}};
+            } else if (before.size() == 1 && shut_out.size() == 1 && before[0].rank == shut_out[0].rank) {
+                before.clear();
+            }
+            before.push_back({r, released});
+        }
+    }
+    void lock(size_t r, Kind kind, size_t target, bool shared) {
+        in_window(r, kind, target);
+        if (!options_.unseen) program_.trace.records[r].back().mode = shared ? OTF2_LOCK_SHARED : OTF2_LOCK_EXCLUSIVE;
     }
 
     std::vector<int64_t> enter_all(const std::string& name) {

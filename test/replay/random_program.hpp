@@ -18,6 +18,7 @@ struct ProgramOptions {
     bool wildcards = true, synchronous = true;
     bool structured = false;  // mostly collectives, made of messages
     bool windows = false;     // mostly one-sided communication
+    bool locks = false;       // … locks among it; who has one first depends on the noise, so the truth without it may be another
     bool unseen = false;      // … by a tracer that has no records of it
 };
 

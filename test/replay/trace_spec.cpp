@@ -184,6 +184,12 @@ struct Writer {
             case Record::Kind::put:
                 check(OTF2_EvtWriter_RmaPut(events, list, time, r.comm, peer, r.bytes, r.request));
                 break;
+            case Record::Kind::rma_complete:
+                check(OTF2_EvtWriter_RmaOpCompleteRemote(events, list, time, r.comm, r.request));
+                break;
+            case Record::Kind::rma_request_complete:
+                check(OTF2_EvtWriter_RmaOpCompleteNonBlocking(events, list, time, r.comm, r.request));
+                break;
             case Record::Kind::noise:
                 break;
         }

@@ -33,6 +33,8 @@ struct Record {
         lock,
         unlock,
         put,
+        rma_complete,          // of all that was put under the id `request`
+        rma_request_complete,  // of what has a request of its own
     };
     Kind kind = Kind::enter;
     int64_t time = 0;

@@ -223,11 +223,26 @@ class Checker:
         self.in_call(event, where, time, True)
         self.requests[where].add(matching(text))
 
+    on_rma_get = on_rma_put
+
+    def on_rma_request_lock(self, event, where, time, text):
+        self.in_call(event, where, time, True)
+        self.requests[where].add("lock " + window(text) + " " + fields(text)["Remote"])
+
+    def on_rma_acquire_lock(self, event, where, time, text):
+        self.in_call(event, where, time, False)
+
+    def on_rma_release_lock(self, event, where, time, text):
+        self.in_call(event, where, time, False)
+        self.requests[where].remove("lock " + window(text) + " " + fields(text)["Remote"])
+
     def on_rma_op_complete_remote(self, event, where, time, text):
         self.in_call(event, where, time, False)
         if matching(text) not in self.requests[where]:
             self.fail(event, "completes what was not begun")
         self.requests[where].discard(matching(text))
+
+    on_rma_op_complete_non_blocking = on_rma_op_complete_remote
 
     def stolen(self):
         return [sum(self.noise[where].values()) for where in sorted(self.noise)]

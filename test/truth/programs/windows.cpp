@@ -32,6 +32,30 @@ struct Halo {
     }
 };
 
+// A table of which each rank has a part, and everybody changes any.
+struct Table {
+    std::vector<char> part, entry;
+    MPI_Win window = MPI_WIN_NULL;
+
+    explicit Table(const Parameters& p) : part(p.bytes), entry(p.bytes) {
+        MPI_Win_create(part.data(), static_cast<MPI_Aint>(part.size()), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    }
+    ~Table() { MPI_Win_free(&window); }
+    Table(const Table&) = delete;
+
+    // Reads an entry, computes `share` of a phase with it and writes it back, while nobody else does.
+    void change(const Parameters& p, int target, double share, int rank, int64_t phase) {
+        const int count = static_cast<int>(p.bytes);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window);
+        MPI_Get(entry.data(), count, MPI_CHAR, target, 0, count, MPI_CHAR, window);
+        compute_phase(p, share, rank, phase, 1);
+        MPI_Put(entry.data(), count, MPI_CHAR, target, 0, count, MPI_CHAR, window);
+        MPI_Win_unlock(target, window);
+    }
+};
+
+constexpr double locked_share = 0.02;  // of a phase: 50 ranks keep one lock busy
+
 }  // namespace
 
 // Halo exchange by puts between fences.
@@ -69,6 +93,53 @@ void rma_pscw(const Parameters& p) {
         compute_phase(p, 0.2, here.rank, i, 3);
     }
     MPI_Group_free(&neighbours);
+}
+
+// A counter at rank 0 that all change between their work.
+void rma_lock(const Parameters& p) {
+    const Here here;
+    Table table(p);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, 1 - locked_share, here.rank, i, 0);
+        table.change(p, 0, locked_share, here.rank, i);
+    }
+}
+
+// Entries all over a table, four times a phase; all meet every tenth phase.
+void rma_table(const Parameters& p) {
+    constexpr int changes = 4;
+    const Here here;
+    Table table(p);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        for (int k = 0; k < changes; ++k) {
+            compute_phase(p, 0.8 / changes, here.rank, i, 2 + k);
+            const auto target = static_cast<int>(draw(here.rank, i, 100 + k) * here.size);
+            table.change(p, target, 0.2 / changes, here.rank, i * changes + k);
+        }
+        if (i % 10 == 9) MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// Halo exchange in one long epoch: each fetches its neighbours' borders while it computes, once they have told that these are there.
+void rma_request(const Parameters& p) {
+    const Here here;
+    Halo halo(p);
+    const int count = static_cast<int>(p.bytes);
+    std::vector<MPI_Request> requests(halo.partners.size());
+    std::vector<char> borders(halo.in.size());
+    MPI_Win_lock_all(0, halo.window);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, 0.5, here.rank, i, 0);
+        char flag = 0;
+        for (const int partner : halo.partners) MPI_Send(&flag, 1, MPI_CHAR, partner, 1, MPI_COMM_WORLD);
+        for (const int partner : halo.partners) MPI_Recv(&flag, 1, MPI_CHAR, partner, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (size_t k = 0; k < halo.partners.size(); ++k)
+            MPI_Rget(&borders[k * p.bytes], count, MPI_CHAR, halo.partners[k], static_cast<MPI_Aint>(k * p.bytes), count, MPI_CHAR,
+                     halo.window, &requests[k]);
+        compute_phase(p, 0.5, here.rank, i, 1);
+        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    }
+    MPI_Win_unlock_all(halo.window);
 }
 
 }  // namespace polter::truth

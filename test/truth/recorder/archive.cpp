@@ -14,6 +14,10 @@ namespace polter::truth {
 
 namespace {
 
+OTF2_LockType lock_type(const Event& event) {
+    return event.mode != 0 ? OTF2_LOCK_EXCLUSIVE : OTF2_LOCK_SHARED;
+}
+
 void check(OTF2_ErrorCode code, const char* what) {
     if (code != OTF2_SUCCESS)
         throw std::runtime_error(std::string("writing the archive: ") + what + ": " + OTF2_Error_GetDescription(code));
@@ -242,8 +246,23 @@ class LocationWriter {
             case Kind::rma_put:
                 code = OTF2_EvtWriter_RmaPut(writer_, nullptr, e.time, e.comm, e.peer, e.bytes, e.request);
                 break;
+            case Kind::rma_get:
+                code = OTF2_EvtWriter_RmaGet(writer_, nullptr, e.time, e.comm, e.peer, e.bytes, e.request);
+                break;
             case Kind::rma_op_complete:
                 code = OTF2_EvtWriter_RmaOpCompleteRemote(writer_, nullptr, e.time, e.comm, e.request);
+                break;
+            case Kind::rma_request_complete:
+                code = OTF2_EvtWriter_RmaOpCompleteNonBlocking(writer_, nullptr, e.time, e.comm, e.request);
+                break;
+            case Kind::rma_request_lock:
+                code = OTF2_EvtWriter_RmaRequestLock(writer_, nullptr, e.time, e.comm, e.peer, 0, lock_type(e));
+                break;
+            case Kind::rma_acquire_lock:
+                code = OTF2_EvtWriter_RmaAcquireLock(writer_, nullptr, e.time, e.comm, e.peer, 0, lock_type(e));
+                break;
+            case Kind::rma_release_lock:
+                code = OTF2_EvtWriter_RmaReleaseLock(writer_, nullptr, e.time, e.comm, e.peer, 0);
                 break;
         }
         check(code, "an event");

@@ -51,7 +51,13 @@ namespace polter::truth {
     R(MPI_Win_start, RMA)           \
     R(MPI_Win_complete, RMA)        \
     R(MPI_Win_wait, RMA)            \
-    R(MPI_Put, RMA)
+    R(MPI_Win_lock, RMA)            \
+    R(MPI_Win_lock_all, RMA)        \
+    R(MPI_Win_unlock, RMA)          \
+    R(MPI_Win_unlock_all, RMA)      \
+    R(MPI_Put, RMA)                 \
+    R(MPI_Get, RMA)                 \
+    R(MPI_Rget, RMA)
 
 enum class Region : uint32_t {
 #define POLTER_TRUTH_REGION(name, role) name,
@@ -81,13 +87,18 @@ enum class Kind : uint8_t {
     rma_notify_in,
     rma_notify_out,
     rma_put,
-    rma_op_complete
+    rma_get,
+    rma_op_complete,
+    rma_request_complete,
+    rma_request_lock,
+    rma_acquire_lock,
+    rma_release_lock
 };
 
 struct Event {
     int64_t time = 0;
     Kind kind = Kind::enter;
-    uint8_t mode = 0;                                          // of a send: 1 synchronous
+    uint8_t mode = 0;                                          // of a send: 1 synchronous; of a lock: 1 exclusive
     uint32_t region = 0;                                       // enter, leave
     OTF2_CollectiveOp operation = OTF2_COLLECTIVE_OP_BARRIER;  // collectives
     int32_t peer = 0;                                          // rank in the communicator; root of a collective; -1 any or none

@@ -225,6 +225,9 @@ void Call::completed(MPI_Request request, const MPI_Status& status) {
         case Pending::What::collective:
             event.kind = Kind::nonblocking_collective_complete;
             break;
+        case Pending::What::transfer:
+            event.kind = Kind::rma_request_complete;
+            break;
         case Pending::What::receive: {
             int bytes = 0;
             PMPI_Get_count(&status, MPI_BYTE, &bytes);

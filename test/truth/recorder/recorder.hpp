@@ -38,7 +38,7 @@ double draw(uint64_t a, uint64_t b, uint64_t c);
 // What follows is for the wrappers.
 
 struct Pending {  // a request that has not completed
-    enum class What { send, receive, collective } what = What::send;
+    enum class What { send, receive, collective, transfer } what = What::send;
     uint64_t id = 0;
     Event completion;  // of a collective: all but the time
     MPI_Comm comm = MPI_COMM_NULL;

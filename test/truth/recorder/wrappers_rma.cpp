@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One-sided communication: windows, fences, post/start/complete/wait, puts. What each record means: tracer/README.md.
+// One-sided communication: windows, fences, post/start/complete/wait, locks, puts. What each record means: tracer/README.md.
 #include <utility>
 
 #include "recorder.hpp"
@@ -40,6 +40,47 @@ void complete_puts(Call& call, Window& window) {
         event.request = id;
         call.completed(event);
     }
+}
+
+constexpr int every_target = -1;  // OTF2_UNDEFINED_UINT32
+
+Event lock_event(Kind kind, uint32_t window, int target, int type) {
+    Event event = of_window(kind, window, target);
+    event.mode = type == MPI_LOCK_EXCLUSIVE;
+    return event;
+}
+
+template <typename Pmpi>
+int lock(Region region, int target, int type, MPI_Win win, Pmpi pmpi) {
+    Call call(region);
+    const uint32_t window = call.rank().windows.at(win).id;
+    call.began(lock_event(Kind::rma_request_lock, window, target, type));
+    const int result = pmpi();
+    call.ended();
+    call.completed(lock_event(Kind::rma_acquire_lock, window, target, type));
+    return result;
+}
+
+template <typename Pmpi>
+int unlock(Region region, int target, MPI_Win win, Pmpi pmpi) {
+    Call call(region);
+    const int result = pmpi();
+    call.ended();
+    Window& window = call.rank().windows.at(win);
+    complete_puts(call, window);
+    call.completed(of_window(Kind::rma_release_lock, window.id, target));
+    return result;
+}
+
+// Gives the matching id.
+uint64_t transfer(Call& call, Kind kind, int count, MPI_Datatype type, int target, Window& window) {
+    int size = 0;
+    PMPI_Type_size(type, &size);
+    Event event = of_window(kind, window.id, target);
+    event.bytes = static_cast<uint64_t>(count) * size;
+    event.request = call.rank().next_request++;
+    call.began(event);
+    return event.request;
 }
 
 }  // namespace
@@ -124,14 +165,42 @@ int MPI_Put(const void* origin, int count, MPI_Datatype type, int target, MPI_Ai
     Call call(Region::MPI_Put);
     if (target != MPI_PROC_NULL) {
         Window& window = call.rank().windows.at(win);
-        int size = 0;
-        PMPI_Type_size(type, &size);
-        Event event = of_window(Kind::rma_put, window.id, target);
-        event.bytes = static_cast<uint64_t>(count) * size;
-        event.request = call.rank().next_request++;
-        window.outstanding.push_back(event.request);
-        call.began(event);
+        window.outstanding.push_back(transfer(call, Kind::rma_put, count, type, target, window));
     }
     return PMPI_Put(origin, count, type, target, displacement, target_count, target_type, win);
+}
+
+int MPI_Get(void* origin, int count, MPI_Datatype type, int target, MPI_Aint displacement, int target_count, MPI_Datatype target_type,
+            MPI_Win win) {
+    Call call(Region::MPI_Get);
+    Window& window = call.rank().windows.at(win);
+    window.outstanding.push_back(transfer(call, Kind::rma_get, count, type, target, window));
+    return PMPI_Get(origin, count, type, target, displacement, target_count, target_type, win);
+}
+
+int MPI_Rget(void* origin, int count, MPI_Datatype type, int target, MPI_Aint displacement, int target_count, MPI_Datatype target_type,
+             MPI_Win win, MPI_Request* request) {
+    Call call(Region::MPI_Rget);
+    Window& window = call.rank().windows.at(win);
+    const uint64_t id = transfer(call, Kind::rma_get, count, type, target, window);
+    const int result = PMPI_Rget(origin, count, type, target, displacement, target_count, target_type, win, request);
+    call.rank().pending[*request] = {Pending::What::transfer, id, of_window(Kind::rma_request_complete, window.id), MPI_COMM_NULL};
+    return result;
+}
+
+int MPI_Win_lock(int type, int target, int assert, MPI_Win win) {
+    return lock(Region::MPI_Win_lock, target, type, win, [&] { return PMPI_Win_lock(type, target, assert, win); });
+}
+
+int MPI_Win_lock_all(int assert, MPI_Win win) {
+    return lock(Region::MPI_Win_lock_all, every_target, MPI_LOCK_SHARED, win, [&] { return PMPI_Win_lock_all(assert, win); });
+}
+
+int MPI_Win_unlock(int target, MPI_Win win) {
+    return unlock(Region::MPI_Win_unlock, target, win, [&] { return PMPI_Win_unlock(target, win); });
+}
+
+int MPI_Win_unlock_all(MPI_Win win) {
+    return unlock(Region::MPI_Win_unlock_all, every_target, win, [&] { return PMPI_Win_unlock_all(win); });
 }
 }

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Locks of one-sided communication.
+//
+// In words: a lock that shuts others out waits for the unlock of whoever had it before, and so does a shared one for the last that shut it
+// out. Implementations are lazy: the lock may come back at once, and the first operation, the flush or the unlock waits in its place. So
+// of an epoch's calls the first that ended behind that release waited for it; by causality those after it need not be told. The release
+// is a notice to the next, as a complete's to its targets: it leaves when the unlock's own waiting is over. Who had the lock before whom
+// is told by the learning pass (lock_learning.cpp).
+//
+// In each lane the lock goes to whoever asked first there. So a release brings along who has queued for it: when each asked in each lane,
+// and how long it had the lock (from when the lock was free for it). Whoever comes next waits in a lane for those of them who asked before
+// it there, one after the other, as a single server works off its queue (Lindley 1952). The same is done for the measured run, and the
+// lane's end of waiting lies before that one's by as much as the two differ. Who asked before all of them waits for nobody. Those that it
+// overtakes have been replayed by then, and keep their time; but it stands in the queue of all who come behind, so a lock that is always
+// busy stays as busy as it is. The result is conditional.
+//
+// In the bounds a lock that is always busy is had for as short or as long as it usually is. One that is not need not have been waited
+// for, or as long as it was; and what else an epoch does may have waited for the one before, though nothing says so.
+//
+// The order is inferred, and noise may have turned it around: so the dependency is soft.
+#include "../locks.hpp"
+
+#include <algorithm>
+
+#include "semantics.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr double usually = 0.1;  // quantile, and its opposite
+constexpr double rarely = 0.1;   // part of the time
+
+Notice release_of(const HandOver& hand_over) {
+    return static_cast<Notice>(static_cast<uint32_t>(Notice::release) + hand_over.number);
+}
+
+}  // namespace
+
+void LockQueue::add(size_t lane, Epoch epoch, std::optional<int64_t> hold) {
+    std::vector<Epoch>& all = epochs[lane];
+    const auto later = [](const Epoch& a, const Epoch& b) { return a.asked < b.asked; };
+    all.insert(std::upper_bound(all.begin(), all.end(), epoch, later), epoch);
+    if (all.size() <= most) return;
+    free[lane] = std::max(free[lane], all.front().asked) + hold.value_or(all.front().held);
+    all.erase(all.begin());
+}
+
+int64_t LockQueue::free_for(size_t lane, int64_t asked, std::optional<int64_t> hold) const {
+    const std::vector<Epoch>& all = epochs[lane];
+    int64_t time = free[lane];
+    // Before all who are known: it waits as long as the first of these.
+    if (!all.empty() && asked < all.front().asked) return asked + std::max<int64_t>(0, time - all.front().asked);
+    for (const Epoch& epoch : all) {
+        if (epoch.asked > asked) break;
+        time = std::max(time, epoch.asked) + hold.value_or(epoch.held);
+    }
+    return time;
+}
+
+bool LockQueue::as_measured(size_t lane) const {
+    const std::vector<Epoch>&all = epochs[lane], &measured = epochs.back();
+    for (size_t i = 0; i < all.size(); ++i)
+        if (all[i].held != measured[i].held || all[i].asked - all[0].asked != measured[i].asked - measured[0].asked) return false;
+    return true;
+}
+
+double LockQueue::idle(size_t lane) const {
+    const std::vector<Epoch>& all = epochs[lane];
+    int64_t time = all.front().asked, idle = 0;
+    for (const Epoch& epoch : all) {
+        idle += std::max<int64_t>(0, epoch.asked - time);
+        time = std::max(time, epoch.asked) + epoch.held;
+    }
+    return static_cast<double>(idle) / static_cast<double>(std::max<int64_t>(1, time - all.front().asked));
+}
+
+int64_t LockQueue::usual_hold(size_t lane, double quantile) const {
+    std::vector<int64_t> held;
+    for (const Epoch& epoch : epochs[lane]) held.push_back(epoch.held);
+    const auto place = held.begin() + static_cast<std::ptrdiff_t>(quantile * static_cast<double>(held.size() - 1) + 0.5);
+    std::nth_element(held.begin(), place, held.end());
+    return *place;
+}
+
+LockEpochState* Locks::state(const Thread& thread, uint32_t window, uint32_t target) {
+    const LockKey key{thread.rank, window, target};
+    const auto found = states_.find(key);
+    if (found != states_.end()) return &found->second;
+    const auto place = plan_->places.find(key);
+    if (place == plan_->places.end()) return nullptr;
+    LockEpochState& fresh = states_[key];
+    fresh.place = &place->second;
+    return &fresh;
+}
+
+LockEpochState* Locks::open_epoch(const Thread& thread, uint32_t window, uint32_t target) {
+    for (const uint32_t locked : {target, every_target}) {
+        LockEpochState* at = state(thread, window, locked);
+        if (at && at->open) return at;
+    }
+    return nullptr;
+}
+
+bool Locks::knows(const Thread& thread, const Operation& lock) const {
+    const LockKey key{thread.rank, lock.comm, lock.peer};
+    const auto place = plan_->places.find(key);
+    if (place == plan_->places.end()) return false;
+    const auto at = states_.find(key);
+    return (at == states_.end() ? 0 : at->second.epoch) < place->second.epochs;
+}
+
+void Locks::lock(Thread& thread, const Operation& operation) {
+    LockEpochState* at = state(thread, operation.comm, operation.peer);
+    if (!at) return;
+    if (at->open) return wait(thread, *at, operation, false);  // asked for and had, in one call
+    at->open = true;
+    at->bytes = 0;
+    at->counted = at->waited = false;
+    at->exclusive = operation.synchronises;
+    at->queue = {};
+    at->asked.assign(engine_.lanes().count + 1, thread.enter);
+    for (size_t lane = 0; lane < engine_.lanes().count; ++lane) at->asked[lane] -= thread.delay[lane];
+    at->had = at->asked;
+    const auto& waits = at->place->waits;
+    while (at->next_wait < waits.size() && waits[at->next_wait].epoch == at->epoch) at->due.push_back(&waits[at->next_wait++]);
+    wait(thread, *at, operation, false);
+    learn(thread, *at);
+}
+
+void Locks::data(Thread& thread, const Operation& operation) {
+    LockEpochState* at = open_epoch(thread, operation.comm, operation.peer);
+    if (!at) return;
+    if (operation.kind == Operation::Kind::rma_data) at->bytes += operation.size;
+    wait(thread, *at, operation, false);
+    thread.held_up = at->waited;
+    if (thread.kind != CallKind::win_flush) return;
+    learn(thread, *at);
+    at->bytes = 0;
+}
+
+void Locks::unlock(Thread& thread, const Operation& operation) {
+    LockEpochState* at = state(thread, operation.comm, operation.peer);
+    if (!at || !at->open) return;
+    wait(thread, *at, operation, true);
+    thread.held_up = at->waited;
+    learn(thread, *at);
+    at->open = false;
+    const auto& lets = at->place->lets;
+    for (; at->next_let < lets.size() && lets[at->next_let].epoch == at->epoch; ++at->next_let)
+        thread.notices.push_back({operation.comm, lets[at->next_let].peer, release_of(lets[at->next_let]), 0, at});
+    ++at->epoch;
+}
+
+void Locks::wait(Thread& thread, LockEpochState& at, const Operation& operation, bool whatever_is_left) {
+    const bool lazy = thread.kind != CallKind::win_lock;
+    std::erase_if(at.due, [&](const HandOver* hand_over) {
+        const bool concerned = operation.peer == every_target || operation.peer == hand_over->target;
+        if (!whatever_is_left && (!concerned || hand_over->released > thread.leave)) return false;
+        if (lazy && engine_.faults().eager_locks) return true;
+        Match* match = rules::ask_for_notice(engine_, thread, operation.comm, release_of(*hand_over), hand_over->peer);
+        thread.dependencies.push_back({.kind = Dependency::Kind::message,
+                                       .release = true,
+                                       .notice = true,
+                                       .soft = true,
+                                       .lock = true,
+                                       .match = match,
+                                       .epoch = &at,
+                                       .bytes = at.bytes});
+        at.waited = true;
+        if (hand_over->shut_out && !at.counted) engine_.count(Flaw::locked_out);
+        at.counted = at.counted || hand_over->shut_out;
+        return true;
+    });
+}
+
+// What such a call costs where there was nobody to wait for.
+void Locks::learn(const Thread& thread, const LockEpochState& at) {
+    if (!engine_.learning() || !thread.dependencies.empty()) return;
+    const int64_t noise = rules::noise_after(thread.pieces, thread.enter);
+    engine_.model().learn(rules::own_of_lock(thread, at.bytes), thread.leave - thread.enter - noise, noise > 0 ? 0 : Model::clean);
+}
+
+namespace rules {
+
+namespace {
+
+// In the bounds everybody may have it for a shorter or longer time than in the measured run, unless nothing comes in another order or at
+// another distance.
+std::optional<int64_t> bounded_hold(const Engine& engine, const LockQueue& queue, size_t lane) {
+    const Lanes& lanes = engine.lanes();
+    if (engine.faults().holds_as_measured || lane < lanes.estimates || lane >= lanes.count || queue.epochs.empty() ||
+        queue.epochs[lane].empty() || queue.as_measured(lane))
+        return {};
+    return queue.usual_hold(lane, lane == lanes.low ? usually : 1 - usually);
+}
+
+// The bounds have other queues than the estimate: each stays on its side of it.
+void keep_order(const Lanes& lanes, int64_t* delay, int64_t* had) {
+    if (!lanes.bounded()) return;
+    delay[lanes.low] = std::max(delay[lanes.low], delay[lanes.all]);
+    delay[lanes.high] = std::min(delay[lanes.high], delay[lanes.all]);
+    had[lanes.low] = std::min(had[lanes.low], had[lanes.all]);
+    had[lanes.high] = std::max(had[lanes.high], had[lanes.all]);
+}
+
+}  // namespace
+
+// Of the epoch that a notice releases, whose unlock is at `time`: the queue with itself in it. None: it did not shut others out.
+LockQueue* queue_behind(const Engine& engine, const LockEpochState& epoch, int64_t time, const int64_t* delay) {
+    const size_t lanes = engine.lanes().count;
+    if (!epoch.exclusive) return nullptr;
+    auto* queue = new LockQueue(epoch.queue);
+    queue->free.resize(lanes + 1, INT64_MIN / 4);
+    queue->epochs.resize(lanes + 1);
+    for (size_t lane = 0; lane <= lanes; ++lane) {
+        const int64_t released = lane < lanes ? time - delay[lane] : time;
+        queue->add(lane, {epoch.asked[lane], std::max<int64_t>(0, released - epoch.had[lane])}, bounded_hold(engine, epoch.queue, lane));
+    }
+    return queue;
+}
+
+// The last constraint is that of the release: it moves to where the lane's queue lets its epoch have the lock.
+void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
+    constexpr int64_t never = int64_t{1} << 60;  // a delay that holds up nobody
+    const size_t lanes = engine.lanes().count;
+    if (engine.faults().as_locked || lanes == 0 || !waits.match->queue) return;
+    LockEpochState& epoch = *waits.epoch;
+    epoch.queue = *waits.match->queue;
+    Constraint& release = scratch.constraints.back();
+    // Who had it later has asked no earlier, whatever the clocks say: then the release is what it waited for.
+    const int64_t measured = std::max(epoch.asked[lanes], epoch.queue.free_for(lanes, epoch.asked[lanes]));
+    release.time = std::max(release.time, epoch.asked[lanes]);
+    int64_t* delay = engine.take_copy(release.delay);
+    scratch.lent.push_back(delay);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+        const int64_t asked = epoch.asked[lane];
+        const std::optional<int64_t> hold = bounded_hold(engine, epoch.queue, lane);
+        int64_t& had = epoch.had[lane] = std::max(asked, epoch.queue.free_for(lane, asked, hold));
+        if (hold && epoch.queue.idle(lane) > rarely)
+            had = lane == engine.lanes().low ? asked : std::max(had, asked + measured - epoch.asked[lanes]);
+        const bool at_once = had == asked && measured > epoch.asked[lanes];  // what a release costs is nothing to it
+        delay[lane] = at_once ? never : measured - had;
+    }
+    keep_order(engine.lanes(), delay, epoch.had.data());
+    epoch.had[lanes] = measured;
+    release.delay = delay;
+}
+
+}  // namespace rules
+
+}  // namespace polter::replay
