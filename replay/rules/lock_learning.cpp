@@ -102,7 +102,7 @@ std::vector<Holder> in_order(const std::vector<std::pair<LockKey, const std::vec
 void hand_over(LockPlan& plan, const Holder& from, Holder& to, uint32_t target, const Faults& faults) {
     const bool shut_out = to.epoch->requested < from.given_back,
                queues = from.epoch->exclusive && to.epoch->exclusive && !faults.only_shut_out;
-    if (from.key.rank == to.key.rank || !(shut_out || queues)) return;
+    if (!queues && (!shut_out || from.key.rank == to.key.rank)) return;
     if (shut_out) to.given_back = std::max(to.given_back, from.given_back);
     const uint32_t number = plan.hand_overs++;
     plan.places[from.key].lets.push_back({from.ordinal, number, target, to.key.rank, from.given_back, shut_out});
