@@ -309,6 +309,8 @@ bool Engine::satisfied(const Dependency& dependency) const {
             return farms_->ready(
                 *processes_[dependency.channel ? dependency.channel->key.destination : static_cast<uint32_t>(dependency.match->destination)]
                      .thread);
+        case Dependency::Kind::lock:
+            return dependency.epoch->granted;
     }
     return true;
 }
@@ -329,6 +331,9 @@ void Engine::wait_for(Thread& thread, const Dependency& dependency) {
             break;
         case Dependency::Kind::request:
             farms_->wait(thread);
+            break;
+        case Dependency::Kind::lock:
+            dependency.epoch->thread = &thread;
             break;
     }
 }

@@ -21,6 +21,7 @@ struct Faults {
     bool as_locked = false;            // accuracy: who had a lock first in the measured run has it first in every scenario
     bool order_of_unlocks = false;     // causality: locks went from one to the next as their unlocks ended, whatever the locks show
     bool only_shut_out = false;        // accuracy: who found a lock free hears of nobody who may want it in another scenario
+    bool overtaken_go_on = false;      // accuracy: who is overtaken on the way to a lock has it nevertheless when it had
     bool holds_as_measured = false;    // bounds: nobody has a lock for longer or shorter than in the measured run
     bool eager_locks = false;          // causality: what follows a lock does not wait in its place
     bool hard_start = false;           // a start insists on its post

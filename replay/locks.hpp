@@ -56,6 +56,9 @@ struct LockPlan {
     uint32_t hand_overs = 0;
 };
 
+// When everybody has the lock in the scenario "all", by epoch: ns. lock_turns.cpp finds it, INT64_MIN where it has not.
+using LockTimes = std::map<LockKey, std::vector<int64_t>>;
+
 // Integers that do not depend on who noted them. An epoch takes 40 bytes here, a hand-over 64 in the plan.
 class LockLearning {
   public:
@@ -98,14 +101,53 @@ struct LockQueue {
 // From a lock to its unlock, in the passes that have a plan.
 struct LockEpochState {
     const LockPlan::Place* place = nullptr;
-    uint32_t epoch = 0;  // the open one, or else the next
+    LockKey key;
+    uint32_t ordinal = 0;  // of the open or the last one
+    uint32_t epoch = 0;    // the open one, or else the next
     size_t next_wait = 0, next_let = 0;
     bool open = false, waited = false, counted = false, exclusive = false;
     uint64_t bytes = 0;  // in the open one
+    // In its turn: the thread waits; whether it has the lock; whether a call of the epoch waits for that; measured, when it was had.
+    Thread* thread = nullptr;
+    bool granted = false, attached = false, same_host = true;
+    int64_t measured = 0;
     std::vector<int64_t> asked,
         had;          // by lane, and measured: when it asked, and when the lock was free for it; of the open or the last one
     LockQueue queue;  // those before it, as far as they are known
     std::vector<const HandOver*> due;  // of the open one: not waited for yet
+};
+
+// Locks in one scenario's own time: whoever asks first has the lock first. For one pass over that scenario alone (rules/lock_turns.cpp).
+class LockTurns {
+  public:
+    LockTurns(const LockPlan& plan, size_t lane);
+
+    void request(LockEpochState&);
+    void release(LockEpochState&, int64_t time);  // in the scenario
+    // Nobody can go on, so nobody will ask before those who have: the first of them has it. Whom that wakes; none: nobody can have one.
+    Thread* grant();
+    void give(LockEpochState&);  // whoever has it
+    const LockTimes& times() const { return times_; }
+    size_t lane() const { return lane_; }
+
+  private:
+    struct Lock {
+        int64_t free = 0, free_of_exclusive = 0;  // since when
+        int holders = 0, exclusive_holders = 0;
+    };
+    struct Request {
+        int64_t asked;
+        int32_t rank;
+        LockEpochState* epoch;
+    };
+    std::vector<Lock*> concerned(const LockKey& key);
+    bool has_to_wait(const LockEpochState& epoch);
+    int64_t free_since(const LockEpochState& epoch);
+
+    size_t lane_;
+    std::vector<Request> requests_;  // by time
+    std::map<std::pair<uint32_t, uint32_t>, Lock> locks_;
+    LockTimes times_;
 };
 
 // The locks in the passes that have a plan.
@@ -117,17 +159,24 @@ class Locks {
     // Records inside a call: what it waits for becomes dependencies of it, whom it lets in notices.
     void lock(Thread&, const Operation&);
     void unlock(Thread&, const Operation&);
-    void data(Thread&, const Operation&);  // put, got, accumulated: or complete, as a flush has it
+    void take_turns(size_t lane);  // before run(): what the others are told by notices is found out
+    LockTurns* turns() { return turns_.get(); }
+    void foresee(std::shared_ptr<const LockTimes> times) { times_ = std::move(times); }
+    int64_t foreseen(const LockEpochState&) const;  // INT64_MIN: not
+    void data(Thread&, const Operation&);           // put, got, accumulated: or complete, as a flush has it
 
   private:
     LockEpochState* state(const Thread&, uint32_t window, uint32_t target);
     LockEpochState* open_epoch(const Thread&, uint32_t window, uint32_t target);
+    void attach(Thread&, LockEpochState&);
     void wait(Thread&, LockEpochState&, const Operation&, bool whatever_is_left);
     void learn(const Thread&, const LockEpochState&);
 
     Engine& engine_;
     std::shared_ptr<const LockPlan> plan_;
     std::map<LockKey, LockEpochState> states_;
+    std::unique_ptr<LockTurns> turns_;
+    std::shared_ptr<const LockTimes> times_;
 };
 
 }  // namespace polter::replay

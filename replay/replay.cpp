@@ -239,6 +239,28 @@ void fill_culprits(Result& result, const Definitions& definitions, const Engine&
                      [](const CulpritResult& a, const CulpritResult& b) { return a.local_ns > b.local_ns; });
 }
 
+struct InTurn {
+    const Options& options;
+    const Scenarios& scenarios;
+    Model& model;
+    const Faults& faults;
+    std::function<void(Engine&)> tell;  // what the learning pass found
+};
+
+// A pass over the scenario "all" alone. Each process does it for all ranks: the order of locks is one.
+std::shared_ptr<const LockTimes> had_in_turn(const InTurn& from) {
+    Lanes alone;
+    alone.count = alone.estimates = alone.low = alone.high = 2;
+    alone.all = 1;
+    for (const auto& mask : from.scenarios.lanes().masks) alone.masks.push_back({0, mask[from.scenarios.all()]});
+    Archive archive(from.options.trace);
+    Engine engine(archive, alone, from.model, false, from.faults);
+    from.tell(engine);
+    engine.locks()->take_turns(alone.all);
+    run_pass(archive, engine);
+    return std::make_shared<LockTimes>(engine.locks()->turns()->times());
+}
+
 }  // namespace
 
 Result replay_with(const Options& options, const Hooks& hooks) {
@@ -286,9 +308,20 @@ Result replay_with(const Options& options, const Hooks& hooks) {
         engine.most_delay = noise_removed(learner, scenarios.lanes());
     };
 
+    // Who has a lock when is found in the scenario's own time first.
+    std::shared_ptr<const LockTimes> lock_times;
+    if (learner.lock_plan && learner.lock_plan->hand_overs > 0 && !hooks.faults.as_locked && !hooks.faults.overtaken_go_on) {
+        if (options.group) gather_late_noise(*options.group, learner);
+        lock_times = had_in_turn({options, scenarios, model, hooks.faults, [&](Engine& engine) {
+                                      tell(engine);
+                                      engine.hand_out(farms);
+                                  }});
+    }
+
     Archive again(options.trace);
     Engine engine(again, scenarios.lanes(), model, false, hooks.faults);
     tell(engine);
+    if (engine.locks()) engine.locks()->foresee(lock_times);
     engine.hand_out(farms);
     if (options.progress) engine.progress = [&](double part) { options.progress((1 + part) / parts); };
     if (hooks.observer)

@@ -190,7 +190,7 @@ struct Collective {
 
 // What a call cannot end before.
 struct Dependency {
-    enum class Kind : uint8_t { message, posting, collective, probe, request };
+    enum class Kind : uint8_t { message, posting, collective, probe, request, lock };
     Kind kind;
     bool own_posting = false;  // message: the receive was posted in an earlier call
     bool release = false;      // the match is given back when the call is done
@@ -305,11 +305,12 @@ struct Thread {
     std::vector<Dependency> dependencies;
     size_t next_dependency = 0;
     uint32_t completions = 0;
-    std::vector<PendingNotice> notices;  // that leave as the call's waiting ends
-    bool unseen = false;                 // it may have waited for others, and no record says for whom
-    bool held_up = false;                // … for those that had a lock before it: it may be sooner
-    uint64_t postings = 0;               // of non-blocking receives, so far
-    std::vector<Match*> watched;         // learning: the standard sends that this call completes
+    struct LockEpochState* releasing = nullptr;  // the epoch that this unlock ends, where locks are had in their turn
+    std::vector<PendingNotice> notices;          // that leave as the call's waiting ends
+    bool unseen = false;                         // it may have waited for others, and no record says for whom
+    bool held_up = false;                        // … for those that had a lock before it: it may be sooner
+    uint64_t postings = 0;                       // of non-blocking receives, so far
+    std::vector<Match*> watched;                 // learning: the standard sends that this call completes
 
     int64_t* delay = nullptr;
     RegionStack regions;         // followed only where somebody asks

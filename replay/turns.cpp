@@ -28,7 +28,7 @@ void Engine::schedule() {
             const uint64_t wanted = std::max<uint64_t>(turn.parked * 256 * processes, 1024);
             if (turn.events < wanted / 2 && width < INT64_MAX / 8) width *= 2;
             if (turn.events > wanted * 2 && width > 64) width /= 2;
-            if (turn.in_use > most_in_flight && release_stuck(turn.first, false)) continue;
+            if (turn.in_use > most_in_flight && !(locks_ && locks_->turns()) && release_stuck(turn.first, false)) continue;
             window_end_ = faults_.no_window ? INT64_MAX : std::max(turn.first, turn.first + width);
             for (size_t i = 0; i < parked_.size();) {
                 Thread* thread = parked_[i];
@@ -44,6 +44,10 @@ void Engine::schedule() {
             continue;
         }
         if (turn.blocked == 0) return;
+        if (Thread* next = locks_ && locks_->turns() ? locks_->turns()->grant() : nullptr) {
+            wake(next);
+            continue;
+        }
         release_stuck(INT64_MAX, true);
     }
 }

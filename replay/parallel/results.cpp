@@ -247,4 +247,22 @@ void gather_results(Group& group, Engine& engine) {
     }
 }
 
+void gather_late_noise(Group& group, Engine& learner) {
+    Bytes mine;
+    for (const auto& thread : learner.threads()) {
+        if (thread->remote) continue;
+        mine.put(thread->index);
+        mine.put(thread->late);
+    }
+    for (const Bytes& one : group.gather(mine)) {
+        Input input(one);
+        while (!input.empty()) {
+            const auto index = input.get<decltype(Thread::index)>();
+            std::vector<PendingNoise> late;
+            input.get(late);
+            if (learner.threads()[index]->remote) learner.threads()[index]->late = std::move(late);
+        }
+    }
+}
+
 }  // namespace polter::replay

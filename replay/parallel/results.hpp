@@ -24,6 +24,7 @@ void gather_results(Group&, Engine&);
 void gather_struck(Group&, const Engine&, Injection&, size_t lane);
 // What the recorders know of their own threads; returns `written`, the bytes of their event graphs, by process.
 std::vector<int64_t> gather_recorded(Group&, const Engine&, Recorder&, int64_t written);
+void gather_late_noise(Group&, Engine& learner);  // of all ranks' threads, for a pass that each process does alone
 void gather_payment(Group&, Payment&);  // kept by the process of the rank that pays
 
 }  // namespace polter::replay

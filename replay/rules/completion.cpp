@@ -174,6 +174,9 @@ void conclude_call(Engine& engine, Thread& thread) {
             case Dependency::Kind::collective:
                 if (dependency.collective) constrain_collective(engine, thread, dependency, scratch);
                 break;
+            case Dependency::Kind::lock:
+                constrain_turn(engine, thread, dependency, scratch);
+                break;
             case Dependency::Kind::request:
                 break;
         }
@@ -222,6 +225,7 @@ bool partner_finished(Engine& engine, const Dependency& dependency) {
             return finished(engine.processes()[static_cast<size_t>(dependency.match->destination)].thread);
         case Dependency::Kind::probe:
         case Dependency::Kind::request:
+        case Dependency::Kind::lock:
             return false;
         case Dependency::Kind::collective:
             break;
@@ -281,6 +285,9 @@ void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
         }
         case Dependency::Kind::request:  // those who have asked are all there are
             dependency.soft = false;
+            break;
+        case Dependency::Kind::lock:
+            engine.locks()->turns()->give(*dependency.epoch);
             break;
     }
 }

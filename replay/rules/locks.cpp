@@ -12,7 +12,7 @@
 // it there, one after the other, as a single server works off its queue (Lindley 1952). The same is done for the measured run, and the
 // lane's end of waiting lies before that one's by as much as the two differ. Who asked before all of them waits for nobody. Those that it
 // overtakes have been replayed by then, and keep their time; but it stands in the queue of all who come behind, so a lock that is always
-// busy stays as busy as it is. The result is conditional.
+// busy stays as busy as it is. In the lane "all" lock_turns.cpp has found when each has it. The result is conditional.
 //
 // In the bounds a lock that is always busy is had for as short or as long as it usually is. One that is not need not have been waited
 // for, or as long as it was; and what else an epoch does may have waited for the one before, though nothing says so.
@@ -40,17 +40,20 @@ Notice release_of(const HandOver& hand_over) {
 void LockQueue::add(size_t lane, Epoch epoch, std::optional<int64_t> hold) {
     std::vector<Epoch>& all = epochs[lane];
     const auto later = [](const Epoch& a, const Epoch& b) { return a.asked < b.asked; };
-    all.insert(std::upper_bound(all.begin(), all.end(), epoch, later), epoch);
+    const auto place = all.insert(std::upper_bound(all.begin(), all.end(), epoch, later), epoch);
     if (all.size() <= most) return;
-    free[lane] = std::max(free[lane], all.front().asked) + hold.value_or(all.front().held);
+    // Who came before all who are known did so in a gap, if there are any.
+    if (place != all.begin() || idle(lane) <= rarely)
+        free[lane] = std::max(free[lane], all.front().asked) + hold.value_or(all.front().held);
     all.erase(all.begin());
 }
 
 int64_t LockQueue::free_for(size_t lane, int64_t asked, std::optional<int64_t> hold) const {
     const std::vector<Epoch>& all = epochs[lane];
     int64_t time = free[lane];
-    // Before all who are known: it waits as long as the first of these.
-    if (!all.empty() && asked < all.front().asked) return asked + std::max<int64_t>(0, time - all.front().asked);
+    // Before all who are known: it waits as long as the first of these, or comes in a gap.
+    if (!all.empty() && asked < all.front().asked)
+        return idle(lane) > rarely ? asked : asked + std::max<int64_t>(0, time - all.front().asked);
     for (const Epoch& epoch : all) {
         if (epoch.asked > asked) break;
         time = std::max(time, epoch.asked) + hold.value_or(epoch.held);
@@ -91,6 +94,7 @@ LockEpochState* Locks::state(const Thread& thread, uint32_t window, uint32_t tar
     if (place == plan_->places.end()) return nullptr;
     LockEpochState& fresh = states_[key];
     fresh.place = &place->second;
+    fresh.key = key;
     return &fresh;
 }
 
@@ -124,6 +128,21 @@ void Locks::lock(Thread& thread, const Operation& operation) {
     at->had = at->asked;
     const auto& waits = at->place->waits;
     while (at->next_wait < waits.size() && waits[at->next_wait].epoch == at->epoch) at->due.push_back(&waits[at->next_wait++]);
+    at->ordinal = at->epoch;
+    if (turns_) {
+        at->granted = at->attached = false;
+        at->thread = nullptr;
+        at->measured = thread.enter;
+        for (const HandOver* due : at->due)
+            if (due->shut_out) at->measured = std::max(at->measured, due->released);
+        at->same_host = true;
+        for (const HandOver* due : at->due) {
+            const Thread* peer = engine_.processes()[static_cast<size_t>(due->peer)].thread;
+            at->same_host = at->same_host && peer && peer->host == thread.host;
+        }
+        turns_->request(*at);
+        if (at->due.empty()) attach(thread, *at);
+    }
     wait(thread, *at, operation, false);
     learn(thread, *at);
 }
@@ -146,10 +165,29 @@ void Locks::unlock(Thread& thread, const Operation& operation) {
     thread.held_up = at->waited;
     learn(thread, *at);
     at->open = false;
+    if (turns_) thread.releasing = at;
     const auto& lets = at->place->lets;
-    for (; at->next_let < lets.size() && lets[at->next_let].epoch == at->epoch; ++at->next_let)
+    for (; !turns_ && at->next_let < lets.size() && lets[at->next_let].epoch == at->epoch; ++at->next_let)
         thread.notices.push_back({operation.comm, lets[at->next_let].peer, release_of(lets[at->next_let]), 0, at});
     ++at->epoch;
+}
+
+void Locks::take_turns(size_t lane) {
+    turns_ = std::make_unique<LockTurns>(*plan_, lane);
+}
+
+int64_t Locks::foreseen(const LockEpochState& epoch) const {
+    if (!times_) return INT64_MIN;
+    const auto found = times_->find(epoch.key);
+    return found == times_->end() || epoch.ordinal >= found->second.size() ? INT64_MIN : found->second[epoch.ordinal];
+}
+
+// The call waits until the lock is had.
+void Locks::attach(Thread& thread, LockEpochState& at) {
+    if (at.attached) return;
+    at.attached = true;
+    at.waited = true;
+    thread.dependencies.push_back({.kind = Dependency::Kind::lock, .soft = true, .epoch = &at, .bytes = at.bytes});
 }
 
 void Locks::wait(Thread& thread, LockEpochState& at, const Operation& operation, bool whatever_is_left) {
@@ -157,6 +195,10 @@ void Locks::wait(Thread& thread, LockEpochState& at, const Operation& operation,
     std::erase_if(at.due, [&](const HandOver* hand_over) {
         const bool concerned = operation.peer == every_target || operation.peer == hand_over->target;
         if (!whatever_is_left && (!concerned || hand_over->released > thread.leave)) return false;
+        if (turns_) {
+            attach(thread, at);
+            return true;
+        }
         if (lazy && engine_.faults().eager_locks) return true;
         Match* match = rules::ask_for_notice(engine_, thread, operation.comm, release_of(*hand_over), hand_over->peer);
         thread.dependencies.push_back({.kind = Dependency::Kind::message,
@@ -237,11 +279,16 @@ void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
         const int64_t asked = epoch.asked[lane];
         const std::optional<int64_t> hold = bounded_hold(engine, epoch.queue, lane);
         int64_t& had = epoch.had[lane] = std::max(asked, epoch.queue.free_for(lane, asked, hold));
+        if (lane == engine.lanes().all)
+            if (const int64_t foreseen = engine.locks()->foreseen(epoch); foreseen != INT64_MIN) had = std::max(asked, foreseen);
         if (hold && epoch.queue.idle(lane) > rarely)
             had = lane == engine.lanes().low ? asked : std::max(had, asked + measured - epoch.asked[lanes]);
         const bool at_once = had == asked && measured > epoch.asked[lanes];  // what a release costs is nothing to it
         delay[lane] = at_once ? never : measured - had;
     }
+    const size_t all = engine.lanes().all;
+    if (!epoch.counted && epoch.had[all] > epoch.asked[all]) engine.count(Flaw::locked_out);  // … in the scenario
+    epoch.counted = epoch.counted || epoch.had[all] > epoch.asked[all];
     keep_order(engine.lanes(), delay, epoch.had.data());
     epoch.had[lanes] = measured;
     release.delay = delay;

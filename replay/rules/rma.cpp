@@ -12,6 +12,7 @@
 // A program may send a message between start and the post that the start did not wait for: so the engine must not insist on it.
 // A start's dependency is soft: where nobody can go on, the earliest of those goes on without its notice, which then came later.
 #include <algorithm>
+#include <utility>
 
 #include "semantics.hpp"
 
@@ -251,7 +252,7 @@ void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependen
 }
 
 void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>& waited) {
-    if (thread.notices.empty()) return;
+    if (thread.notices.empty() && !thread.releasing) return;
     const size_t lanes = engine.lanes().count;
     int64_t time = thread.enter;
     int64_t* approximated = engine.lane_pool().take();
@@ -259,6 +260,10 @@ void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>&
     for (const Constraint& constraint : waited) {
         time = std::max(time, constraint.time);
         for (size_t i = 0; i < lanes; ++i) approximated[i] = std::max(approximated[i], constraint.time - constraint.delay[i]);
+    }
+    if (LockEpochState* epoch = std::exchange(thread.releasing, nullptr)) {
+        LockTurns& turns = *engine.locks()->turns();
+        turns.release(*epoch, approximated[turns.lane()]);
     }
     for (size_t i = 0; i < lanes; ++i) approximated[i] = time - approximated[i];  // from here on the delay
     uint64_t node = EventGraph::none;

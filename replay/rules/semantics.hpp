@@ -71,6 +71,7 @@ void constrain_posting(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_probe(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_notice(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_turn(Engine&, Thread&, const Dependency&, Scratch&);  // lock_turns.cpp
 void learn_notices(Engine&, const Thread&);
 LockQueue* queue_behind(const Engine&, const LockEpochState&, int64_t time, const int64_t* delay);  // locks.cpp; the caller's
 void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constraint, the release, as each lane's queue has it
