@@ -22,6 +22,7 @@ class Engine;
 class Input;
 
 inline constexpr uint32_t every_target = UINT32_MAX;  // of lock_all; OTF2_UNDEFINED_UINT32
+inline constexpr int64_t never = int64_t{1} << 60;    // a delay that holds up nobody
 
 struct LockKey {
     int32_t rank = 0;  // of the world: whoever locks
@@ -168,6 +169,7 @@ class Locks {
   private:
     LockEpochState* state(const Thread&, uint32_t window, uint32_t target);
     LockEpochState* open_epoch(const Thread&, uint32_t window, uint32_t target);
+    void ask_in_turn(Thread&, LockEpochState&);
     void attach(Thread&, LockEpochState&);
     void wait(Thread&, LockEpochState&, const Operation&, bool whatever_is_left);
     void learn(const Thread&, const LockEpochState&);

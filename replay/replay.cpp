@@ -297,7 +297,8 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     const Scenarios scenarios(definitions.accounts, options.remove, has_noise, hooks.faults);
 
     const FarmPlan farms = learner.farm_learning ? find_farms(learner.farm_learning->evidence) : FarmPlan();
-    const auto tell = [&](Engine& engine) {  // what the learning pass found
+    std::shared_ptr<const LockTimes> lock_times;
+    const auto tell = [&](Engine& engine) {  // what the passes before have found
         engine.counter_only = counter_only;
         engine.reverse_order = hooks.reverse_order;
         engine.place_late_noise(learner);
@@ -305,11 +306,11 @@ Result replay_with(const Options& options, const Hooks& hooks) {
         engine.most_in_flight = learner.most_in_flight;
         engine.exclusive_windows = learner.exclusive_windows;
         engine.hand_over(learner.lock_plan);
+        if (engine.locks()) engine.locks()->foresee(lock_times);
         engine.most_delay = noise_removed(learner, scenarios.lanes());
     };
 
     // Who has a lock when is found in the scenario's own time first.
-    std::shared_ptr<const LockTimes> lock_times;
     if (learner.lock_plan && learner.lock_plan->hand_overs > 0 && !hooks.faults.as_locked && !hooks.faults.overtaken_go_on) {
         if (options.group) gather_late_noise(*options.group, learner);
         lock_times = had_in_turn({options, scenarios, model, hooks.faults, [&](Engine& engine) {
@@ -321,7 +322,6 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     Archive again(options.trace);
     Engine engine(again, scenarios.lanes(), model, false, hooks.faults);
     tell(engine);
-    if (engine.locks()) engine.locks()->foresee(lock_times);
     engine.hand_out(farms);
     if (options.progress) engine.progress = [&](double part) { options.progress((1 + part) / parts); };
     if (hooks.observer)

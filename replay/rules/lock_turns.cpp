@@ -86,9 +86,8 @@ void LockTurns::release(LockEpochState& epoch, int64_t time) {
 
 namespace rules {
 
-// What release_of a measured predecessor is to the others: when it was had, and what follows.
+// The lock was had at `measured`, and is had in the scenario when its turn has come; what follows costs what it does behind a release.
 void constrain_turn(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
-    constexpr int64_t never = int64_t{1} << 60;  // a delay that holds up nobody
     const LockEpochState& epoch = *dependency.epoch;
     const size_t lane = engine.locks()->turns()->lane();
     if (epoch.measured > thread.leave) return;

@@ -129,20 +129,7 @@ void Locks::lock(Thread& thread, const Operation& operation) {
     const auto& waits = at->place->waits;
     while (at->next_wait < waits.size() && waits[at->next_wait].epoch == at->epoch) at->due.push_back(&waits[at->next_wait++]);
     at->ordinal = at->epoch;
-    if (turns_) {
-        at->granted = at->attached = false;
-        at->thread = nullptr;
-        at->measured = thread.enter;
-        for (const HandOver* due : at->due)
-            if (due->shut_out) at->measured = std::max(at->measured, due->released);
-        at->same_host = true;
-        for (const HandOver* due : at->due) {
-            const Thread* peer = engine_.processes()[static_cast<size_t>(due->peer)].thread;
-            at->same_host = at->same_host && peer && peer->host == thread.host;
-        }
-        turns_->request(*at);
-        if (at->due.empty()) attach(thread, *at);
-    }
+    if (turns_) ask_in_turn(thread, *at);
     wait(thread, *at, operation, false);
     learn(thread, *at);
 }
@@ -180,6 +167,20 @@ int64_t Locks::foreseen(const LockEpochState& epoch) const {
     if (!times_) return INT64_MIN;
     const auto found = times_->find(epoch.key);
     return found == times_->end() || epoch.ordinal >= found->second.size() ? INT64_MIN : found->second[epoch.ordinal];
+}
+
+void Locks::ask_in_turn(Thread& thread, LockEpochState& at) {
+    at.granted = at.attached = false;
+    at.thread = nullptr;
+    at.measured = thread.enter;
+    at.same_host = true;
+    for (const HandOver* due : at.due) {
+        if (due->shut_out) at.measured = std::max(at.measured, due->released);
+        const Thread* peer = engine_.processes()[static_cast<size_t>(due->peer)].thread;
+        at.same_host = at.same_host && peer && peer->host == thread.host;
+    }
+    turns_->request(at);
+    if (at.due.empty()) attach(thread, at);
 }
 
 // The call waits until the lock is had.
@@ -264,7 +265,6 @@ LockQueue* queue_behind(const Engine& engine, const LockEpochState& epoch, int64
 
 // The last constraint is that of the release: it moves to where the lane's queue lets its epoch have the lock.
 void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
-    constexpr int64_t never = int64_t{1} << 60;  // a delay that holds up nobody
     const size_t lanes = engine.lanes().count;
     if (engine.faults().as_locked || lanes == 0 || !waits.match->queue) return;
     LockEpochState& epoch = *waits.epoch;
