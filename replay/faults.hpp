@@ -19,10 +19,12 @@ struct Faults {
     bool no_notices = false;           // causality: who waits for a notice, or completes a collective of files begun before, does not
     bool no_hand_overs = false;        // causality: who held a lock before is not known
     bool as_locked = false;            // accuracy: who had a lock first in the measured run has it first in every scenario
+    bool turns_by_clocks = false;      // identity: of two that asked for a lock at once any may have it first
     bool order_of_unlocks = false;     // causality: locks went from one to the next as their unlocks ended, whatever the locks show
     bool only_shut_out = false;        // accuracy: who found a lock free hears of nobody who may want it in another scenario
     bool overtaken_go_on = false;      // accuracy: who is overtaken on the way to a lock has it nevertheless when it had
     bool holds_as_measured = false;    // bounds: nobody has a lock for longer or shorter than in the measured run
+    bool transfers_are_work = false;   // accuracy: noise in a flush or an unlock counts whole, though it waited for transfers
     bool eager_locks = false;          // causality: what follows a lock does not wait in its place
     bool hard_start = false;           // a start insists on its post
     bool wait_for_late = false;        // whoever may leave before others have come is taken to have waited for them

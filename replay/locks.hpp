@@ -49,9 +49,10 @@ struct HandOver {
 
 struct LockPlan {
     struct Place {
-        uint64_t epochs = 0;          // that are known
-        std::vector<HandOver> waits;  // by epoch: for whose release
-        std::vector<HandOver> lets;   // by epoch: whom in
+        uint64_t epochs = 0;                // that are known
+        std::vector<HandOver> waits;        // by epoch: for whose release
+        std::vector<HandOver> lets;         // by epoch: whom in
+        std::map<uint32_t, int64_t> turns;  // by epoch, where it seems to have asked before one that had it earlier: behind that one
     };
     std::map<LockKey, Place> places;  // of windows on which somebody was ever shut out
     uint32_t hand_overs = 0;
@@ -106,8 +107,8 @@ struct LockEpochState {
     uint32_t ordinal = 0;  // of the open or the last one
     uint32_t epoch = 0;    // the open one, or else the next
     size_t next_wait = 0, next_let = 0;
+    int64_t turn = 0;  // in turns: the open one goes before those with a later one
     bool open = false, waited = false, counted = false, exclusive = false;
-    uint64_t bytes = 0;  // in the open one
     // In its turn: the thread waits; whether it has the lock; whether a call of the epoch waits for that; measured, when it was had.
     Thread* thread = nullptr;
     bool granted = false, attached = false, same_host = true;
@@ -136,17 +137,12 @@ class LockTurns {
         int64_t free = 0, free_of_exclusive = 0;  // since when
         int holders = 0, exclusive_holders = 0;
     };
-    struct Request {
-        int64_t asked;
-        int32_t rank;
-        LockEpochState* epoch;
-    };
     std::vector<Lock*> concerned(const LockKey& key);
     bool has_to_wait(const LockEpochState& epoch);
     int64_t free_since(const LockEpochState& epoch);
 
     size_t lane_;
-    std::vector<Request> requests_;  // by time
+    std::vector<LockEpochState*> requests_;  // by turn
     std::map<std::pair<uint32_t, uint32_t>, Lock> locks_;
     LockTimes times_;
 };
@@ -172,7 +168,6 @@ class Locks {
     void ask_in_turn(Thread&, LockEpochState&);
     void attach(Thread&, LockEpochState&);
     void wait(Thread&, LockEpochState&, const Operation&, bool whatever_is_left);
-    void learn(const Thread&, const LockEpochState&);
 
     Engine& engine_;
     std::shared_ptr<const LockPlan> plan_;

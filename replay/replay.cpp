@@ -311,7 +311,8 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     };
 
     // Who has a lock when is found in the scenario's own time first.
-    if (learner.lock_plan && learner.lock_plan->hand_overs > 0 && !hooks.faults.as_locked && !hooks.faults.overtaken_go_on) {
+    if (learner.lock_plan && learner.lock_plan->hand_overs > 0 && !scenarios.players().empty() && !hooks.faults.as_locked &&
+        !hooks.faults.overtaken_go_on) {
         if (options.group) gather_late_noise(*options.group, learner);
         lock_times = had_in_turn({options, scenarios, model, hooks.faults, [&](Engine& engine) {
                                       tell(engine);
@@ -364,6 +365,7 @@ Result replay_with(const Options& options, const Hooks& hooks) {
     result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
     const bool contended = widen_bounds(result, ranks);
     result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
+    if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // nothing was removed
     result.provenance = definitions.properties;
     result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);

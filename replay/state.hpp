@@ -203,7 +203,6 @@ struct Dependency {
     Channel* channel = nullptr;
     bool keeps = false;                      // collective: another call of this member will wait for it too
     struct LockEpochState* epoch = nullptr;  // of a lock: that waits
-    uint64_t bytes = 0;                      // … and what it has put and got by now
 };
 
 // Of one-sided communication: what a post tells the origins, a complete the targets, an unlock the next holder (its number is added). Of a
@@ -246,6 +245,12 @@ struct Polling {
 
 class Engine;
 
+// What was put, got or accumulated under one matching id.
+struct Transfer {
+    uint32_t target = 0;  // of the window's communicator
+    uint64_t bytes = 0;
+};
+
 // What a process shares among its threads.
 struct Process {
     Thread* thread = nullptr;  // the one that carries the rank; none: missing from the trace
@@ -254,7 +259,7 @@ struct Process {
     std::unordered_map<uint64_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator or window
     std::vector<std::pair<ChannelKey, Match*>> opened;                            // posts that a start asked for, until the complete
     std::unordered_map<uint64_t, uint64_t> exchanged;                             // bytes since the last notice, by window and target
-    std::unordered_map<uint64_t, uint32_t> transfers;                             // under way: their targets, by matching id
+    std::unordered_map<uint64_t, Transfer> transfers;                             // under way, by matching id
     std::vector<Dependency> halves;                       // collectives of files that have begun, and their second half has not come
     std::vector<std::pair<uint64_t, Match*>> neighbours;  // whom a non-blocking neighbourhood collective waits for, by request
     uint64_t unseen_requests = 0;                         // begun without a record, and as far as is known not completed
@@ -309,8 +314,12 @@ struct Thread {
     std::vector<PendingNotice> notices;          // that leave as the call's waiting ends
     bool unseen = false;                         // it may have waited for others, and no record says for whom
     bool held_up = false;                        // … for those that had a lock before it: it may be sooner
-    uint64_t postings = 0;                       // of non-blocking receives, so far
-    std::vector<Match*> watched;                 // learning: the standard sends that this call completes
+    struct {
+        bool same_host = true;
+        uint64_t bytes = 0;
+    } reached;                    // one-sided: whether all targets of this call are here; what it transfers or completes
+    uint64_t postings = 0;        // of non-blocking receives, so far
+    std::vector<Match*> watched;  // learning: the standard sends that this call completes
 
     int64_t* delay = nullptr;
     RegionStack regions;         // followed only where somebody asks

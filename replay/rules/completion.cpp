@@ -74,6 +74,7 @@ void publish(Engine& engine, Thread& thread) {
     before_call(engine, thread);
     thread.unseen = may_have_waited(engine, thread);
     thread.held_up = false;
+    thread.reached = {};
     if (thread.kind == CallKind::collective && thread.operations.empty()) engine.count(Flaw::collective_without_record);
     publish_operations(engine, thread);
     if (engine.farm_learning) engine.farm_learning->called(thread);
@@ -158,8 +159,10 @@ void conclude_call(Engine& engine, Thread& thread) {
     static thread_local Scratch scratch;
     scratch.constraints.clear();
     scratch.own = {};
+    scratch.elastic = false;
     if (engine.learning()) learn_completion(engine, thread);
     if (engine.learning()) learn_notices(engine, thread);
+    if (engine.learning()) learn_epoch(engine, thread);
     for (const Dependency& dependency : dependencies) {
         switch (dependency.kind) {
             case Dependency::Kind::message:
@@ -182,9 +185,11 @@ void conclude_call(Engine& engine, Thread& thread) {
         }
     }
     send_notices(engine, thread, scratch.constraints);
+    constrain_transfers(engine, thread, scratch);
     if (!conclude_polling(engine, thread, scratch))
-        thread.doubt.add(solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own, &thread, thread.enter_node},
-                               scratch.constraints, thread.delay));
+        thread.doubt.add(solve(
+            engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own, &thread, thread.enter_node, scratch.elastic},
+            scratch.constraints, thread.delay));
     for (int64_t* vector : scratch.lent) engine.lane_pool().give(vector);
     scratch.lent.clear();
     for (const Dependency& dependency : dependencies)

@@ -112,7 +112,14 @@ void hand_over(LockPlan& plan, const Holder& from, Holder& to, uint32_t target, 
 void plan_target(LockPlan& plan, std::vector<Holder> holders, uint32_t target, const Faults& faults) {
     const Holder* exclusive = nullptr;  // the last
     std::vector<const Holder*> shared;  // since then
+    int64_t turn = INT64_MIN;
     for (Holder& holder : holders) {
+        if (turn >= holder.epoch->requested && !faults.turns_by_clocks) {  // whoever had it later has asked no earlier
+            int64_t& later = plan.places[holder.key].turns.try_emplace(holder.ordinal, INT64_MIN).first->second;
+            later = std::max(later, ++turn);
+        } else {
+            turn = holder.epoch->requested;
+        }
         if (holder.epoch->exclusive)
             for (const Holder* one : shared) hand_over(plan, *one, holder, target, faults);
         if (exclusive) hand_over(plan, *exclusive, holder, target, faults);

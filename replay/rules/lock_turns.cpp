@@ -4,7 +4,8 @@
 // In words: in one scenario alone a lock can be given to whoever asks first there, also where somebody else had it first in the measured
 // run. Everybody goes on until they wait for a lock, or for somebody who does. Then nobody will ask any more before the first of those
 // who have asked: a conservative simulation of discrete events (Chandy and Misra 1979), whose only events are locks. What it finds, when
-// each epoch has the lock, is taken over by the pass over all scenarios.
+// each epoch has the lock, is taken over by the pass over all scenarios. The measured order counts as the order of asking, whatever the
+// clocks say: so without a change of delays nobody overtakes anybody.
 #include <algorithm>
 #include <tuple>
 
@@ -20,9 +21,10 @@ LockTurns::LockTurns(const LockPlan& plan, size_t lane) : lane_(lane) {
 }
 
 void LockTurns::request(LockEpochState& epoch) {
-    const Request request{epoch.asked[lane_], epoch.key.rank, &epoch};
-    const auto later = [](const Request& a, const Request& b) { return std::tie(a.asked, a.rank) < std::tie(b.asked, b.rank); };
-    requests_.insert(std::upper_bound(requests_.begin(), requests_.end(), request, later), request);
+    const auto later = [](const LockEpochState* a, const LockEpochState* b) {
+        return std::tie(a->turn, a->key.rank) < std::tie(b->turn, b->key.rank);
+    };
+    requests_.insert(std::upper_bound(requests_.begin(), requests_.end(), &epoch, later), &epoch);
 }
 
 // One target is locked beside the whole window, that beside each target.
@@ -52,7 +54,7 @@ int64_t LockTurns::free_since(const LockEpochState& epoch) {
 
 Thread* LockTurns::grant() {
     for (auto at = requests_.begin(); at != requests_.end();) {
-        LockEpochState& epoch = *at->epoch;
+        LockEpochState& epoch = **at;
         if (has_to_wait(epoch)) {
             ++at;
             continue;
@@ -65,7 +67,7 @@ Thread* LockTurns::grant() {
 }
 
 void LockTurns::give(LockEpochState& epoch) {
-    std::erase_if(requests_, [&](const Request& request) { return request.epoch == &epoch; });
+    std::erase(requests_, &epoch);
     epoch.had[lane_] = std::max(epoch.asked[lane_], free_since(epoch));
     epoch.granted = true;
     Lock& lock = locks_[{epoch.key.window, epoch.key.target}];
@@ -92,8 +94,8 @@ void constrain_turn(Engine& engine, Thread& thread, const Dependency& dependency
     const size_t lane = engine.locks()->turns()->lane();
     if (epoch.measured > thread.leave) return;
     Cost after =
-        engine.model().cost({CostKind::notice_after, epoch.same_host, false, static_cast<uint16_t>(thread.kind), dependency.bytes});
-    Cost own = engine.model().cost(own_of_lock(thread, dependency.bytes));
+        engine.model().cost({CostKind::notice_after, epoch.same_host, false, static_cast<uint16_t>(thread.kind), thread.reached.bytes});
+    Cost own = engine.model().cost(own_of_epoch(thread));
     own.mid = own.low;
     if (!after.known) after = {0, own.mid, own.high, false};
     if (!own.known) own = {0, after.mid, after.high, false};

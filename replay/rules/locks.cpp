@@ -119,7 +119,6 @@ void Locks::lock(Thread& thread, const Operation& operation) {
     if (!at) return;
     if (at->open) return wait(thread, *at, operation, false);  // asked for and had, in one call
     at->open = true;
-    at->bytes = 0;
     at->counted = at->waited = false;
     at->exclusive = operation.synchronises;
     at->queue = {};
@@ -131,18 +130,13 @@ void Locks::lock(Thread& thread, const Operation& operation) {
     at->ordinal = at->epoch;
     if (turns_) ask_in_turn(thread, *at);
     wait(thread, *at, operation, false);
-    learn(thread, *at);
 }
 
 void Locks::data(Thread& thread, const Operation& operation) {
     LockEpochState* at = open_epoch(thread, operation.comm, operation.peer);
     if (!at) return;
-    if (operation.kind == Operation::Kind::rma_data) at->bytes += operation.size;
     wait(thread, *at, operation, false);
     thread.held_up = at->waited;
-    if (thread.kind != CallKind::win_flush) return;
-    learn(thread, *at);
-    at->bytes = 0;
 }
 
 void Locks::unlock(Thread& thread, const Operation& operation) {
@@ -150,7 +144,6 @@ void Locks::unlock(Thread& thread, const Operation& operation) {
     if (!at || !at->open) return;
     wait(thread, *at, operation, true);
     thread.held_up = at->waited;
-    learn(thread, *at);
     at->open = false;
     if (turns_) thread.releasing = at;
     const auto& lets = at->place->lets;
@@ -179,6 +172,8 @@ void Locks::ask_in_turn(Thread& thread, LockEpochState& at) {
         const Thread* peer = engine_.processes()[static_cast<size_t>(due->peer)].thread;
         at.same_host = at.same_host && peer && peer->host == thread.host;
     }
+    const auto turn = at.place->turns.find(at.epoch);
+    at.turn = at.asked[turns_->lane()] + (turn == at.place->turns.end() ? 0 : turn->second - thread.enter);
     turns_->request(at);
     if (at.due.empty()) attach(thread, at);
 }
@@ -188,7 +183,7 @@ void Locks::attach(Thread& thread, LockEpochState& at) {
     if (at.attached) return;
     at.attached = true;
     at.waited = true;
-    thread.dependencies.push_back({.kind = Dependency::Kind::lock, .soft = true, .epoch = &at, .bytes = at.bytes});
+    thread.dependencies.push_back({.kind = Dependency::Kind::lock, .soft = true, .epoch = &at});
 }
 
 void Locks::wait(Thread& thread, LockEpochState& at, const Operation& operation, bool whatever_is_left) {
@@ -202,26 +197,13 @@ void Locks::wait(Thread& thread, LockEpochState& at, const Operation& operation,
         }
         if (lazy && engine_.faults().eager_locks) return true;
         Match* match = rules::ask_for_notice(engine_, thread, operation.comm, release_of(*hand_over), hand_over->peer);
-        thread.dependencies.push_back({.kind = Dependency::Kind::message,
-                                       .release = true,
-                                       .notice = true,
-                                       .soft = true,
-                                       .lock = true,
-                                       .match = match,
-                                       .epoch = &at,
-                                       .bytes = at.bytes});
+        thread.dependencies.push_back(
+            {.kind = Dependency::Kind::message, .release = true, .notice = true, .soft = true, .lock = true, .match = match, .epoch = &at});
         at.waited = true;
         if (hand_over->shut_out && !at.counted) engine_.count(Flaw::locked_out);
         at.counted = at.counted || hand_over->shut_out;
         return true;
     });
-}
-
-// What such a call costs where there was nobody to wait for.
-void Locks::learn(const Thread& thread, const LockEpochState& at) {
-    if (!engine_.learning() || !thread.dependencies.empty()) return;
-    const int64_t noise = rules::noise_after(thread.pieces, thread.enter);
-    engine_.model().learn(rules::own_of_lock(thread, at.bytes), thread.leave - thread.enter - noise, noise > 0 ? 0 : Model::clean);
 }
 
 namespace rules {

@@ -9,6 +9,10 @@
 // is over. A lock waits for others' unlocks: locks.cpp. Puts, gets and accumulates are own work; their bytes tell a notice's class of
 // costs.
 //
+// A flush, an unlock, or a wait for nothing but transfers, waits for what is under way: at least as long as it ever took for so many
+// bytes where nobody held it up. Noise in that is absorbed: it counts by as much as the call was longer, if it was, for where a library
+// moves the data itself all of it is work.
+//
 // A program may send a message between start and the post that the start did not wait for: so the engine must not insist on it.
 // A start's dependency is soft: where nobody can go on, the earliest of those goes on without its notice, which then came later.
 #include <algorithm>
@@ -139,20 +143,36 @@ bool waited_for(const Thread& thread, const Match& match) {
     return match.send_time <= thread.leave || match.tag == static_cast<uint32_t>(Notice::completion);
 }
 
+// The call touches or completes what lies there.
+void reach(Engine& engine, Thread& thread, uint32_t window, uint32_t target, uint64_t bytes) {
+    thread.reached.bytes += bytes;
+    const int32_t rank = target == every_target ? no_rank : engine.world_rank(thread, engine.window_communicator(window), target);
+    const Thread* there = rank == no_rank ? nullptr : engine.processes()[static_cast<size_t>(rank)].thread;
+    if (there && there->host != thread.host) thread.reached.same_host = false;
+}
+
+// And nothing else.
+bool completes_transfers(const Thread& thread) {
+    const auto is_transfer = [](const Operation& operation) { return operation.kind == Operation::Kind::rma_request_complete; };
+    if (thread.kind == CallKind::wait)
+        return !thread.operations.empty() && std::all_of(thread.operations.begin(), thread.operations.end(), is_transfer);
+    return thread.kind == CallKind::win_flush || thread.kind == CallKind::win_unlock;
+}
+
 CostClass after_notice(const Thread& thread, const Dependency& dependency) {
-    const uint64_t size = dependency.lock ? dependency.bytes : dependency.match->size;
+    const uint64_t size = dependency.lock ? thread.reached.bytes : dependency.match->size;
     return {CostKind::notice_after, dependency.match->same_host, false, static_cast<uint16_t>(thread.kind), size};
 }
 
 CostClass own_of(const Thread& thread, const Dependency& dependency) {
-    if (dependency.lock) return own_of_lock(thread, dependency.bytes);
+    if (dependency.lock) return own_of_epoch(thread);
     return {CostKind::notice_own, true, false, static_cast<uint16_t>(thread.kind), thread.dependencies.size()};
 }
 
 }  // namespace
 
-CostClass own_of_lock(const Thread& thread, uint64_t bytes) {
-    return {CostKind::notice_own, true, false, static_cast<uint16_t>(thread.kind), bytes};
+CostClass own_of_epoch(const Thread& thread) {
+    return {CostKind::notice_own, thread.reached.same_host, false, static_cast<uint16_t>(thread.kind), thread.reached.bytes};
 }
 
 void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
@@ -166,6 +186,7 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
             return act(engine.world_rank(thread, engine.window_communicator(window), operation.peer));
         for (const int32_t rank : engine.group(operation.peer)) act(rank);
     };
+    auto& transfers = engine.process(thread).transfers;
     const bool starts = thread.kind == CallKind::win_post, completes = thread.kind == CallKind::win_complete;
     switch (operation.kind) {
         case Operation::Kind::rma_collective:
@@ -188,18 +209,20 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
             break;
         case Operation::Kind::rma_data:
             each([&](int32_t rank) { engine.process(thread).exchanged[exchanged_key(window, rank)] += operation.size; });
-            engine.process(thread).transfers[operation.request] = operation.peer;
+            reach(engine, thread, window, operation.peer, operation.size);
+            transfers[operation.request].target = operation.peer;
+            transfers[operation.request].bytes += operation.size;
             if (engine.locks()) engine.locks()->data(thread, operation);
             break;
         case Operation::Kind::rma_request_complete:
             ++thread.completions;
             [[fallthrough]];
         case Operation::Kind::rma_complete: {
-            auto& transfers = engine.process(thread).transfers;
             const auto found = transfers.find(operation.request);
             if (found == transfers.end()) break;
             Operation complete = operation;  // where it was put
-            complete.peer = found->second;
+            complete.peer = found->second.target;
+            reach(engine, thread, window, found->second.target, found->second.bytes);
             transfers.erase(found);
             if (engine.locks()) engine.locks()->data(thread, complete);
             break;
@@ -207,10 +230,12 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
         case Operation::Kind::rma_lock:
             if (engine.learning() && operation.synchronises) engine.exclusive_windows.insert(window);
             if (engine.lock_learning) engine.lock_learning->requested(thread, window, operation.peer, operation.synchronises);
+            reach(engine, thread, window, operation.peer, 0);
             if (engine.locks()) engine.locks()->lock(thread, operation);
             break;
         case Operation::Kind::rma_unlock:
             if (engine.lock_learning) engine.lock_learning->released(thread, window, operation.peer);
+            reach(engine, thread, window, operation.peer, 0);
             if (engine.locks()) engine.locks()->unlock(thread, operation);
             break;
         default:
@@ -249,6 +274,21 @@ void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependen
     add_message(engine, thread, match, after, scratch);
     if (dependency.lock) queue_for_lock(engine, dependency, scratch);
     scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
+}
+
+void learn_epoch(Engine& engine, const Thread& thread) {
+    if ((thread.kind != CallKind::win_lock && !completes_transfers(thread)) || !thread.dependencies.empty()) return;
+    const int64_t noise = noise_after(thread.pieces, thread.enter);
+    engine.model().learn(own_of_epoch(thread), thread.leave - thread.enter - noise, noise > 0 ? 0 : Model::clean);
+}
+
+void constrain_transfers(Engine& engine, Thread& thread, Scratch& scratch) {
+    if (engine.learning() || !completes_transfers(thread)) return;
+    Cost own = engine.model().cost(own_of_epoch(thread));
+    if (!own.known || engine.faults().transfers_are_work) return;
+    own.mid = own.low;
+    scratch.own = own;
+    scratch.elastic = true;
 }
 
 void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>& waited) {

@@ -34,6 +34,7 @@ struct Interval {
     Cost own;                    // from enter to leave where nothing had to be waited for
     Thread* recorded = nullptr;  // whose call it is, where its end belongs into the event graph; `node`: of enter
     uint64_t node = 0;
+    bool elastic = false;  // it waits for its own transfers: noise counts by how much longer it was
 };
 
 // The delay at the end of a call: see solve.cpp. `result` may be `interval.delay`. Returns the spread of the cost that decided the
@@ -65,6 +66,7 @@ struct Scratch {
     std::vector<Constraint> constraints;
     std::vector<int64_t*> lent;
     Cost own;
+    bool elastic = false;
 };
 void constrain_message(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_posting(Engine&, Thread&, const Dependency&, Scratch&);
@@ -73,9 +75,11 @@ void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_notice(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_turn(Engine&, Thread&, const Dependency&, Scratch&);  // lock_turns.cpp
 void learn_notices(Engine&, const Thread&);
+void learn_epoch(Engine&, const Thread&);              // what a lock, a flush or an unlock costs where there is nobody to wait for
+void constrain_transfers(Engine&, Thread&, Scratch&);  // behind all others
 LockQueue* queue_behind(const Engine&, const LockEpochState&, int64_t time, const int64_t* delay);  // locks.cpp; the caller's
 void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constraint, the release, as each lane's queue has it
-CostClass own_of_lock(const Thread&, uint64_t bytes);       // of a call in an epoch that has put and got so much: where nobody holds it up
+CostClass own_of_epoch(const Thread&);                      // of a lock, and of what follows it up to its unlock: where nobody holds it up
 void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
 void add_message(Engine&, Thread&, const Match&, const Cost&, Scratch&);     // receive.cpp: when the message left, and what follows
 void conclude_collective(Engine&, Thread&, const Dependency&);

@@ -29,6 +29,20 @@ Tail tail_from(const Interval& call, int64_t begin) {
     return {begin, noise_after(*call.pieces, begin)};
 }
 
+// From `from`, or as much later that no more than `most` of noise lies behind it.
+Tail tail_with(const Interval& call, int64_t from, int64_t most) {
+    Tail tail = tail_from(call, from);
+    int64_t begin = tail.begin, end = std::max(tail.begin, call.leave);
+    while (begin < end) {
+        const int64_t middle = begin + (end - begin) / 2;
+        if (noise_after(*call.pieces, middle) > most)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return tail_from(call, begin);
+}
+
 int64_t residual(const Interval& call, int64_t noise, int64_t time, int64_t cost, const Faults& faults) {
     return std::max<int64_t>(faults.unclamped_residual ? INT64_MIN : 0, call.leave - noise - time - cost);
 }
@@ -53,7 +67,7 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
     const Lanes& lanes = engine.lanes();
     if (lanes.count == 0) return 0;
     Recorder* recorder = call.recorded ? engine.recorder() : nullptr;
-    if (constraints.empty()) {  // own work: all of it is tail
+    if (constraints.empty() && !call.elastic) {  // own work: all of it is tail
         if (recorder) {
             recorder->start();
             recorder->candidate(call.node, call.delay, 0);
@@ -67,11 +81,13 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         return 0;
     }
 
-    int64_t arrival = call.enter, earliest = call.enter, latest = call.enter;
+    const Cost waits = call.elastic ? call.own : Cost();    // of its own transfers
+    const int64_t works = call.elastic ? 0 : call.own.mid;  // … or its own work
+    int64_t arrival = call.enter + waits.mid, earliest = call.enter, latest = call.enter + waits.high;
     int64_t bound_end = call.enter + call.own.mid;
     const Constraint* bound = nullptr;  // none: the call's own beginning
     for (const Constraint& constraint : constraints) {
-        arrival = std::max({arrival, constraint.time, constraint.time + constraint.cost.mid - call.own.mid});
+        arrival = std::max({arrival, constraint.time, constraint.time + constraint.cost.mid - works});
         earliest = std::max(earliest, constraint.time);
         latest = std::max({latest, constraint.time, constraint.time + constraint.cost.high});  // own work may lie before the waiting
         if (constraint.time + constraint.cost.mid > bound_end) {
@@ -80,10 +96,14 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         }
     }
     Tail tail = tail_from(call, arrival), tail_low = tail_from(call, earliest), tail_high = tail_from(call, latest);
+    if (call.elastic && !engine.counter_only && !call.pieces->empty()) {
+        tail = tail_with(call, earliest, std::max<int64_t>(0, call.leave - arrival));
+        tail_high = tail_with(call, earliest, std::max<int64_t>(0, call.leave - latest));
+    }
     engine.concluded.tail = call.leave - tail.begin;
     const int64_t placed = tail.noise, placed_high = tail_high.noise;
     if (engine.counter_only && tail.noise > 0) {
-        tail.noise = counted_noise(call, tail, call.own.mid);
+        tail.noise = counted_noise(call, tail, works);
         tail_high.noise = std::min(tail.noise, counted_noise(call, tail_high, INT64_MAX / 4));
     }
 

@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
                                                    {"rma_pscw", rma_pscw},
                                                    {"rma_lock", rma_lock},
                                                    {"rma_table", rma_table},
+                                                   {"rma_shards", rma_shards},
                                                    {"rma_request", rma_request},
                                                    {"butterfly", butterfly},
                                                    {"pipeline", pipeline},

@@ -50,7 +50,7 @@ using Program = void(const Parameters&);
 Program barrier_phases, allreduce_phases, rooted_mix, transpose, overlapped_collectives, subcommunicators, scan_phases,
     nested_collectives;                                                        // collectives.cpp
 Program stencil, wavefront, irregular;                                         // neighbours.cpp
-Program rma_fence, rma_pscw, rma_lock, rma_table, rma_request;                 // windows.cpp
+Program rma_fence, rma_pscw, rma_lock, rma_table, rma_shards, rma_request;     // windows.cpp
 Program butterfly, pipeline, one_way, rendezvous, master_worker, result_farm;  // exchanges.cpp
 Program probing_farm, waitany_farm;                                            // farms.cpp
 

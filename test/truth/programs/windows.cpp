@@ -43,16 +43,33 @@ struct Table {
     ~Table() { MPI_Win_free(&window); }
     Table(const Table&) = delete;
 
-    // Reads an entry, computes `share` of a phase with it and writes it back, while nobody else does.
+    // Reads an entry, computes `share` of a phase with it and writes it back, while nobody else does. The second flush is what MPI's unlock
+    // does anyway: SMPI's gives the lock back before the data has arrived, and whoever has it next waits for that in any of its operations.
     void change(const Parameters& p, int target, double share, int rank, int64_t phase) {
         const int count = static_cast<int>(p.bytes);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window);
         MPI_Get(entry.data(), count, MPI_CHAR, target, 0, count, MPI_CHAR, window);
+        MPI_Win_flush(target, window);
         compute_phase(p, share, rank, phase, 1);
         MPI_Put(entry.data(), count, MPI_CHAR, target, 0, count, MPI_CHAR, window);
+        MPI_Win_flush(target, window);
         MPI_Win_unlock(target, window);
     }
 };
+
+// `changes` of entries in a phase, at the ranks that `entry` tells; all meet every tenth phase.
+template <typename Entry>
+void change_entries(const Parameters& p, const Here& here, bool takes_part, Entry entry) {
+    constexpr int changes = 4;
+    Table table(p);
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        for (int k = 0; takes_part && k < changes; ++k) {
+            compute_phase(p, 0.8 / changes, here.rank, i, 2 + k);
+            table.change(p, entry(draw(here.rank, i, 100 + k)), 0.2 / changes, here.rank, i * changes + k);
+        }
+        if (i % 10 == 9) MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
 
 constexpr double locked_share = 0.02;  // of a phase: 50 ranks keep one lock busy
 
@@ -105,19 +122,18 @@ void rma_lock(const Parameters& p) {
     }
 }
 
-// Entries all over a table, four times a phase; all meet every tenth phase.
+// Entries all over a table of which each rank has a part.
 void rma_table(const Parameters& p) {
-    constexpr int changes = 4;
     const Here here;
-    Table table(p);
-    for (int64_t i = 0; i < p.iterations; ++i) {
-        for (int k = 0; k < changes; ++k) {
-            compute_phase(p, 0.8 / changes, here.rank, i, 2 + k);
-            const auto target = static_cast<int>(draw(here.rank, i, 100 + k) * here.size);
-            table.change(p, target, 0.2 / changes, here.rank, i * changes + k);
-        }
-        if (i % 10 == 9) MPI_Barrier(MPI_COMM_WORLD);
-    }
+    change_entries(p, here, true, [&](double drawn) { return static_cast<int>(drawn * here.size); });
+}
+
+// Entries at every eighth rank, which only keeps them.
+void rma_shards(const Parameters& p) {
+    constexpr int distance = 8;
+    const Here here;
+    const int shards = (here.size + distance - 1) / distance;
+    change_entries(p, here, here.rank % distance != 0, [&](double drawn) { return static_cast<int>(drawn * shards) * distance; });
 }
 
 // Halo exchange in one long epoch: each fetches its neighbours' borders while it computes, once they have told that these are there.

@@ -53,6 +53,7 @@ namespace polter::truth {
     R(MPI_Win_wait, RMA)            \
     R(MPI_Win_lock, RMA)            \
     R(MPI_Win_lock_all, RMA)        \
+    R(MPI_Win_flush, RMA)           \
     R(MPI_Win_unlock, RMA)          \
     R(MPI_Win_unlock_all, RMA)      \
     R(MPI_Put, RMA)                 \

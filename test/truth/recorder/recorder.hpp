@@ -46,8 +46,12 @@ struct Pending {  // a request that has not completed
 
 struct Window {
     uint32_t id = 0;
-    std::vector<int> started, posted;   // ranks, while the epoch lasts
-    std::vector<uint64_t> outstanding;  // puts that no synchronisation has completed
+    std::vector<int> started, posted;  // ranks, while the epoch lasts
+    struct Transfer {
+        int target;
+        uint64_t id;
+    };
+    std::vector<Transfer> outstanding;  // that no synchronisation has completed
 };
 
 struct Rank {

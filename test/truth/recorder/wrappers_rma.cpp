@@ -34,15 +34,17 @@ std::vector<int> ranks_of(MPI_Group group, MPI_Win win) {
     return ranks;
 }
 
-void complete_puts(Call& call, Window& window) {
-    for (const uint64_t id : std::exchange(window.outstanding, {})) {
+constexpr int every_target = -1;  // OTF2_UNDEFINED_UINT32
+
+void complete_transfers(Call& call, Window& window, int target = every_target) {
+    for (const Window::Transfer& transfer : window.outstanding) {
+        if (target != every_target && transfer.target != target) continue;
         Event event = of_window(Kind::rma_op_complete, window.id);
-        event.request = id;
+        event.request = transfer.id;
         call.completed(event);
     }
+    std::erase_if(window.outstanding, [&](const Window::Transfer& t) { return target == every_target || t.target == target; });
 }
-
-constexpr int every_target = -1;  // OTF2_UNDEFINED_UINT32
 
 Event lock_event(Kind kind, uint32_t window, int target, int type) {
     Event event = of_window(kind, window, target);
@@ -67,7 +69,7 @@ int unlock(Region region, int target, MPI_Win win, Pmpi pmpi) {
     const int result = pmpi();
     call.ended();
     Window& window = call.rank().windows.at(win);
-    complete_puts(call, window);
+    complete_transfers(call, window, target);
     call.completed(of_window(Kind::rma_release_lock, window.id, target));
     return result;
 }
@@ -117,7 +119,7 @@ int MPI_Win_fence(int assert, MPI_Win win) {
     const int result = PMPI_Win_fence(assert, win);
     call.ended();
     Window& window = call.rank().windows.at(win);
-    complete_puts(call, window);
+    complete_transfers(call, window);
     call.completed(collective(OTF2_COLLECTIVE_OP_BARRIER, window.id));
     return result;
 }
@@ -146,7 +148,7 @@ int MPI_Win_complete(MPI_Win win) {
     for (const int rank : window.started) call.began(of_window(Kind::rma_notify_out, window.id, rank));
     const int result = PMPI_Win_complete(win);
     call.ended();
-    complete_puts(call, window);
+    complete_transfers(call, window);
     for (const int rank : std::exchange(window.started, {})) call.completed(of_window(Kind::rma_notify_in, window.id, rank));
     return result;
 }
@@ -165,7 +167,7 @@ int MPI_Put(const void* origin, int count, MPI_Datatype type, int target, MPI_Ai
     Call call(Region::MPI_Put);
     if (target != MPI_PROC_NULL) {
         Window& window = call.rank().windows.at(win);
-        window.outstanding.push_back(transfer(call, Kind::rma_put, count, type, target, window));
+        window.outstanding.push_back({target, transfer(call, Kind::rma_put, count, type, target, window)});
     }
     return PMPI_Put(origin, count, type, target, displacement, target_count, target_type, win);
 }
@@ -174,7 +176,7 @@ int MPI_Get(void* origin, int count, MPI_Datatype type, int target, MPI_Aint dis
             MPI_Win win) {
     Call call(Region::MPI_Get);
     Window& window = call.rank().windows.at(win);
-    window.outstanding.push_back(transfer(call, Kind::rma_get, count, type, target, window));
+    window.outstanding.push_back({target, transfer(call, Kind::rma_get, count, type, target, window)});
     return PMPI_Get(origin, count, type, target, displacement, target_count, target_type, win);
 }
 
@@ -194,6 +196,14 @@ int MPI_Win_lock(int type, int target, int assert, MPI_Win win) {
 
 int MPI_Win_lock_all(int assert, MPI_Win win) {
     return lock(Region::MPI_Win_lock_all, every_target, MPI_LOCK_SHARED, win, [&] { return PMPI_Win_lock_all(assert, win); });
+}
+
+int MPI_Win_flush(int target, MPI_Win win) {
+    Call call(Region::MPI_Win_flush);
+    const int result = PMPI_Win_flush(target, win);
+    call.ended();
+    complete_transfers(call, call.rank().windows.at(win), target);
+    return result;
 }
 
 int MPI_Win_unlock(int target, MPI_Win win) {
