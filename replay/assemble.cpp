@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "assemble.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "names.hpp"
+#include "passes.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+LocalNoise local_noise(const std::vector<int64_t>& by_rank) {
+    LocalNoise local;
+    for (const int64_t ns : by_rank) local.max = std::max(local.max, ns);
+    const auto sum = std::accumulate(by_rank.begin(), by_rank.end(), int64_t{0});
+    if (!by_rank.empty()) local.mean = static_cast<double>(sum) / static_cast<double>(by_rank.size());
+    return local;
+}
+
+std::optional<double> amplification(int64_t accumulated, const LocalNoise& local) {
+    if (local.mean <= 0) return std::nullopt;
+    return static_cast<double>(accumulated) / local.mean;
+}
+
+// Within the services' own list.
+std::string short_name(const Account& account) {
+    return account.service ? account.name.substr(names::service_prefix.size()) : display_name(account);
+}
+
+}  // namespace
+
+const Thread* last_rank(const Engine& engine, int32_t ranks) {
+    const Thread* last = nullptr;
+    for (const Thread* rank : rank_threads(engine, ranks))
+        if (rank && (!last || rank->last > last->last)) last = rank;
+    return last;
+}
+
+Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
+    Ends ends;
+    ends.first = INT64_MAX;
+    ends.last = INT64_MIN;
+    for (const Thread* rank : ranks) {
+        if (!rank) continue;
+        ends.first = std::min(ends.first, rank->first);
+        ends.last = std::max(ends.last, rank->last);
+    }
+    ends.accumulated.assign(lanes, 0);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+        int64_t latest = INT64_MIN;
+        for (const Thread* rank : ranks)
+            if (rank) latest = std::max(latest, rank->last - rank->delay[lane]);
+        ends.accumulated[lane] = ends.last - latest;
+    }
+    return ends;
+}
+
+namespace {
+
+// What the trace cannot show is not known better than so: messages cost now more, now less. True where that could matter as a whole, to
+// the runtime or to what the noise cost: then they were in each other's way, and how much they would be without the noise is not in the
+// trace.
+bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
+    constexpr double too_much = 0.02, too_much_of_cost = 1.0 / 3;  // of the runtime; of the noise's cost
+    constexpr double deviations = 3;
+    if (result.bounds_low_ns == result.measured_ns) return false;  // nothing was removed
+    double variance = 0;
+    int64_t spread = 0;
+    for (const Thread* rank : ranks) {
+        if (!rank) continue;
+        variance = std::max(variance, rank->doubt.variance);
+        spread = std::max(spread, rank->doubt.spread);
+    }
+    const auto measured = static_cast<double>(result.measured_ns);
+    const auto by = static_cast<int64_t>(resolution * measured + deviations * std::sqrt(variance));
+    result.bounds_low_ns = std::max<int64_t>(0, result.bounds_low_ns - by);
+    result.bounds_high_ns = std::min(result.measured_ns, result.bounds_high_ns + by);
+    const auto doubt = static_cast<double>(spread), cost = static_cast<double>(result.accumulated_noise_ns);
+    return doubt > too_much * measured || (doubt > resolution * measured && doubt > too_much_of_cost * cost);
+}
+
+void fill_sources(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
+                  const Ends& ends) {
+    std::vector<double> errors;
+    const std::vector<int64_t> shares = scenarios.shares(ends.accumulated, &errors);
+    std::vector<int64_t> share_of(definitions.accounts.size(), 0);
+    for (size_t i = 0; i < shares.size(); ++i) share_of[scenarios.players()[i]] = shares[i];
+    if (scenarios.sampled()) {
+        const double worst = errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end());
+        result.warnings.push_back(fmt::format("more than {} sources have noise: the shares are sampled, standard error at most {:.0f} ns",
+                                              Scenarios::most_exact, worst));
+    }
+    for (size_t account = 0; account < definitions.accounts.size(); ++account) {
+        std::vector<int64_t> by_rank;
+        for (const Thread* rank : ranks) by_rank.push_back(rank ? rank->local[account] : 0);
+        const LocalNoise local = local_noise(by_rank);
+        const int64_t alone = scenarios.alone(ends.accumulated, account);
+        const bool service = definitions.accounts[account].service;
+        if (service) result.services.push_back({short_name(definitions.accounts[account]), local, alone});
+        if (service && !scenarios.removed(account)) continue;
+        // A service that is removed because it was asked for shares in the sum as a source does, under its full name.
+        result.sources.push_back({display_name(definitions.accounts[account]), local, alone, scenarios.without(ends.accumulated, account),
+                                  share_of[account], amplification(alone, local)});
+    }
+}
+
+void fill_ranks(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
+                const Ends& ends) {
+    const size_t lanes = scenarios.lanes().count;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+        RankResult rank;
+        rank.rank = static_cast<int64_t>(r);
+        if (const Thread* thread = ranks[r]) {
+            const std::vector<int64_t> delay(thread->delay, thread->delay + lanes);
+            rank.measured_ns = thread->last - ends.first;
+            rank.accumulated_noise_ns = delay[scenarios.all()];
+            rank.approximated_ns = rank.measured_ns - rank.accumulated_noise_ns;
+            const std::vector<int64_t> shares = scenarios.shares(delay);
+            for (size_t account = 0; account < definitions.accounts.size(); ++account) {
+                const Account& of = definitions.accounts[account];
+                const int64_t local = thread->local[account];
+                if (of.service) rank.services[short_name(of)] = local;
+                if (of.service && !scenarios.removed(account)) continue;
+                if (!of.service) rank.local_noise_ns += local;
+                RankSource source{local, scenarios.alone(delay, account), 0};
+                for (size_t i = 0; i < shares.size(); ++i)
+                    if (scenarios.players()[i] == account) source.share_ns = shares[i];
+                rank.sources[display_name(of)] = source;
+            }
+            result.init_ns = std::max(result.init_ns, thread->init_ns);
+            result.finalize_ns = std::max(result.finalize_ns, thread->finalize_ns);
+        }
+        result.per_rank.push_back(std::move(rank));
+    }
+    std::vector<int64_t> local;
+    for (const RankResult& rank : result.per_rank) local.push_back(rank.local_noise_ns);
+    result.local = local_noise(local);
+}
+
+// Besides those that carry ranks.
+int64_t other_mpi_threads(const Engine& engine) {
+    return std::count_if(engine.threads().begin(), engine.threads().end(),
+                         [](const auto& thread) { return !thread->carries_rank && thread->has_mpi; });
+}
+
+void fill_culprits(Result& result, const Definitions& definitions, const Engine& learned) {
+    for (const auto& [key, sums] : learned.culprits()) {
+        const auto name = definitions.strings.find(key.culprit);
+        const Account& account = definitions.accounts[key.account];
+        result.culprits.push_back(
+            {display_name(account), name == definitions.strings.end() ? "unknown" : name->second, key.rank, sums.first, sums.second});
+    }
+    std::stable_sort(result.culprits.begin(), result.culprits.end(),
+                     [](const CulpritResult& a, const CulpritResult& b) { return a.local_ns > b.local_ns; });
+}
+
+}  // namespace
+
+Replayed::Replayed(const std::string& anchor, const Definitions& of, const Scenarios& in, const Engine& learned, const Engine& last,
+                   int64_t disorder_ns)
+    : definitions(of), scenarios(in), learner(learned), engine(last), ranks(rank_threads(last, of.ranks)), clock_disorder_ns(disorder_ns) {
+    if (std::none_of(ranks.begin(), ranks.end(), [](const Thread* rank) { return rank != nullptr; }))
+        throw InputError(fmt::format("{}: no rank has an Enter or a Leave; the trace is empty", anchor));
+    ends = program_ends(ranks, scenarios.lanes().count);
+}
+
+Result assemble(const Replayed& replayed, const Options& options, const Model& model) {
+    const auto& [definitions, scenarios, learner, engine, ranks, ends, disorder] = replayed;
+    Result result;
+    result.trace = options.trace;
+    result.ranks = definitions.ranks;
+    result.events = engine.events();
+    result.measured_ns = ends.last - ends.first;
+    result.accumulated_noise_ns = ends.accumulated[scenarios.all()];
+    result.approximated_ns = result.measured_ns - result.accumulated_noise_ns;
+    result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
+    result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
+    // Where work is handed out in another order, higher costs may end earlier, or the whole later than measured: the bounds hold it.
+    result.bounds_low_ns = std::min(result.bounds_low_ns, result.approximated_ns);
+    result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
+    result.conditional = widen_bounds(result, ranks);
+    result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
+    if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // nothing was removed
+    result.provenance = definitions.properties;
+    result.model = model.learned();
+    result.warnings = provenance_lines(definitions.properties, definitions.accounts);
+    fill_sources(result, definitions, scenarios, ranks, ends);
+    fill_ranks(result, definitions, scenarios, ranks, ends);
+    fill_culprits(result, definitions, learner);
+    result.amplification = amplification(result.accumulated_noise_ns, result.local);
+    return result;
+}
+
+void tell_what_was_read(Result& result, const Replayed& replayed, const std::vector<std::string>& unknown) {
+    const auto append = [&](const std::vector<std::string>& lines) {
+        result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
+    };
+    const Definitions& definitions = replayed.definitions;
+    if (const std::string line = oversubscription_line(result); !line.empty()) result.warnings.push_back(line);
+    append(definitions.warnings);
+    append(replayed.learner.warnings);
+    append(unknown);
+    const auto& read = replayed.learner.threads();
+    const bool moved = std::any_of(read.begin(), read.end(), [](const auto& thread) {
+        return std::any_of(thread->local.begin(), thread->local.end(), [](int64_t ns) { return ns > 0; });
+    });
+    if (definitions.accounts.empty())
+        result.warnings.push_back("the trace has no noise metrics (os:…): nothing was removed, accumulated noise is 0");
+    else if (!moved)
+        result.warnings.push_back("no noise was recorded: its counters never moved");
+    if (replayed.engine.counter_only)
+        result.warnings.push_back(
+            "the trace has noise counters at MPI events only: noise inside a call counts by how much longer its tail was than usual");
+    int64_t missing = 0, other_threads = 0;
+    for (const Thread* rank : replayed.ranks) missing += rank == nullptr;
+    for (const auto& thread : replayed.engine.threads()) other_threads += !thread->carries_rank;
+    if (missing > 0) result.warnings.push_back(fmt::format("{} of {} ranks have no events in the trace", missing, definitions.ranks));
+    if (other_threads + definitions.other_locations > 0)
+        result.warnings.push_back(
+            fmt::format("{} locations besides the ranks' MPI threads were only counted", other_threads + definitions.other_locations));
+    const int64_t mpi_threads = other_mpi_threads(replayed.engine);
+    if (mpi_threads > 0)
+        result.warnings.push_back(fmt::format(
+            "conditional: {} further threads call MPI; how threads of a process wait for each other is not in the trace", mpi_threads));
+}
+
+void tell_what_is_open(Result& result, const Replayed& replayed) {
+    const auto& flaws = replayed.engine.flaws();
+    for (const std::string& line : flaw_lines(flaws, replayed.clock_disorder_ns)) result.warnings.push_back(line);
+    const auto& [unseen, locks] = std::tie(replayed.engine.unseen_calls, replayed.engine.lock_calls);
+    for (const std::string& line : {unseen_line(unseen, replayed.definitions, "may wait for others in a way that the trace does not tell"),
+                                    unseen_line(locks, replayed.definitions, "may have waited for another's unlock")})
+        if (!line.empty()) result.warnings.push_back(line);
+    if (result.conditional)  // the bounds have found that
+        result.warnings.push_back(
+            "conditional: messages of one size took now more, now less time, without noise; in each other's way they may take others "
+            "without it");
+    const Flaw open[] = {Flaw::any_source, Flaw::polling, Flaw::locked_out, Flaw::uncertain_order};
+    result.conditional =
+        result.conditional || other_mpi_threads(replayed.engine) > 0 || !unseen.empty() || !locks.empty() ||
+        std::any_of(std::begin(open), std::end(open), [&](Flaw flaw) { return flaws[static_cast<size_t>(flaw)].count > 0; });
+}
+
+}  // namespace polter::replay
