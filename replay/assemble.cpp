@@ -183,9 +183,9 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     // Where work is handed out in another order, higher costs may end earlier, or the whole later than measured: the bounds hold it.
     result.bounds_low_ns = std::min(result.bounds_low_ns, result.approximated_ns);
     result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
+    if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // nothing was removed
     result.conditional = widen_bounds(result, ranks);
     result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
-    if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // nothing was removed
     result.provenance = definitions.properties;
     result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);

@@ -44,9 +44,9 @@ std::string operation_name(uint8_t operation) {
 
 namespace {
 
-constexpr const char* kind_names[] = {"receive, after its send", "receive, after its posting", "wait, all there",
-                                      "send, after the posting", "send, receiver there",       "collective, after the last",
-                                      "collective, root there",  "notice, after it left",      "notices, all there"};
+constexpr const char* kind_names[] = {
+    "receive, after its send",    "receive, after its posting", "wait, all there",       "send, after the posting", "send, receiver there",
+    "collective, after the last", "collective, root there",     "notice, after it left", "notices, all there",      "nobody holds it up"};
 
 bool of_collective(CostKind kind) {
     return kind == CostKind::collective_tail || kind == CostKind::collective_own;
@@ -61,7 +61,7 @@ std::string pair_name(bool same_host, bool partitioned) {
     return std::string(same_host ? "same host" : "between hosts") + (partitioned ? ", partitioned" : "");
 }
 
-// Notices of locks are told apart by the call that waited, and sized in what the epoch had put and got.
+// What lies between a lock and its unlock is told apart by the call, and sized in what that transfers or completes.
 const char* call_of_lock(const CostClass& of) {
     switch (static_cast<CallKind>(of.operation)) {
         case CallKind::win_lock:
@@ -70,13 +70,16 @@ const char* call_of_lock(const CostClass& of) {
             return "unlock";
         case CallKind::win_flush:
             return "flush";
+        case CallKind::wait:
+            return "wait";
         default:
             return "";
     }
 }
 
 bool of_lock(const CostClass& of) {
-    return (of.kind == CostKind::notice_after || of.kind == CostKind::notice_own) && *call_of_lock(of);
+    return of.kind == CostKind::epoch_own ||
+           (of.kind == CostKind::notice_after && of.operation != static_cast<uint16_t>(CallKind::wait) && *call_of_lock(of));
 }
 
 std::string where(const CostClass& of) {
@@ -87,7 +90,7 @@ std::string where(const CostClass& of) {
 }
 
 std::string size_text(const CostClass& of) {
-    if (of.kind == CostKind::notice_own && !of_lock(of)) return fmt::format("{} notices", of.size);
+    if (of.kind == CostKind::notice_own) return fmt::format("{} notices", of.size);
     return of.kind == CostKind::wait_own ? fmt::format("{} requests", of.size) : fmt::format("{} B", of.size);
 }
 
@@ -136,9 +139,9 @@ nlohmann::json model_to_json(const Learned& model) {
     for (const LearnedCost& cost : model.costs)
         costs.push_back({{"what", kind_names[static_cast<size_t>(cost.of.kind)]},
                          {"where", where(cost.of)},
-                         {cost.of.kind == CostKind::wait_own                          ? "requests"
-                          : cost.of.kind == CostKind::notice_own && !of_lock(cost.of) ? "notices"
-                                                                                      : "bytes",
+                         {cost.of.kind == CostKind::wait_own     ? "requests"
+                          : cost.of.kind == CostKind::notice_own ? "notices"
+                                                                 : "bytes",
                           cost.of.size},
                          {"samples", cost.samples},
                          {"ns", {cost.cost.low, cost.cost.mid, cost.cost.high}}});

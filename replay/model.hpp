@@ -36,8 +36,9 @@ enum class CostKind : uint8_t {
     send_own,            // of a synchronous send whose receiver was there
     collective_tail,     // from the last that mattered to the end of a collective
     collective_own,      // of a rooted collective for which the root had come long ago
-    notice_after,        // one-sided: from a notice to the end of the call that waited for it; class: which call
+    notice_after,        // one-sided: from a notice to the end of the call that waited for it; class: which call, how far, bytes
     notice_own,          // of such a call for which all notices were there; class: which call, how many
+    epoch_own,           // of a lock, and of what completes transfers, where nobody holds it up; class: which call, how far, bytes
 };
 
 // Partitioned communication has costs and protocols of its own: both sides must agree before its data can go.

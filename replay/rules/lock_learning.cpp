@@ -112,14 +112,7 @@ void hand_over(LockPlan& plan, const Holder& from, Holder& to, uint32_t target, 
 void plan_target(LockPlan& plan, std::vector<Holder> holders, uint32_t target, const Faults& faults) {
     const Holder* exclusive = nullptr;  // the last
     std::vector<const Holder*> shared;  // since then
-    int64_t turn = INT64_MIN;
     for (Holder& holder : holders) {
-        if (turn >= holder.epoch->requested && !faults.turns_by_clocks) {  // whoever had it later has asked no earlier
-            int64_t& later = plan.places[holder.key].turns.try_emplace(holder.ordinal, INT64_MIN).first->second;
-            later = std::max(later, ++turn);
-        } else {
-            turn = holder.epoch->requested;
-        }
         if (holder.epoch->exclusive)
             for (const Holder* one : shared) hand_over(plan, *one, holder, target, faults);
         if (exclusive) hand_over(plan, *exclusive, holder, target, faults);
@@ -132,10 +125,29 @@ void plan_target(LockPlan& plan, std::vector<Holder> holders, uint32_t target, c
     }
 }
 
+// Whoever had it later has asked no earlier. True where that has put off somebody.
+bool order_turns(LockPlan& plan, const std::vector<Holder>& holders) {
+    bool moved = false;
+    int64_t last = INT64_MIN;
+    for (const Holder& holder : holders) {
+        auto& turns = plan.places[holder.key].turns;
+        const auto known = turns.find(holder.ordinal);
+        int64_t turn = known == turns.end() ? holder.epoch->requested : known->second;
+        if (turn <= last) {
+            turns[holder.ordinal] = turn = last + 1;
+            moved = true;
+        }
+        last = turn;
+    }
+    return moved;
+}
+
 }  // namespace
 
 LockPlan LockLearning::plan(const std::set<uint32_t>& exclusive_windows, const Faults& faults) const {
     LockPlan plan;
+    std::vector<std::vector<Holder>> ordered;  // by target
+    int rounds = 8;                            // orders of targets may contradict each other
     std::map<std::pair<uint32_t, uint32_t>, std::vector<std::pair<LockKey, const std::vector<LockEpoch>*>>> targets;
     for (const auto& [key, epochs] : epochs_) {
         if (!exclusive_windows.contains(key.window)) continue;
@@ -150,7 +162,13 @@ LockPlan LockLearning::plan(const std::set<uint32_t>& exclusive_windows, const F
         if (target == every_target || !ever_exclusive) continue;
         if (const auto whole = targets.find({window, every_target}); whole != targets.end())
             all.insert(all.end(), whole->second.begin(), whole->second.end());
-        plan_target(plan, in_order(all, faults), target, faults);
+        ordered.push_back(in_order(all, faults));
+        plan_target(plan, ordered.back(), target, faults);
+    }
+    // A lock of a whole window stands in the order of each target.
+    for (bool moved = !faults.turns_by_clocks; moved && rounds > 0; --rounds) {
+        moved = false;
+        for (const std::vector<Holder>& holders : ordered) moved = order_turns(plan, holders) || moved;
     }
     for (auto& [key, place] : plan.places)
         for (auto* list : {&place.waits, &place.lets})

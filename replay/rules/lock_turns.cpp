@@ -21,6 +21,7 @@ LockTurns::LockTurns(const LockPlan& plan, size_t lane) : lane_(lane) {
 }
 
 void LockTurns::request(LockEpochState& epoch) {
+    std::erase(requests_, &epoch);  // a damaged trace may ask twice
     const auto later = [](const LockEpochState* a, const LockEpochState* b) {
         return std::tie(a->turn, a->key.rank) < std::tie(b->turn, b->key.rank);
     };

@@ -172,7 +172,7 @@ CostClass own_of(const Thread& thread, const Dependency& dependency) {
 }  // namespace
 
 CostClass own_of_epoch(const Thread& thread) {
-    return {CostKind::notice_own, thread.reached.same_host, false, static_cast<uint16_t>(thread.kind), thread.reached.bytes};
+    return {CostKind::epoch_own, thread.reached.same_host, false, static_cast<uint16_t>(thread.kind), thread.reached.bytes};
 }
 
 void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
@@ -285,7 +285,8 @@ void learn_epoch(Engine& engine, const Thread& thread) {
 void constrain_transfers(Engine& engine, Thread& thread, Scratch& scratch) {
     if (engine.learning() || !completes_transfers(thread)) return;
     Cost own = engine.model().cost(own_of_epoch(thread));
-    if (!own.known || engine.faults().transfers_are_work) return;
+    // One that took less than that has it from others' sizes.
+    if (!own.known || own.low > thread.leave - thread.enter || engine.faults().transfers_are_work) return;
     own.mid = own.low;
     scratch.own = own;
     scratch.elastic = true;

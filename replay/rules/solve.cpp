@@ -10,6 +10,9 @@
 //     D(leave) = min over constraints (D(dependency) + r) + removed noise of the tail
 //
 // Noise of the tail that is not removed stays on every constraint: r is what is left after all of it.
+//
+// A call that waits for its own transfers (rma.cpp) waits as long as these take, too. Noise in that counts by as much as the call was
+// longer, from the last of it on.
 #include <algorithm>
 #include <cstdint>
 
@@ -96,11 +99,11 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         }
     }
     Tail tail = tail_from(call, arrival), tail_low = tail_from(call, earliest), tail_high = tail_from(call, latest);
+    engine.concluded.tail = call.leave - tail.begin;
     if (call.elastic && !engine.counter_only && !call.pieces->empty()) {
         tail = tail_with(call, earliest, std::max<int64_t>(0, call.leave - arrival));
         tail_high = tail_with(call, earliest, std::max<int64_t>(0, call.leave - latest));
     }
-    engine.concluded.tail = call.leave - tail.begin;
     const int64_t placed = tail.noise, placed_high = tail_high.noise;
     if (engine.counter_only && tail.noise > 0) {
         tail.noise = counted_noise(call, tail, works);
@@ -166,6 +169,10 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         }
     }
     if (lanes.bounded()) {
+        if (!low_swap) {  // where some noise stays, r of the bounds may be of another tail
+            low = std::max(low, result[lanes.all]);
+            high = std::min(high, result[lanes.all]);
+        }
         result[lanes.low] = low;
         result[lanes.high] =
             moved && !engine.farms() && !engine.locks() ? std::max<int64_t>(high, 0) : high;  // else nothing is later than it was

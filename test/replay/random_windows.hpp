@@ -30,6 +30,24 @@ class RandomWindows : public RandomMachine {
         work(r, call_ns);
         leave(r, "MPI_Put");
     }
+    // Puts and waits until it is there, by a flush or by its own request.
+    void put_and_wait(size_t r, size_t to, bool by_request) {
+        const uint64_t id = ++ranks_[r].request;
+        enter(r, by_request ? "MPI_Rput" : "MPI_Put");
+        in_window(r, Kind::put, to);
+        if (!options_.unseen) program_.trace.records[r].back().request = id;
+        work(r, call_ns);
+        const int64_t there = ranks_[r].now + latency_ns;
+        leave(r, by_request ? "MPI_Rput" : "MPI_Put");
+        enter(r, by_request ? "MPI_Wait" : "MPI_Win_flush");
+        wait(r, there);
+        work(r, overhead_ns);
+        if (!options_.unseen) {
+            in_window(r, by_request ? Kind::rma_request_complete : Kind::rma_complete);
+            program_.trace.records[r].back().request = id;
+        }
+        leave(r, by_request ? "MPI_Wait" : "MPI_Win_flush");
+    }
     void fence() {
         std::vector<int64_t> entered;
         for (size_t r = 0; r < options_.ranks; ++r) {
@@ -142,6 +160,7 @@ class RandomWindows : public RandomMachine {
             lock(r, Kind::lock, target, shared);
             leave(r, "MPI_Win_lock");
             put(r, target);
+            put_and_wait(r, target, draw(0, 1) == 0);
             work(r, draw(0, 20'000));
             enter(r, "MPI_Win_unlock");
             if (lazy) have();
