@@ -44,6 +44,7 @@ struct Faults {
     bool as_picked = false;            // accuracy: whom a wait for any took first asked first, though it found others as well
     bool keep_place = false;           // accuracy: of two workers that are exchanged one stays where it is
     bool ordinary_parts = false;       // causality: partitioned messages match as others do
+    bool noise_of_one = false;         // accuracy: of counted noise inside a collective that of one member alone counts
     bool no_structure = false;         // accuracy: collectives are barriers
 };
 

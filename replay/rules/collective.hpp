@@ -32,6 +32,8 @@ inline bool may_hold_up(const Collective& c, const Collective::Noise& noise, uin
 
 // How long noise that is removed held anybody up after `from` and before `leave`, in lanes: the measure of the union of all of it less that
 // of what is not removed. The collective's own, or `*lent`, which is to be given back.
+// The measure of the union of the noise from `from` to `upto`, less, for each lane, that of what it does not remove. Sorts the pieces.
+void union_of(Engine&, std::vector<NoisePiece>& pieces, int64_t from, int64_t upto, int64_t* less);
 const int64_t* held_up(Engine&, Collective&, uint32_t member, int64_t from, int64_t leave, int64_t** lent);
 
 // Whether all noise after `from` that may have held the member up is removed in the scenario of the bounds.

@@ -10,9 +10,6 @@
 
 namespace polter::replay::rules {
 
-namespace {
-
-// The measure of the union of the noise after `from`, for each lane of what it does not remove, subtracted from that of all.
 void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int64_t upto, int64_t* less) {
     const Lanes& lanes = engine.lanes();
     std::sort(pieces.begin(), pieces.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
@@ -34,8 +31,6 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     less[lanes.low] = 0;  // when it struck is not known: at worst one after the other
     for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
-
-}  // namespace
 
 const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, int64_t** lent) {
     static thread_local std::vector<NoisePiece> pieces;

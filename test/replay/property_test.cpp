@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "invariants.hpp"
 
@@ -174,7 +175,29 @@ TEST_CASE("bounds: what the trace does not tell lies between them") {
 // Not an invariant, but what it is all for: the same program without its noise. Mean error, as a share of the true accumulated noise.
 namespace {
 
-double mean_error(bool structured, replay::Faults faults = {}) {
+// Noise is counted at the next Enter or Leave.
+test::TraceSpec with_counters(test::TraceSpec trace) {
+    using Kind = test::Record::Kind;
+    for (auto& records : trace.records) {
+        std::vector<test::Record> counted, waiting;
+        for (const test::Record& record : records) {
+            if (record.kind == Kind::noise) {
+                waiting.push_back(record);
+                continue;
+            }
+            if (record.kind == Kind::enter || record.kind == Kind::leave)
+                for (test::Record& noise : std::exchange(waiting, {})) {
+                    noise.time = record.time;
+                    counted.push_back(noise);
+                }
+            counted.push_back(record);
+        }
+        records = std::move(counted);
+    }
+    return trace;
+}
+
+double mean_error(bool structured, replay::Faults faults = {}, bool counters = false) {
     double error = 0, truth = 0;
     for (uint64_t seed = 1; seed <= programs; ++seed) {
         test::ProgramOptions wanted = test::mixed_options(seed);
@@ -185,7 +208,7 @@ double mean_error(bool structured, replay::Faults faults = {}) {
         const test::Program quiet = test::random_program(wanted);
         if (structured && noisy.end > 2 * quiet.end) continue;  // more noise than program: what it does without cannot be learned
         const test::TemporaryDirectory directory;
-        test::write_trace(noisy.trace, directory.path("t"));
+        test::write_trace(counters ? with_counters(noisy.trace) : noisy.trace, directory.path("t"));
         replay::Options options;
         options.trace = directory.path("t");
         replay::Hooks hooks;
@@ -208,4 +231,7 @@ TEST_CASE("the estimate is near the truth") {
 TEST_CASE("noise inside collectives costs what their messages cost, once their structure is found") {
     CHECK(mean_error(true) <= 0.01);
     CHECK(mean_error(true, {.no_structure = true}) > 0.05);
+    const double counted = mean_error(true, {}, true);
+    CHECK(counted <= 0.04);
+    CHECK(mean_error(true, {.noise_of_one = true}, true) > counted);
 }
