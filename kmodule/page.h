@@ -94,7 +94,7 @@ struct polter_counters {
     polter_u64 ns[POLTER_ACCOUNT_SLOTS];    /* stolen since registration */
     polter_u64 count[POLTER_ACCOUNT_SLOTS]; /* noise events since registration */
     polter_u64 recorded;                    /* ring entries complete since registration */
-    polter_u64 updated_ns;                  /* when this copy was brought up to date */
+    polter_u64 updated_ns;                  /* the latest time of what was published; never goes back */
     polter_u64 after_yield_ns;              /* off the CPU after sched_yield: not noise, counted apart */
     polter_u64 yields;
     polter_u64 unbalanced; /* entries without exit and the like: readings dropped, never guessed */

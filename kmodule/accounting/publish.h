@@ -114,6 +114,11 @@ POLTER_INLINE void polter_publish_copy_one(struct polter_thread* thread, struct 
 /* Brings the back copy up to date, which lacks these changes. */
 POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polter_page* page, struct polter_counters* back,
                                        polter_u64 now_ns, polter_u64 changed, polter_u64 changed_last) {
+    /* A wait may be made known late, and a nested writer may publish between an event and its own publication: what is published later
+     * can have been earlier. */
+    polter_u64 updated = POLTER_LOAD(thread->master.updated_ns);
+    if (updated < now_ns) updated = now_ns;
+
     if (changed == POLTER_CHANGED_SOME || changed_last == POLTER_CHANGED_SOME) {
         /* Word by word: the BPF back end has no memcpy for lengths like this. */
         POLTER_UNROLL
@@ -125,7 +130,8 @@ POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polt
         polter_publish_copy_one(thread, back, changed);
         if (changed_last != changed) polter_publish_copy_one(thread, back, changed_last);
     }
-    back->updated_ns = now_ns;
+    POLTER_STORE(thread->master.updated_ns, updated);
+    back->updated_ns = updated;
     back->after_yield_ns = POLTER_LOAD(thread->master.after_yield_ns);
     back->yields = POLTER_LOAD(thread->master.yields);
     back->unbalanced = POLTER_LOAD(thread->master.unbalanced);

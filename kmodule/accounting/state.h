@@ -189,5 +189,8 @@ struct polter_culprit {
 #define POLTER_NO_UNROLL
 #endif
 #define POLTER_INLINE static inline __attribute__((always_inline))
+/* A function of its own within a BPF program. `used`, since clang drops a result that no caller looks at; what is then left in r0 may be a
+ * pointer into the stack, and verifiers refuse a function that returns that. */
+#define POLTER_SUBPROGRAM static __attribute__((noinline, used))
 
 #endif

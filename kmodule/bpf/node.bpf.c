@@ -70,7 +70,7 @@ static __always_inline struct polter_cpu* cpu_state(u32 cpu) {
     return node && node->begin_ns && !node->end_ns ? &node->cpu : NULL;
 }
 
-static __noinline int book(u32 account, u64 ns, s32 pid, const char* name) {
+POLTER_SUBPROGRAM int book(u32 account, u64 ns, s32 pid, const char* name) {
     struct polter_node_cpu* node = measured_here();
     struct polter_node_key key = {};
     if (!node || !name) return 0;
@@ -162,7 +162,7 @@ static __always_inline s32 work_id(u64 function) {
     return (s32)((u32)function | 0x80000000u);
 }
 
-static __noinline int add_task(u32 tid, u32 tgid) {
+POLTER_SUBPROGRAM int add_task(u32 tid, u32 tgid) {
     struct polter_thread* thread;
     if (bpf_map_update_elem(&tasks, &tid, &new_task, BPF_NOEXIST) != 0) {
         struct polter_node_cpu* node = measured_here();
@@ -197,7 +197,7 @@ static __always_inline void reset(struct polter_cpu* cpu, struct polter_thread* 
     node->interrupted_now_ns = POLTER_LOAD(node->interrupted_ns);
 }
 
-static __noinline int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
+POLTER_SUBPROGRAM int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
     if (thread && cpu) polter_waiting_return(thread, NULL, &cpu->split, now);
     return 0;
 }
@@ -210,7 +210,7 @@ static __always_inline void open_work(struct polter_node_cpu* node, u64 function
     node->work = function;
 }
 
-static __noinline int open_task(struct polter_node_cpu* node, struct task_struct* task, u32 flags) {
+POLTER_SUBPROGRAM int open_task(struct polter_node_cpu* node, struct task_struct* task, u32 flags) {
     u32 tid = task->pid;
     if (!node) return 0;
     u64* work = flags & PF_WQ_WORKER ? bpf_map_lookup_elem(&works, &tid) : NULL;
@@ -259,7 +259,7 @@ int BPF_PROG(on_exit, struct task_struct* task) {
 
 /* ---- work items: what a kernel worker does is more than its name says ---- */
 
-static __noinline int name_function(u64 function) {
+POLTER_SUBPROGRAM int name_function(u64 function) {
     u64 argument = function;
     if (bpf_map_lookup_elem(&functions, &function)) return 0;
     bpf_map_update_elem(&functions, &function, &new_function, BPF_NOEXIST);

@@ -136,7 +136,7 @@ int BPF_PROG(on_work, struct work_struct* work) {
 }
 
 /* A kworker leaves, before polter_ran_close. A function of its own keeps this rare path out of on_switch. */
-static __noinline int name_work(struct polter_cpu* cpu, struct task_struct* task) {
+POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task) {
     u64 function = cpu->work;
     struct work_name* known = bpf_map_lookup_elem(&work_names, &function);
     struct work_name name = {};
@@ -185,7 +185,7 @@ static __always_inline void reset(struct polter_cpu* cpu, struct polter_thread* 
 }
 
 /* Twice in on_switch: a function of its own keeps that small. */
-static __noinline int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
+POLTER_SUBPROGRAM int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
     struct polter_page* page = page_of(thread);
     if (page) polter_waiting_return(thread, page, &cpu->split, now);
     return 0;

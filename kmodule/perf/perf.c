@@ -121,7 +121,7 @@ static void on_lost(struct perf_own* own, polter_u64 records) {
     thread->off = POLTER_RUNNING;
     own->cpu.head = 0;
     own->named = 0;
-    polter_publish_end(thread, own->base.page, outermost, own->base.page->copy[own->base.page->header.seq & 1].updated_ns, POLTER_ALONE);
+    polter_publish_end(thread, own->base.page, outermost, 0, POLTER_ALONE);
 }
 
 /* Fields of the tracepoints, at the offsets that their `format` files give; whoever names the tracepoints has compared those. */

@@ -72,6 +72,12 @@ struct Node : Fixture {
         polter_ran_close(&cpus[cpu], clock_ns);
         polter_waiting_leave(&thread, &cpus[cpu], cpu, why, clock_ns);
     }
+    void tick(std::uint64_t ns) {
+        const polter_culprit timer{0, "local_timer"};
+        const int outermost = polter_publish_begin(&thread, POLTER_ALONE);
+        polter_publish_record(&thread, page.get(), clock_ns, ns, POLTER_TIMER, 1, &timer, POLTER_ALONE);
+        polter_publish_end(&thread, page.get(), outermost, clock_ns, POLTER_ALONE);
+    }
     void wake(unsigned cpu) { polter_waiting_queue(&thread, &cpus[cpu], cpu, 1, clock_ns); }
     void move(unsigned cpu) { polter_waiting_queue(&thread, &cpus[cpu], cpu, 0, clock_ns); }
 
@@ -218,12 +224,16 @@ TEST_CASE("a switch that was not shown is made good from the kernel's record, or
         n.runs(0, 50, 50, "daemon");
         clock_ns += 10;
         const std::uint64_t came = clock_ns;  // the thread runs again, and nobody says so
-        clock_ns += 30;
+        clock_ns += 20;
+        n.tick(5);  // is published before that wait, which was earlier
+        const std::uint64_t ticked = clock_ns;
+        clock_ns += 10;
         REQUIRE(polter_ran_gap(&cpus[0], 100));
         const std::uint64_t known = polter_ran_came(&cpus[0], recorded ? came : 0, clock_ns);
         CHECK(known == (recorded ? came : 0));
         if (known) polter_waiting_return(&n.thread, n.page.get(), &cpus[0].split, known);
-        CHECK(n.take() == (recorded ? "preempt:daemon:10" : ""));
+        CHECK(n.take() == (recorded ? "timer:local_timer:5 preempt:daemon:10" : "timer:local_timer:5"));
+        CHECK(n.counters().updated_ns == ticked);
         n.begins(0, 100, 100, "self");
     }
     CHECK(polter_ran_came(&cpus[0], clock_ns + 1, clock_ns) == 0);  // impossible

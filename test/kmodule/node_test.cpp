@@ -39,8 +39,7 @@ using Counts = std::map<std::pair<std::string, unsigned>, std::uint64_t>;  // by
 std::unique_ptr<node::Observer> observer() {
     auto made = node::make_observer();
     if (auto* found = std::get_if<0>(&made)) return std::move(*found);
-    std::printf("skipped: the node cannot be observed here: %s\n", std::get<1>(made).c_str());
-    std::_Exit(77);
+    no_exporter("the node cannot be observed here", std::get<1>(made));
 }
 
 // Lines of /proc/interrupts or /proc/softirqs: those of devices under the name of their handler, which may have several.

@@ -27,7 +27,7 @@ void spin(int n) {
 }
 
 // How the writer may be broken, to show that the test sees it.
-enum class Fault { none, nested_flips, no_look_at_dirty, counts_before_complete, not_alone, forgets_the_last, forgets_nested };
+enum class Fault { none, nested_flips, no_look_at_dirty, counts_before_complete, not_alone, forgets_the_last, forgets_nested, goes_back };
 
 struct Writer {
     Fixture fixture;
@@ -45,21 +45,24 @@ struct Writer {
         if (fault == Fault::not_alone) alone = POLTER_ALONE;
         polter_thread* thread = &fixture.thread;
         polter_page* page = fixture.page.get();
+        const std::uint64_t now = ++clock;  // when the event was, before which nested ones may still publish
+        spin(50);
         int outermost = polter_publish_begin(thread, alone);
         inside += !outermost;
         if (fault == Fault::nested_flips) outermost = 1;
         record(single < POLTER_ACCOUNTS ? single : unsigned{POLTER_TIMER}, alone);
         spin(50);  // a wider window
-        if (fault == Fault::counts_before_complete) polter_publish_end(thread, page, outermost, clock, alone);
+        if (fault == Fault::counts_before_complete) polter_publish_end(thread, page, outermost, now, alone);
         if (single == POLTER_ACCOUNTS) record(POLTER_IRQ, alone);
         if (fault == Fault::forgets_the_last) thread->changed_last = POLTER_CHANGED_NONE;
+        if (fault == Fault::goes_back) thread->master.updated_ns = 0;
         if (fault == Fault::no_look_at_dirty && outermost) {
-            polter_publish_copy(thread, page, &page->copy[(page->header.seq + 1) & 1], clock, POLTER_CHANGED_SOME, POLTER_CHANGED_SOME);
+            polter_publish_copy(thread, page, &page->copy[(page->header.seq + 1) & 1], now, POLTER_CHANGED_SOME, POLTER_CHANGED_SOME);
             POLTER_ADD(page->header.seq, 1ull);
             POLTER_STORE(thread->pub, 0ull);
         } else if (fault == Fault::forgets_nested && outermost && !alone) {
             const polter_u64 changed = POLTER_LOAD(thread->changed);
-            polter_publish_copy(thread, page, &page->copy[(page->header.seq + 1) & 1], clock, changed, thread->changed_last);
+            polter_publish_copy(thread, page, &page->copy[(page->header.seq + 1) & 1], now, changed, thread->changed_last);
             POLTER_ADD(page->header.seq, 1ull);
             spin(50);
             POLTER_STORE(thread->changed_last, changed);
@@ -67,9 +70,9 @@ struct Writer {
             POLTER_STORE(thread->pub, 0ull);
             // Once more, but not all of it.
             if (POLTER_LOAD(thread->dirty) && POLTER_SWAP(thread->pub, 1ull) == 0)
-                polter_publish_end(thread, page, outermost, clock, alone);
+                polter_publish_end(thread, page, outermost, now, alone);
         } else {
-            polter_publish_end(thread, page, outermost, clock, alone);
+            polter_publish_end(thread, page, outermost, now, alone);
         }
     }
 
@@ -89,7 +92,7 @@ void interrupt(int) {
 }
 
 struct Result {
-    std::uint64_t reads = 0, torn = 0, failed = 0, stale = 0, nested = 0, inside = 0, give_ups = 0, entries = 0, bad_entries = 0;
+    std::uint64_t reads = 0, torn = 0, failed = 0, stale = 0, nested = 0, inside = 0, give_ups = 0, entries = 0, bad_entries = 0, backward = 0;
 };
 
 bool torn(const polter_counters& c) {
@@ -133,15 +136,18 @@ Result stress(Fault fault, std::chrono::milliseconds length) {
     const auto noise = open_page(*writer.fixture.page, error, sizeof error);
     const auto end = std::chrono::steady_clock::now() + length;
     polter_ring_entry entries[64];
-    polter_u64 lost = 0;
+    polter_u64 lost = 0, updated = 0;
     while (std::chrono::steady_clock::now() < end) {
         for (int i = 0; i < 1000; i++) {
             polter_counters c;
             result.reads++;
-            if (polter_noise_snapshot(noise.get(), &c) != 0)
+            if (polter_noise_snapshot(noise.get(), &c) != 0) {
                 result.failed++;
-            else
-                result.torn += torn(c);
+                continue;
+            }
+            result.torn += torn(c);
+            result.backward += c.updated_ns < updated;
+            updated = c.updated_ns;
         }
         const std::size_t n = polter_noise_drain(noise.get(), ~0ull, entries, 64, &lost);
         result.entries += n;
@@ -161,10 +167,14 @@ Result stress(Fault fault, std::chrono::milliseconds length) {
     return result;
 }
 
+std::uint64_t wrong(const Result& r) {
+    return r.torn + r.stale + r.backward;
+}
+
 // Breakage is a matter of chance: longer, until it shows.
-std::uint64_t torn_within(Fault fault, int tries) {
+std::uint64_t wrong_within(Fault fault, int tries) {
     for (int i = 0; i < tries; i++)
-        if (const auto r = stress(fault, std::chrono::milliseconds(400)); r.torn || r.stale) return r.torn + r.stale;
+        if (const auto r = stress(fault, std::chrono::milliseconds(400)); wrong(r)) return wrong(r);
     return 0;
 }
 
@@ -177,25 +187,29 @@ TEST_CASE("no read is torn, with writers nested in writers") {
     CHECK(r.reads > 1000);
     CHECK(r.inside > 10);
     CHECK(r.torn == 0);
+    CHECK(r.backward == 0);
     CHECK(r.bad_entries == 0);
     CHECK((r.stale == 0 || r.give_ups > 0));
 }
 
 TEST_CASE("the stress finds a nested writer that flips by itself") {
-    CHECK(torn_within(Fault::nested_flips, 40) > 0);
+    CHECK(wrong_within(Fault::nested_flips, 40) > 0);
 }
 TEST_CASE("the stress finds a writer that does not look whether it was interrupted") {
-    CHECK(torn_within(Fault::no_look_at_dirty, 60) > 0);
+    CHECK(wrong_within(Fault::no_look_at_dirty, 60) > 0);
 }
 TEST_CASE("the stress finds a writer that publishes before it is done") {
-    CHECK(torn_within(Fault::counts_before_complete, 40) > 0);
+    CHECK(wrong_within(Fault::counts_before_complete, 40) > 0);
 }
 TEST_CASE("the stress finds a writer that takes itself to be alone") {
-    CHECK(torn_within(Fault::not_alone, 40) > 0);
+    CHECK(wrong_within(Fault::not_alone, 40) > 0);
 }
 TEST_CASE("the stress finds a writer that forgets what the copy at the back lacks") {
-    CHECK(torn_within(Fault::forgets_the_last, 40) > 0);
+    CHECK(wrong_within(Fault::forgets_the_last, 40) > 0);
 }
 TEST_CASE("the stress finds a writer that forgets what nested ones changed") {
-    CHECK(torn_within(Fault::forgets_nested, 40) > 0);
+    CHECK(wrong_within(Fault::forgets_nested, 40) > 0);
+}
+TEST_CASE("the stress finds a writer whose time goes back") {
+    CHECK(wrong_within(Fault::goes_back, 40) > 0);
 }
