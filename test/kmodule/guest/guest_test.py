@@ -114,12 +114,14 @@ def not_sound(said):
     return None
 
 
-def boot_until_sound(*arguments):
+def boot_until_sound(*arguments, keep):
     for attempt in range(3):
         said = boot(*arguments)
         why = not_sound(said)
         if not why:
             break
+        if keep:
+            print(said)
         print(f"start {attempt + 1}: the emulator {why}")
     return said
 
@@ -182,7 +184,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="polter-guest-") as folder:
         work = pathlib.Path(folder)
         module = options.module or kernels.build(headers, work / "build")[0]
-        said = boot_until_sound(kernel, initramfs(work, module, options.test, options.polterd, options.node, scenarios), options.seconds, [options.megabytes if word == "640" else word for word in (COUNTING if options.count_instructions else QEMU)])
+        machine = [options.megabytes if word == "640" else word for word in (COUNTING if options.count_instructions else QEMU)]
+        archive = initramfs(work, module, options.test, options.polterd, options.node, scenarios)
+        said = boot_until_sound(kernel, archive, options.seconds, machine, keep=options.keep)
     wrong = faults(said, options.node)
     if wrong or options.keep:
         print(said)
