@@ -69,8 +69,7 @@ struct Writer {
             POLTER_STORE(thread->changed, POLTER_CHANGED_NONE);
             POLTER_STORE(thread->pub, 0ull);
             // Once more, but not all of it.
-            if (POLTER_LOAD(thread->dirty) && POLTER_SWAP(thread->pub, 1ull) == 0)
-                polter_publish_end(thread, page, outermost, now, alone);
+            if (POLTER_LOAD(thread->dirty) && POLTER_SWAP(thread->pub, 1ull) == 0) polter_publish_end(thread, page, outermost, now, alone);
         } else {
             polter_publish_end(thread, page, outermost, now, alone);
         }
@@ -92,7 +91,8 @@ void interrupt(int) {
 }
 
 struct Result {
-    std::uint64_t reads = 0, torn = 0, failed = 0, stale = 0, nested = 0, inside = 0, give_ups = 0, entries = 0, bad_entries = 0, backward = 0;
+    std::uint64_t reads = 0, torn = 0, failed = 0, stale = 0, nested = 0, inside = 0, give_ups = 0, entries = 0, bad_entries = 0,
+                  backward = 0;
 };
 
 bool torn(const polter_counters& c) {

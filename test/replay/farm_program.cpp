@@ -7,27 +7,27 @@
 #include <random>
 #include <tuple>
 
+#include "noisy_ranks.hpp"
+
 namespace polter::test {
 
 namespace {
 
-using Kind = Record::Kind;
 using Form = FarmOptions::Form;
 
 constexpr int64_t latency_ns = 3'000, far_latency_ns = 4'500, overhead_ns = 400, call_ns = 100, barrier_ns = 5'000;
 constexpr int64_t ask_tag = 1, result_tag = 2, answer_tag = 3;
 
-class Simulator {
+class Simulator : NoisyRanks {
   public:
-    Simulator(const FarmOptions& options, bool noisy) : options_(options), noisy_(noisy), tasks_(options.seed) {
-        const size_t ranks = (options.workers + 1) * (options.form == Form::two_farms ? 2 : 1);
-        TraceSpec& trace = made_.program.trace = TraceSpec(ranks);
-        for (size_t i = 0; i < options.accounts; ++i) trace.accounts.push_back("os:source" + std::to_string(i));
-        for (size_t r = 0; r < ranks; ++r) {
-            trace.hosts[r] = r % 3 == 2 ? "far" : "near";
-            ranks_.push_back({static_cast<int64_t>(r) * 700, 0, 1, std::mt19937_64(options.seed * 1000 + r), 0});
-            schedule_noise(r);
-            add(r, Kind::enter, "main");
+    Simulator(const FarmOptions& options, bool noisy)
+        : NoisyRanks((options.workers + 1) * (options.form == Form::two_farms ? 2 : 1), options.accounts, options.seed,
+                     {noisy ? options.noise_every_ns : 0, options.noise_ns, options.struck_rank}),
+          options_(options),
+          tasks_(options.seed) {
+        for (size_t r = 0; r < ranks_.size(); ++r) {
+            program_.trace.hosts[r] = r % 3 == 2 ? "far" : "near";
+            start(r, static_cast<int64_t>(r) * 700);
         }
     }
 
@@ -40,17 +40,13 @@ class Simulator {
         }
         for (size_t r = 0; r < ranks_.size(); ++r) {
             add(r, Kind::leave, "main");
-            made_.program.end = std::max(made_.program.end, ranks_[r].now);
+            program_.end = std::max(program_.end, ranks_[r].now);
         }
+        made_.program = std::move(program_);
         return std::move(made_);
     }
 
   private:
-    struct Rank {
-        int64_t now, next_noise, noise_length;
-        std::mt19937_64 noise;
-        uint64_t request;
-    };
     struct Worker {
         size_t rank;
         int64_t asked_at = 0, arrives = 0, then_arrives = 0;  // then: of the second of two messages
@@ -60,52 +56,8 @@ class Simulator {
         bool over = false;
     };
 
-    Record& add(size_t r, Kind kind, const char* name = "") {
-        Record record;
-        record.kind = kind;
-        record.time = ranks_[r].now;
-        record.name = name;
-        return made_.program.trace.records[r].emplace_back(record);
-    }
-
-    void schedule_noise(size_t r) {
-        Rank& rank = ranks_[r];
-        if (!noisy_ || (options_.struck_rank >= 0 && options_.struck_rank != static_cast<int64_t>(r))) {
-            rank.next_noise = INT64_MAX;
-            return;
-        }
-        std::exponential_distribution<double> gap(1.0 / static_cast<double>(options_.noise_every_ns)),
-            length(1.0 / static_cast<double>(options_.noise_ns));
-        rank.next_noise = std::max(rank.next_noise + rank.noise_length, rank.now) + 1 + static_cast<int64_t>(gap(rank.noise));
-        rank.noise_length = 1 + static_cast<int64_t>(length(rank.noise));
-    }
-
-    void strike(size_t r) {
-        Rank& rank = ranks_[r];
-        rank.now = rank.next_noise + rank.noise_length;
-        Record& record = add(r, Kind::noise);
-        record.name = made_.program.trace.accounts[rank.noise() % options_.accounts];
-        record.ns = rank.noise_length;
-        schedule_noise(r);
-    }
-
-    void work(size_t r, int64_t ns) {
-        Rank& rank = ranks_[r];
-        while (rank.next_noise < rank.now + ns) {
-            ns -= std::max<int64_t>(0, rank.next_noise - rank.now);
-            strike(r);
-        }
-        rank.now += ns;
-    }
-
-    void wait(size_t r, int64_t until) {
-        Rank& rank = ranks_[r];
-        while (rank.next_noise < until) strike(r);
-        rank.now = std::max(rank.now, until);
-    }
-
     int64_t latency(size_t a, size_t b) const {
-        const auto& hosts = made_.program.trace.hosts;
+        const auto& hosts = program_.trace.hosts;
         return hosts[a] == hosts[b] ? latency_ns : far_latency_ns;
     }
 
@@ -179,7 +131,7 @@ class Simulator {
         wait(master, std::max(worker.arrives, since + overhead_ns) - overhead_ns);
         work(master, overhead_ns);
         message(master, Kind::irecv, worker.rank, ask_tag, false);
-        made_.program.trace.records[master].back().request = worker.request;
+        program_.trace.records[master].back().request = worker.request;
         add(master, Kind::leave, "MPI_Waitany");
     }
 
@@ -195,7 +147,7 @@ class Simulator {
         work(worker.rank, call_ns);
         const bool two = options_.form == Form::two_messages;
         worker.arrives = send(worker.rank, master, two ? result_tag : ask_tag);
-        const auto& records = made_.program.trace.records[worker.rank];
+        const auto& records = program_.trace.records[worker.rank];
         worker.asked_at = records[records.size() - 2].time;
         if (two) worker.then_arrives = send(worker.rank, master, ask_tag);
         if (worker.unfinished > 0) work(worker.rank, worker.unfinished);
@@ -206,12 +158,12 @@ class Simulator {
     void hear(Worker& worker, size_t master, int64_t sent_at, int64_t arrives) {
         receive(worker.rank, worker.waits_since, master, answer_tag, arrives, false);
         made_.restarts.emplace(worker.rank, ranks_[worker.rank].now);
-        made_.program.orders.push_back({master, worker.rank, sent_at, ranks_[worker.rank].now});
+        program_.orders.push_back({master, worker.rank, sent_at, ranks_[worker.rank].now});
     }
 
     void answer(Worker& worker, size_t master) {
         const int64_t arrives = send(master, worker.rank, answer_tag);
-        const auto& records = made_.program.trace.records[master];
+        const auto& records = program_.trace.records[master];
         hear(worker, master, records[records.size() - 2].time, arrives);
     }
 
@@ -291,10 +243,8 @@ class Simulator {
     }
 
     const FarmOptions options_;
-    const bool noisy_;
     std::mt19937_64 ways_{7};
     std::mt19937_64 tasks_;  // their lengths, in the order in which they are handed out
-    std::vector<Rank> ranks_;
     FarmProgram made_;
 };
 
