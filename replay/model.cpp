@@ -125,20 +125,26 @@ Cost Model::summarise(uint64_t, const Samples& samples) const {
     return cost;
 }
 
-void Model::freeze(bool noise_placed, size_t part, size_t parts) {
-    size_t number = 0;
+void Model::freeze(bool noise_placed, const Search& search) {
     for (const auto& [key, samples] : samples_) costs_[key] = {samples.of, summarise(key, samples), samples.count()};
-    for (const auto& [key, instances] : instances_) {
+    std::vector<std::vector<InstanceSample>> samples;  // by class, as `best`
+    std::vector<Nearest> best;
+    for (auto& [key, instances] : instances_) {
         by_root_[{instances.by_root.key(), key.second}] = key;
-        if (number++ % parts != part) continue;
-        std::vector<InstanceSample> samples;
-        for (const auto& [hash, sample] : instances.kept) samples.push_back(sample);
+        std::vector<InstanceSample>& kept = samples.emplace_back();
+        for (auto& [hash, sample] : instances.kept) kept.push_back(std::move(sample));
         if (!noise_placed)
-            for (InstanceSample& sample : samples) sample.noise.assign(sample.enter.size(), {});
+            for (InstanceSample& sample : kept) sample.noise.assign(sample.enter.size(), {});
+        best.push_back(faults_.no_structure ? Nearest() : nearest(kept, instances.waits, noise_placed, search.part, search.parts));
+    }
+    if (search.join) search.join(best);
+    size_t number = 0;
+    for (const auto& [key, instances] : instances_) {
+        const size_t i = number++;
         LearnedStructure& learned = structures_[key];
-        learned = {instances.of, instances.by_root, key.second, static_cast<int64_t>(samples.size())};
+        learned = {instances.of, instances.by_root, key.second, static_cast<int64_t>(samples[i].size())};
         if (faults_.no_structure) continue;
-        const Explanation explanation = explain(samples, instances.waits, noise_placed);
+        const Explanation explanation = explain(samples[i], instances.waits, noise_placed, best[i]);
         learned.structure = explanation.found;
         learned.likeliest = explanation.likeliest;
         learned.constant_error = explanation.constant_error;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -102,14 +103,16 @@ class Model {
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
-    // Ends learning. `noise_placed`: whether it is known when within a call noise struck. Of several parts the structures of one are looked
-    // for, which takes the time; the others' come with merge_structures().
-    void freeze(bool noise_placed = true, size_t part = 0, size_t parts = 1);
-    // Between processes (parallel/model_bytes.cpp): what was learned before freeze(), and the structures after it.
+    // Ends learning. `noise_placed`: whether it is known when within a call noise struck. Several processes that have learned the same can
+    // share the search for structures: each looks at its part of the candidates, `join` brings in what the others found, by class.
+    struct Search {
+        size_t part = 0, parts = 1;
+        std::function<void(std::vector<Nearest>&)> join;
+    };
+    void freeze(bool noise_placed = true, const Search& = {0, 1, {}});
+    // Between processes (parallel/model_bytes.cpp): what was learned before freeze().
     void write(Bytes&) const;
     static Model read(Input&, Faults faults = {});
-    void write_structures(Bytes&) const;
-    void merge_structures(Input&);
     // A frozen model from what another one learned.
     static Model given(const Learned&, Faults faults = {});
     // What was shown so far, without its costs: which classes, how often.

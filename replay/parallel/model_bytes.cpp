@@ -99,33 +99,4 @@ Model Model::read(Input& from, Faults faults) {
     return model;
 }
 
-void Model::write_structures(Bytes& to) const {
-    to.put(static_cast<uint64_t>(structures_.size()));
-    for (const auto& [key, learned] : structures_) {
-        to.put(learned.of);
-        to.put(learned.by_root);
-        to.put(learned.members);
-        to.put(learned.instances);
-        to.put(learned.constant_error);
-        for (const auto& structure : {learned.structure, learned.likeliest}) {
-            to.put(structure.has_value());
-            if (structure) to.put(*structure);
-        }
-    }
-}
-
-void Model::merge_structures(Input& from) {
-    for (auto left = from.get<uint64_t>(); left > 0; --left) {
-        LearnedStructure learned;
-        learned.of = from.get<CostClass>();
-        learned.by_root = from.get<CostClass>();
-        learned.members = from.get<uint32_t>();
-        learned.instances = from.get<int64_t>();
-        learned.constant_error = from.get<double>();
-        for (auto* structure : {&learned.structure, &learned.likeliest})
-            if (from.get<bool>()) *structure = from.get<Structure>();
-        structures_[{learned.of.key(), learned.members}] = learned;
-    }
-}
-
 }  // namespace polter::replay

@@ -48,13 +48,16 @@ void gather_statistics(Group& group, Model& model, const Faults& faults) {
 }
 
 void freeze_together(Group& group, Model& model, bool noise_placed) {
-    model.freeze(noise_placed, static_cast<size_t>(group.rank()), static_cast<size_t>(group.size()));
-    Bytes bytes;
-    model.write_structures(bytes);
-    for (const Bytes& one : group.gather(bytes)) {
-        Input input(one);
-        model.merge_structures(input);
-    }
+    const auto join = [&](std::vector<Nearest>& mine) {
+        Bytes bytes;
+        bytes.put(mine);
+        for (const Bytes& one : group.gather(bytes)) {
+            std::vector<Nearest> theirs;
+            Input(one).get(theirs);
+            for (size_t i = 0; i < mine.size(); ++i) mine[i].join(theirs.at(i));
+        }
+    };
+    model.freeze(noise_placed, {static_cast<size_t>(group.rank()), static_cast<size_t>(group.size()), join});
 }
 
 void Engine::write_results(Bytes& to) const {

@@ -148,25 +148,30 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool
 
 }  // namespace
 
-Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
+Nearest nearest(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, size_t part, size_t parts) {
     constexpr size_t fewest = 24;  // fewer leave times say little
+    Nearest best;
+    if (samples.empty() || samples.size() * samples.front().leave.size() < fewest) return best;
+    uint32_t candidate = 0;
+    for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
+        Nearest one{.candidate = candidate++};
+        if (one.candidate % parts != part) continue;
+        one.structure = fit(pattern, samples, noise_known, &one.error);
+        best.join(one);
+    }
+    return best;
+}
+
+Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best) {
     // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves.
     constexpr double explained = 0.5;
     Explanation explanation;
     if (samples.empty()) return explanation;
     explanation.constant_error = plain_error(samples, waits, noise_known);
-    if (samples.size() * samples.front().leave.size() < fewest) return explanation;
-    double least = std::numeric_limits<double>::infinity();
-    std::optional<Structure> best;
-    for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
-        double error = 0;
-        const Structure structure = fit(pattern, samples, noise_known, &error);
-        if (error >= least) continue;
-        least = error;
-        best = structure;
-    }
-    if (best) best->beyond_doubt = least * 10 <= explanation.constant_error;
-    (least < explanation.constant_error * explained ? explanation.found : explanation.likeliest) = best;
+    if (!std::isfinite(best.error)) return explanation;
+    Structure structure = best.structure;
+    structure.beyond_doubt = best.error * 10 <= explanation.constant_error;
+    (best.error < explanation.constant_error * explained ? explanation.found : explanation.likeliest) = structure;
     return explanation;
 }
 

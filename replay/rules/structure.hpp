@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../noise.hpp"
@@ -158,6 +160,20 @@ struct Prediction {
 };
 void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* predicted);  // by member
 
+// Of some candidates the one that comes nearest to the leave times.
+struct Nearest {
+    double error = std::numeric_limits<double>::infinity();  // ns; infinite: there was no candidate
+    uint32_t candidate = 0;
+    Structure structure;
+    // Of two that are equally near the first: so it does not matter who looked at which.
+    void join(const Nearest& other) {
+        if (std::tie(other.error, other.candidate) < std::tie(error, candidate)) *this = other;
+    }
+};
+// Where the noise inside is not known (`noise_known`), what most leave times say counts. Of `parts` that share the candidates, one: the
+// looking takes the time.
+Nearest nearest(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, size_t part, size_t parts);
+
 // What explains the leave times: `found`, the structure and costs that do it best, where it explains most of what "a constant after the
 // last that one waits for" leaves unexplained (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a
 // quiet trace nobody was held up inside the collective, and a constant says as much; but of messages it was made.
@@ -165,8 +181,8 @@ struct Explanation {
     std::optional<Structure> found, likeliest;
     double constant_error = 0;
 };
-// Where the noise inside is not known (`noise_known`), what most leave times say counts.
-Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known);
+// `best`: of all candidates.
+Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best);
 
 std::string to_string(const Pattern&);
 
