@@ -75,21 +75,22 @@ struct EventCallbacks {
             uint32_t comm = 0;
             const bool file = t.kind == CallKind::file || t.kind == CallKind::file_begin || t.kind == CallKind::file_end;
             if (file && get_comm(list, definitions(t).comm, &comm))
-                t.operations.push_back({.kind = Operation::Kind::collective, .collective = operation_file, .comm = comm, .time = t.now});
+                t.engine->add_operation(t,
+                                        {.kind = Operation::Kind::collective, .collective = operation_file, .comm = comm, .time = t.now});
             else if (t.kind == CallKind::neighbourhood && get_comm(list, definitions(t).comm, &comm) && t.engine->neighbours(comm, t.rank))
-                t.operations.push_back({.kind = Operation::Kind::neighbours, .comm = comm, .time = t.now});
+                t.engine->add_operation(t, {.kind = Operation::Kind::neighbours, .comm = comm, .time = t.now});
             else if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
                      get_comm(list, definitions(t).comm, &comm) && source >= 0) {
                 uint8_t any = 0;
                 if (has(list, definitions(t).any)) OTF2_AttributeList_GetUint8(list, definitions(t).any, &any);
-                t.operations.push_back({.kind = Operation::Kind::probe,
-                                        .wildcard = any != 0,
-                                        .any_source = (any & 1) != 0,
-                                        .comm = comm,
-                                        .peer = static_cast<uint32_t>(source),
-                                        .tag = static_cast<uint32_t>(tag),
-                                        .partitioned = partitioned(t, list),
-                                        .time = t.now});
+                t.engine->add_operation(t, {.kind = Operation::Kind::probe,
+                                            .wildcard = any != 0,
+                                            .any_source = (any & 1) != 0,
+                                            .comm = comm,
+                                            .peer = static_cast<uint32_t>(source),
+                                            .tag = static_cast<uint32_t>(tag),
+                                            .partitioned = partitioned(t, list),
+                                            .time = t.now});
             }
         }
         t.engine->on_leave(t, region);

@@ -271,3 +271,33 @@ TEST_CASE("a record outside of calls, behind the last call, is where its rank en
     CHECK(result.approximated_ns == 150);
     CHECK(result.per_rank[1].approximated_ns == 150);
 }
+
+TEST_CASE("what a process that is no rank says of messages is nobody's") {
+    using Kind = test::Record::Kind;
+    for (const char* call :
+         {"MPI_Parrived", "MPI_Probe", "MPI_Mprobe", "MPI_Iprobe", "MPI_File_write_all", "MPI_Neighbor_alltoall", "MPI_Recv"}) {
+        CAPTURE(call);
+        test::TraceSpec spec(3);
+        spec.strangers = 1;
+        for (const size_t rank : {0, 1, 2}) {
+            spec.add(rank, 0, Kind::enter, "main");
+            spec.add(rank, 100, Kind::enter, call);
+            if (rank == 2) {
+                test::Record& leave = spec.add(rank, 200, Kind::leave, call);
+                leave.posted = call != std::string("MPI_File_write_all") && call != std::string("MPI_Neighbor_alltoall");
+                leave.file_comm = !leave.posted;
+                leave.partitioned = call == std::string("MPI_Parrived");
+            } else {
+                spec.add(rank, 200, Kind::leave, call);
+            }
+            spec.add(rank, 300, Kind::leave, "main");
+        }
+        spec.neighbours[{0, 0}] = "in 1 out 1";
+        const test::TemporaryDirectory directory;
+        test::write_trace(spec, directory.path("t"));
+        const replay::Result result = replay_of(directory.path("t"));
+        CHECK(result.per_rank.size() == 2);
+        CHECK(result.measured_ns == 300);
+        CHECK(result.approximated_ns == 300);
+    }
+}

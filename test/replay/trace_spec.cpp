@@ -255,6 +255,7 @@ struct Writer {
                                                           nodes[spec.hosts[rank]], OTF2_UNDEFINED_LOCATION_GROUP));
             check(OTF2_GlobalDefWriter_WriteLocation(definitions, location(rank), name, OTF2_LOCATION_TYPE_CPU_THREAD, written[rank],
                                                      static_cast<uint32_t>(rank)));
+            if (rank + spec.strangers >= spec.ranks()) continue;
             locations.push_back(location(rank));
             world.push_back(rank);
         }

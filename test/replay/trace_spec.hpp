@@ -67,6 +67,7 @@ struct TraceSpec {
     bool one_class = false;                                         // all accounts in one metric class, as foreign writers may
     bool baseline = true;
     uint64_t first_location = 0, location_step = 1;  // location ids need not be ranks
+    size_t strangers = 0;                            // the last so many belong to processes that are no ranks
 
     explicit TraceSpec(size_t ranks = 0) : hosts(ranks, "node0"), records(ranks) {}
     size_t ranks() const { return hosts.size(); }
