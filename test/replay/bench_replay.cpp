@@ -32,8 +32,7 @@ using namespace polter;
 
 struct Arguments : test::SyntheticOptions {
     int rounds = 5;
-    std::string trace, launcher;
-    bool launched = false;
+    std::string trace, launcher, launched;
 };
 
 double seconds(const std::function<void()>& run) {
@@ -95,10 +94,11 @@ void replay_pass(const std::string& trace, replay::Model& model, size_t lanes, b
 }
 
 // A whole analysis in a process of its own, or in one of several; the first prints how long it took.
-int replay_launched(const std::string& trace) {
+int replay_launched(const std::string& trace, bool several) {
     auto transport = replay::launched_together([](const std::string& file) {
         return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib/polter" / file).string();
     });
+    if (several && !transport) throw std::runtime_error("the launcher does not say that it started several; use one of Open MPI or MPICH");
     std::optional<replay::Group> group;
     if (transport) group.emplace(std::move(transport)).gather({});
     const double time = seconds([&] {
@@ -115,7 +115,8 @@ int replay_launched(const std::string& trace) {
 
 double launched_seconds(const std::string& launcher, const std::string& trace) {
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-    FILE* pipe = popen(fmt::format("{} '{}' --launched --trace '{}'", launcher, program, trace).c_str(), "r");
+    FILE* pipe = popen(
+        fmt::format("{} '{}' --launched {} --trace '{}'", launcher, program, launcher.empty() ? "one" : "several", trace).c_str(), "r");
     double time = 0;
     const bool read = pipe && std::fscanf(pipe, "%lf", &time) == 1;
     if (!pipe || pclose(pipe) != 0 || !read) throw std::runtime_error((launcher.empty() ? program : launcher) + ": did not run the replay");
@@ -129,7 +130,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     Arguments arguments;
     CLI::App app{"Speed of the replay against reading with OTF2 alone"};
     app.add_option("--ranks", arguments.ranks);
@@ -140,9 +141,9 @@ int main(int argc, char** argv) {
     app.add_option("--rounds", arguments.rounds);
     app.add_option("--trace", arguments.trace, "Measure this archive instead");
     app.add_option("--launcher", arguments.launcher, "Measure several processes too, started by this: \"mpirun -n 2\"");
-    app.add_flag("--launched", arguments.launched, "(what the launcher starts)");
+    app.add_option("--launched", arguments.launched, "(what is started anew: one or several)");
     CLI11_PARSE(app, argc, argv);
-    if (arguments.launched) return replay_launched(arguments.trace);
+    if (!arguments.launched.empty()) return replay_launched(arguments.trace, arguments.launched == "several");
     const test::TemporaryDirectory directory;
     const std::string trace = arguments.trace.empty() ? directory.path("t") : arguments.trace;
     if (arguments.trace.empty()) test::write_synthetic(arguments, trace);
@@ -192,4 +193,7 @@ int main(int argc, char** argv) {
     }
     fmt::print("{}\n", report.dump(2));
     return 0;
+} catch (const std::exception& e) {
+    fmt::print(stderr, "bench_replay: {}\n", e.what());
+    return 1;
 }
