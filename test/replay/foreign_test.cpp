@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Traces that other tools wrote: they load, every rank's events are read, nothing moves.
-#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <cstdio>
