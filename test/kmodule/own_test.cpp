@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tiers that need no exporter: pages that the measured thread writes itself, against the kernel's own accounts.
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 
