@@ -146,12 +146,18 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool
     return typical(distances, noise_known);
 }
 
+// What a collective that was called once says, or seldom: few leave times say enough if they are met exactly, by two costs.
+enum class Evidence { none, little, enough };
+Evidence evidence(const std::vector<InstanceSample>& samples) {
+    const size_t leave_times = samples.empty() ? 0 : samples.size() * samples.front().leave.size();
+    return leave_times < 12 ? Evidence::none : leave_times < 24 ? Evidence::little : Evidence::enough;
+}
+
 }  // namespace
 
 Nearest nearest(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, size_t part, size_t parts) {
-    constexpr size_t fewest = 24;  // fewer leave times say little
     Nearest best;
-    if (samples.empty() || samples.size() * samples.front().leave.size() < fewest) return best;
+    if (evidence(samples) == Evidence::none) return best;
     uint32_t candidate = 0;
     for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
         Nearest one{.candidate = candidate++};
@@ -164,14 +170,18 @@ Nearest nearest(const std::vector<InstanceSample>& samples, Waits waits, bool no
 
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best) {
     // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves.
-    constexpr double explained = 0.5;
+    const bool little = evidence(samples) == Evidence::little;
+    const double left = little ? 0.02 : 0.5;
     Explanation explanation;
     if (samples.empty()) return explanation;
     explanation.constant_error = plain_error(samples, waits, noise_known);
     if (!std::isfinite(best.error)) return explanation;
     Structure structure = best.structure;
     structure.beyond_doubt = best.error * 10 <= explanation.constant_error;
-    (best.error < explanation.constant_error * explained ? explanation.found : explanation.likeliest) = structure;
+    if (best.error < explanation.constant_error * left)
+        explanation.found = structure;
+    else if (!little)
+        explanation.likeliest = structure;
     return explanation;
 }
 
