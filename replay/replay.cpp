@@ -96,163 +96,226 @@ int64_t noise_removed(const Engine& learner, const Lanes& lanes) {
     return sum;
 }
 
-struct InTurn {
-    const Options& options;
-    const Scenarios& scenarios;
-    Model& model;
-    const Faults& faults;
-    std::function<void(Engine&)> tell;  // what the learning pass found
-    std::function<void(double)> progress;
+std::vector<bool> accounts_with_noise(const Engine& learner, size_t accounts) {
+    std::vector<bool> has_noise(accounts, false);
+    for (const auto& thread : learner.threads())
+        for (size_t i = 0; i < accounts; ++i) has_noise[i] = has_noise[i] || thread->local[i] > 0;
+    return has_noise;
+}
+
+// One run of the replay: its stages, in the order in which they are called, and what each leaves for those behind it.
+class Stages {
+  public:
+    // Refuses what can be refused before the work is done.
+    Stages(const Options& options, const Hooks& hooks) : options_(options), hooks_(hooks) {
+        if (!options.write_approximated.empty())
+            approximated_ = std::make_unique<Approximated>(options.write_approximated, options.group, hooks.faults);
+        if (!options.inject.empty()) given_ = read_given_noise(options.inject);
+        if (!options.use_model.empty()) foreign_ = Model::given(read_model(options.use_model), hooks.faults);
+        if (!given_.empty()) check_given_noise(given_, options.inject, Archive(options.trace).definitions().ranks);
+        parts_ = approximated_ ? 3 : 2;
+    }
+
+    void learn();
+    void order_locks();
+    void replay_scenarios();
+    Result result();
+    void attribute_to(Result&);
+    void write_approximated(Result&);
+    void inject_into(Result&);
+    void conclude(Result&);
+
+  private:
+    const Definitions& definitions() const { return learning_->archive.definitions(); }
+    const Engine& learner() const { return *learning_->engine; }
+    Model& model() { return foreign_ ? *foreign_ : learning_->model; }
+    std::function<void(double)> progress(double from, double to) const;
+    void tell(Engine&) const;
+    void watch();
+
+    const Options& options_;
+    const Hooks& hooks_;
+    double parts_ = 2;  // of the work, for the progress
+    std::unique_ptr<Approximated> approximated_;
+    std::vector<GivenSource> given_;
+    std::optional<Model> foreign_;  // given, not learned
+
+    std::unique_ptr<Learning> learning_;
+    bool counter_only_ = false;
+    std::vector<std::string> unknown_;  // to a given model
+    std::optional<Scenarios> scenarios_;
+    FarmPlan farms_;
+    std::shared_ptr<const LockTimes> lock_times_;
+
+    std::optional<Archive> archive_;
+    std::optional<Engine> engine_;
+    const Thread* payer_ = nullptr;
+    std::optional<Payment> payment_;
+    std::optional<CostAnalysis> analysis_;
+    std::optional<Replayed> replayed_;
 };
 
-// A pass over the scenario "all" alone. Each process does it for all ranks: the order of locks is one.
-std::shared_ptr<const LockTimes> had_in_turn(const InTurn& from) {
+std::function<void(double)> Stages::progress(double from, double to) const {
+    if (!options_.progress) return {};
+    return [this, from, to](double part) { options_.progress((from + part * (to - from)) / parts_); };
+}
+
+// What the stages before have found.
+void Stages::tell(Engine& engine) const {
+    engine.counter_only = counter_only_;
+    engine.reverse_order = hooks_.reverse_order;
+    engine.place_late_noise(learner());
+    if (!hooks_.faults.forget_cancelled) engine.cancelled_postings = learner().cancelled_postings;
+    engine.most_in_flight = learner().most_in_flight;
+    engine.exclusive_windows = learner().exclusive_windows;
+    engine.hand_over(learner().lock_plan);
+    if (engine.locks()) engine.locks()->foresee(lock_times_);
+    engine.most_delay = noise_removed(learner(), scenarios_->lanes());
+}
+
+void Stages::learn() {
+    learning_ = polter::replay::learn(options_, hooks_, parts_);
+    if (options_.group) gather_statistics(*options_.group, learning_->model, hooks_.faults);
+    counter_only_ = learner().noise_records_at_leave > 20 * learner().noise_records_inside;
+    if (foreign_)
+        unknown_ = unknown_lines(learning_->model.shown(), *foreign_, options_.use_model);
+    else if (options_.group)
+        freeze_together(*options_.group, learning_->model, !counter_only_);
+    else
+        learning_->model.freeze(!counter_only_);
+    const std::vector<Account>& accounts = definitions().accounts;
+    scenarios_.emplace(accounts, options_.remove, accounts_with_noise(learner(), accounts.size()), hooks_.faults);
+    if (learner().farm_learning) farms_ = find_farms(learner().farm_learning->evidence);
+}
+
+// Who has a lock when is found in the scenario's own time, by a pass over "all" alone. Each process does it for all ranks: the order of
+// locks is one.
+void Stages::order_locks() {
+    const Engine& learned = learner();
+    if (!learned.lock_plan || learned.lock_plan->hand_overs == 0 || scenarios_->players().empty() || hooks_.faults.as_locked ||
+        hooks_.faults.overtaken_go_on)
+        return;
+    if (options_.group) gather_late_noise(*options_.group, *learning_->engine);
     Lanes alone;
     alone.count = alone.estimates = alone.low = alone.high = 2;
     alone.all = 1;
-    for (const auto& mask : from.scenarios.lanes().masks) alone.masks.push_back({0, mask[from.scenarios.all()]});
-    Archive archive(from.options.trace);
-    Engine engine(archive, alone, from.model, false, from.faults);
-    from.tell(engine);
-    engine.progress = from.progress;
+    for (const auto& mask : scenarios_->lanes().masks) alone.masks.push_back({0, mask[scenarios_->all()]});
+    Archive archive(options_.trace);
+    Engine engine(archive, alone, model(), false, hooks_.faults);
+    tell(engine);
+    engine.hand_out(farms_);
+    engine.progress = progress(1, 1.5);
     engine.locks()->take_turns(alone.all);
     run_pass(archive, engine);
-    return std::make_shared<LockTimes>(engine.locks()->turns()->times());
+    lock_times_ = std::make_shared<LockTimes>(engine.locks()->turns()->times());
+}
+
+// Who looks on while the engine is at work.
+void Stages::watch() {
+    const size_t lanes = scenarios_->lanes().count;
+    if (hooks_.observer)
+        engine_->observer = [this](const Thread& thread, int64_t time, const int64_t* delay) {
+            hooks_.observer(*scenarios_, thread, time, delay);
+        };
+    if (approximated_) approximated_->begin(definitions());
+    if (approximated_ && farms_.empty()) {
+        engine_->observer = [this, further = std::move(engine_->observer)](const Thread& thread, int64_t time, const int64_t* delay) {
+            approximated_->note(thread, delay[scenarios_->all()]);
+            if (further) further(thread, time, delay);
+        };
+    }
+    payer_ = last_rank(learner(), definitions().ranks);
+    if (payer_) {
+        const Ends measured = program_ends(rank_threads(learner(), definitions().ranks), 0);
+        engine_->pay(payer_->index, payment_.emplace(measured.first, measured.last, options_.windows, lanes));
+    }
+    if (options_.attribution)
+        engine_->record(analysis_.emplace(*scenarios_, engine_->threads().size(), options_.group, hooks_.faults).recorder());
+}
+
+void Stages::replay_scenarios() {
+    archive_.emplace(options_.trace);
+    engine_.emplace(*archive_, scenarios_->lanes(), model(), false, hooks_.faults);
+    tell(*engine_);
+    engine_->hand_out(farms_);
+    engine_->progress = progress(lock_times_ ? 1.5 : 1, 2);
+    watch();
+    run_pass(*archive_, *engine_, options_.group);
+    if (options_.group && payment_) gather_payment(*options_.group, *payment_);
+    if (hooks_.most_matches) *hooks_.most_matches = engine_->most_matches();
+}
+
+Result Stages::result() {
+    replayed_.emplace(learning_->archive.anchor(), definitions(), *scenarios_, learner(), *engine_, learning_->model.clock_disorder_ns);
+    Result result = assemble(*replayed_, options_, model());
+    tell_what_was_read(result, *replayed_, unknown_);
+    return result;
+}
+
+void Stages::attribute_to(Result& result) {
+    if (!payer_) return;
+    const Ends& ends = replayed_->ends;
+    const int64_t* end = engine_->threads()[payer_->index]->delay;
+    result.attribution = attribute(definitions(), *scenarios_, *payment_, ends.accumulated, {end, end + scenarios_->lanes().count},
+                                   hooks_.faults.cells_alone);
+    result.attribution.paid_on = payer_->rank;
+    if (analysis_)
+        result.costs =
+            analysis_->finish({definitions(), *engine_, *payment_, learner().culprits(), ends.first, result.accumulated_noise_ns},
+                              options_.costliest, result.attribution, hooks_.slack);
+}
+
+void Stages::write_approximated(Result& result) {
+    if (!approximated_) return;
+    std::vector<bool> removed;
+    std::string what;
+    for (const Account& account : definitions().accounts) {
+        removed.push_back(scenarios_->removed(removed.size()));
+        if (removed.back()) what += (what.empty() ? "" : ", ") + account.name;
+    }
+    // Work that goes to somebody else is no timeline of the ranks of the trace: each would go on where another one was.
+    Archive kept_archive(options_.trace);
+    Engine kept(kept_archive, scenarios_->lanes(), model(), false, hooks_.faults);
+    if (!farms_.empty()) {
+        tell(kept);
+        kept.observer = [this](const Thread& thread, int64_t, const int64_t* delay) {
+            approximated_->note(thread, delay[scenarios_->all()]);
+        };
+        run_pass(kept_archive, kept, options_.group);
+        result.warnings.push_back(
+            "the approximated timeline written keeps the measured order in which work was handed out; the figures here do not");
+    }
+    const std::string anchor = learning_->archive.anchor();
+    approximated_->write(anchor, farms_.empty() ? *engine_ : kept, definitions(), removed,
+                         fmt::format("removed: {}; from {}", what.empty() ? "nothing" : what, anchor), progress(2, 3), result.warnings);
+}
+
+void Stages::inject_into(Result& result) {
+    if (given_.empty()) return;
+    const Ends& ends = replayed_->ends;
+    result.injected = inject({options_, given_, model(), learner(), counter_only_, hooks_.faults, ends.first, ends.last});
+    const std::vector<std::string>& warnings = result.injected->warnings;
+    result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
+}
+
+void Stages::conclude(Result& result) {
+    if (options_.progress) options_.progress(1);
+    tell_what_is_open(result, *replayed_);
+    if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
 }
 
 }  // namespace
 
 Result replay_with(const Options& options, const Hooks& hooks) {
-    // Refused before the work is done rather than after it.
-    std::unique_ptr<Approximated> approximated;
-    if (!options.write_approximated.empty())
-        approximated = std::make_unique<Approximated>(options.write_approximated, options.group, hooks.faults);
-    std::vector<GivenSource> given;
-    if (!options.inject.empty()) given = read_given_noise(options.inject);
-    const double parts = approximated ? 3 : 2;
-    const auto progress = [&](double from, double to) -> std::function<void(double)> {
-        if (!options.progress) return {};
-        return [&options, parts, from, to](double part) { options.progress((from + part * (to - from)) / parts); };
-    };
-
-    std::optional<Model> foreign;
-    if (!options.use_model.empty()) foreign = Model::given(read_model(options.use_model), hooks.faults);
-
-    // First what there is to learn; then all scenarios in one pass.
-    if (!given.empty()) check_given_noise(given, options.inject, Archive(options.trace).definitions().ranks);
-    const std::unique_ptr<Learning> learning = learn(options, hooks, parts);
-    Archive& archive = learning->archive;
-    const Definitions& definitions = archive.definitions();
-    Engine& learner = *learning->engine;
-    if (options.group) gather_statistics(*options.group, learning->model, hooks.faults);
-    Model& model = foreign ? *foreign : learning->model;
-    const bool counter_only = learner.noise_records_at_leave > 20 * learner.noise_records_inside;
-    const std::vector<std::string> unknown =
-        foreign ? unknown_lines(learning->model.shown(), model, options.use_model) : std::vector<std::string>();
-    if (!foreign && options.group)
-        freeze_together(*options.group, model, !counter_only);
-    else if (!foreign)
-        model.freeze(!counter_only);
-
-    std::vector<bool> has_noise(definitions.accounts.size(), false);
-    for (const auto& thread : learner.threads())
-        for (size_t i = 0; i < has_noise.size(); ++i) has_noise[i] = has_noise[i] || thread->local[i] > 0;
-    const Scenarios scenarios(definitions.accounts, options.remove, has_noise, hooks.faults);
-
-    const FarmPlan farms = learner.farm_learning ? find_farms(learner.farm_learning->evidence) : FarmPlan();
-    std::shared_ptr<const LockTimes> lock_times;
-    const auto tell = [&](Engine& engine) {  // what the passes before have found
-        engine.counter_only = counter_only;
-        engine.reverse_order = hooks.reverse_order;
-        engine.place_late_noise(learner);
-        if (!hooks.faults.forget_cancelled) engine.cancelled_postings = learner.cancelled_postings;
-        engine.most_in_flight = learner.most_in_flight;
-        engine.exclusive_windows = learner.exclusive_windows;
-        engine.hand_over(learner.lock_plan);
-        if (engine.locks()) engine.locks()->foresee(lock_times);
-        engine.most_delay = noise_removed(learner, scenarios.lanes());
-    };
-
-    // Who has a lock when is found in the scenario's own time first.
-    if (learner.lock_plan && learner.lock_plan->hand_overs > 0 && !scenarios.players().empty() && !hooks.faults.as_locked &&
-        !hooks.faults.overtaken_go_on) {
-        if (options.group) gather_late_noise(*options.group, learner);
-        const auto prepare = [&](Engine& engine) {
-            tell(engine);
-            engine.hand_out(farms);
-        };
-        lock_times = had_in_turn({options, scenarios, model, hooks.faults, prepare, progress(1, 1.5)});
-    }
-
-    Archive again(options.trace);
-    Engine engine(again, scenarios.lanes(), model, false, hooks.faults);
-    tell(engine);
-    engine.hand_out(farms);
-    engine.progress = progress(lock_times ? 1.5 : 1, 2);
-    if (hooks.observer)
-        engine.observer = [&](const Thread& thread, int64_t time, const int64_t* delay) { hooks.observer(scenarios, thread, time, delay); };
-    if (approximated) approximated->begin(definitions);
-    if (approximated && farms.empty()) {
-        engine.observer = [&, all = scenarios.all(), further = std::move(engine.observer)](const Thread& thread, int64_t time,
-                                                                                           const int64_t* delay) {
-            approximated->note(thread, delay[all]);
-            if (further) further(thread, time, delay);
-        };
-    }
-    std::optional<Payment> payment;
-    const Thread* payer = last_rank(learner, definitions.ranks);
-    if (payer) {
-        const Ends measured = program_ends(rank_threads(learner, definitions.ranks), 0);
-        engine.pay(payer->index, payment.emplace(measured.first, measured.last, options.windows, scenarios.lanes().count));
-    }
-    std::optional<CostAnalysis> analysis;
-    if (options.attribution) engine.record(analysis.emplace(scenarios, engine.threads().size(), options.group, hooks.faults).recorder());
-    run_pass(again, engine, options.group);
-    if (options.group && payment) gather_payment(*options.group, *payment);
-    if (hooks.most_matches) *hooks.most_matches = engine.most_matches();
-
-    const Replayed replayed{archive.anchor(), definitions, scenarios, learner, engine, learning->model.clock_disorder_ns};
-    Result result = assemble(replayed, options, model);
-    if (payer) {
-        const int64_t* end = engine.threads()[payer->index]->delay;
-        result.attribution = attribute(definitions, scenarios, *payment, replayed.ends.accumulated, {end, end + scenarios.lanes().count},
-                                       hooks.faults.cells_alone);
-        result.attribution.paid_on = payer->rank;
-        if (analysis)
-            result.costs =
-                analysis->finish({definitions, engine, *payment, learner.culprits(), replayed.ends.first, result.accumulated_noise_ns},
-                                 options.costliest, result.attribution, hooks.slack);
-    }
-    tell_what_was_read(result, replayed, unknown);
-    if (approximated) {
-        std::vector<bool> removed(definitions.accounts.size(), false);
-        std::string what;
-        for (size_t i = 0; i < removed.size(); ++i) {
-            removed[i] = scenarios.removed(i);
-            if (removed[i]) what += (what.empty() ? "" : ", ") + definitions.accounts[i].name;
-        }
-        // Work that goes to somebody else is no timeline of the ranks of the trace: each would go on where another one was.
-        Archive kept_archive(options.trace);
-        Engine kept(kept_archive, scenarios.lanes(), model, false, hooks.faults);
-        if (!farms.empty()) {
-            tell(kept);
-            kept.observer = [&](const Thread& thread, int64_t, const int64_t* delay) {
-                approximated->note(thread, delay[scenarios.all()]);
-            };
-            run_pass(kept_archive, kept, options.group);
-            result.warnings.push_back(
-                "the approximated timeline written keeps the measured order in which work was handed out; the figures here do not");
-        }
-        approximated->write(archive.anchor(), farms.empty() ? engine : kept, definitions, removed,
-                            fmt::format("removed: {}; from {}", what.empty() ? "nothing" : what, archive.anchor()), progress(2, 3),
-                            result.warnings);
-    }
-    if (!given.empty())
-        result.injected = inject({options, given, model, learner, counter_only, hooks.faults, replayed.ends.first, replayed.ends.last});
-    if (result.injected) result.warnings.insert(result.warnings.end(), result.injected->warnings.begin(), result.injected->warnings.end());
-    if (options.progress) options.progress(1);
-    tell_what_is_open(result, replayed);
-    if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
+    Stages stages(options, hooks);
+    stages.learn();
+    stages.order_locks();
+    stages.replay_scenarios();
+    Result result = stages.result();
+    stages.attribute_to(result);
+    stages.write_approximated(result);
+    stages.inject_into(result);
+    stages.conclude(result);
     return result;
 }
 
