@@ -11,13 +11,13 @@
 #include <map>
 #include <mpi_regions.hpp>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "../../tracer/conventions.hpp"
 #include "seal.hpp"
+#include "trace_neighbours.hpp"
 
 namespace {
 
@@ -338,56 +338,6 @@ OTF2_CallbackCode on_location(void* data, OTF2_LocationRef id, OTF2_StringRef, O
     return ok;
 }
 
-// Whoever is sent to receives, on each communicator; ranks in those of the test are world ranks.
-struct Neighbourhoods {
-    std::map<uint32_t, std::string> strings;
-    std::map<std::tuple<std::string, uint32_t, uint32_t>, int> exchanges;  // communicator, from, to: 1 as sent, 2 as received
-
-    void read(uint32_t rank, const std::string& name, const std::string& value) {
-        std::istringstream words(value);
-        bool in = true;
-        for (std::string word; words >> word;) {
-            if (word == "in" || word == "out") {
-                in = word == "in";
-                continue;
-            }
-            const auto other = static_cast<uint32_t>(std::stoul(word));
-            exchanges[{name, in ? other : rank, in ? rank : other}] |= in ? 2 : 1;
-        }
-    }
-};
-OTF2_CallbackCode on_string(void* data, OTF2_StringRef id, const char* text) {
-    static_cast<Neighbourhoods*>(data)->strings[id] = text;
-    return ok;
-}
-OTF2_CallbackCode on_property(void* data, OTF2_LocationRef location, OTF2_StringRef name, OTF2_Type, OTF2_AttributeValue value) {
-    auto& all = *static_cast<Neighbourhoods*>(data);
-    all.read(polter::trace::rank_of(location), all.strings[name], all.strings[value.stringRef]);
-    return ok;
-}
-void check_neighbourhoods(const std::string& anchor, Reading& r) {
-    Neighbourhoods all;
-    OTF2_Reader* reader = OTF2_Reader_Open(anchor.c_str());
-    if (!reader) return;
-    OTF2_Reader_SetSerialCollectiveCallbacks(reader);
-    OTF2_GlobalDefReader* definitions = OTF2_Reader_GetGlobalDefReader(reader);
-    OTF2_GlobalDefReaderCallbacks* wanted = OTF2_GlobalDefReaderCallbacks_New();
-    OTF2_GlobalDefReaderCallbacks_SetStringCallback(wanted, on_string);
-    OTF2_GlobalDefReaderCallbacks_SetLocationPropertyCallback(wanted, on_property);
-    OTF2_Reader_RegisterGlobalDefCallbacks(reader, definitions, wanted, &all);
-    uint64_t n = 0;
-    OTF2_Reader_ReadAllGlobalDefinitions(reader, definitions, &n);
-    OTF2_GlobalDefReaderCallbacks_Delete(wanted);
-    OTF2_Reader_Close(reader);
-    for (const auto& [exchange, sides] : all.exchanges)
-        if (sides != 3)
-            r.problems.push_back(
-                fmt::format("{}: only one side of {} → {}", std::get<0>(exchange), std::get<1>(exchange), std::get<2>(exchange)));
-    for (auto& [number, rank] : r.ranks)
-        if ((rank.others.contains("NEIGHBOURHOOD") || rank.others.contains("NEIGHBOURHOOD_REQUEST")) && all.exchanges.empty())
-            r.problems.push_back("neighbourhoods without neighbours");
-}
-
 bool read(const std::string& anchor, Reading& r) {
     OTF2_Reader* reader = OTF2_Reader_Open(anchor.c_str());
     if (!reader) return false;
@@ -457,6 +407,14 @@ bool read(const std::string& anchor, Reading& r) {
     return good;
 }
 
+void add_neighbourhoods(const std::string& anchor, Reading& r) {
+    const Neighbourhoods all = read_neighbourhoods(anchor);
+    r.problems.insert(r.problems.end(), all.one_sided.begin(), all.one_sided.end());
+    for (const auto& [number, rank] : r.ranks)
+        if ((rank.others.contains("NEIGHBOURHOOD") || rank.others.contains("NEIGHBOURHOOD_REQUEST")) && all.exchanges == 0)
+            r.problems.push_back("neighbourhoods without neighbours");
+}
+
 ordered_json result(Reading& r) {
     ordered_json ranks = ordered_json::object();
     for (auto& [number, rank] : r.ranks) {
@@ -514,7 +472,7 @@ int main(int argc, char** argv) try {
         fmt::print(stderr, "{}: cannot be read\n", argv[1]);
         return 1;
     }
-    check_neighbourhoods(experiment / "traces.otf2", reading);
+    add_neighbourhoods(experiment / "traces.otf2", reading);
     ordered_json out = result(reading);
     out["warnings"] = warnings;
     fmt::print("{}\n", out.dump(1));
