@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -90,14 +89,10 @@ struct LockQueue {
     std::vector<int64_t> free;               // by lane: when those who are forgotten had given it back
     std::vector<std::vector<Epoch>> epochs;  // by lane, as they asked there
 
-    // `hold`: how long each had it; its own time where none is given.
-    void add(size_t lane, Epoch epoch, std::optional<int64_t> hold = {});
+    void add(size_t lane, Epoch epoch);
     // When the lock is free for one that asks then: those who asked before it have had it, one after the other.
-    int64_t free_for(size_t lane, int64_t asked, std::optional<int64_t> hold = {}) const;
-    // Whether it is the measured one, only earlier.
-    bool as_measured(size_t lane) const;
+    int64_t free_for(size_t lane, int64_t asked) const;
     double idle(size_t lane) const;  // part of the time since the first of them asked
-    int64_t usual_hold(size_t lane, double quantile) const;
 };
 
 // From a lock to its unlock, in the passes that have a plan.

@@ -202,7 +202,8 @@ void conclude_call(Engine& engine, Thread& thread) {
 
 void conclude(Engine& engine, Thread& thread) {
     if (engine.farms()) go_on_elsewhere(engine, thread);
-    const bool widens = (thread.unseen || thread.held_up) && engine.lanes().bounded() && !engine.faults().trust_unseen;
+    const bool in_order = thread.held_up && !engine.faults().same_in_every_order;
+    const bool widens = (thread.unseen || in_order) && engine.lanes().bounded() && !engine.faults().trust_unseen;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
     const bool struck = engine.injection && thread.carries_rank;
     int64_t* entered = struck ? engine.take_copy(thread.delay) : nullptr;
@@ -210,7 +211,7 @@ void conclude(Engine& engine, Thread& thread) {
     conclude_call(engine, thread);
     if (struck) strike(engine, thread, entered);
     engine.lane_pool().give(entered);
-    if (widens) widen_bounds(engine, thread, low_at_enter);
+    if (widens) widen_bounds(engine, thread, low_at_enter, thread.unseen ? Cost() : by_itself(engine, thread));
 }
 
 namespace {

@@ -14,8 +14,8 @@
 // overtakes have been replayed by then, and keep their time; but it stands in the queue of all who come behind, so a lock that is always
 // busy stays as busy as it is. In the lane "all" lock_turns.cpp has found when each has it. The result is conditional.
 //
-// In the bounds a lock that is always busy is had for as short or as long as it usually is. One that is not need not have been waited
-// for, or as long as it was; and what else an epoch does may have waited for the one before, though nothing says so.
+// In the bounds what else an epoch does may have waited for the one before, though nothing says so, or may do so in another order:
+// each of its calls is as short as such calls ever were, or as long (unseen.cpp).
 //
 // The order is inferred, and noise may have turned it around: so the dependency is soft.
 #include "../locks.hpp"
@@ -28,8 +28,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr double usually = 0.1;  // quantile, and its opposite
-constexpr double rarely = 0.1;   // part of the time
+constexpr double rarely = 0.1;  // part of the time
 
 Notice release_of(const HandOver& hand_over) {
     return static_cast<Notice>(static_cast<uint32_t>(Notice::release) + hand_over.number);
@@ -37,18 +36,18 @@ Notice release_of(const HandOver& hand_over) {
 
 }  // namespace
 
-void LockQueue::add(size_t lane, Epoch epoch, std::optional<int64_t> hold) {
+void LockQueue::add(size_t lane, Epoch epoch) {
     std::vector<Epoch>& all = epochs[lane];
     const auto later = [](const Epoch& a, const Epoch& b) { return a.asked < b.asked; };
     const auto place = all.insert(std::upper_bound(all.begin(), all.end(), epoch, later), epoch);
     if (all.size() <= most) return;
     // Who came before all who are known did so in a gap, if there are any.
     if (place != all.begin() || idle(lane) <= rarely)
-        free[lane] = std::max(free[lane], all.front().asked) + hold.value_or(all.front().held);
+        free[lane] = std::max(free[lane], all.front().asked) + all.front().held;
     all.erase(all.begin());
 }
 
-int64_t LockQueue::free_for(size_t lane, int64_t asked, std::optional<int64_t> hold) const {
+int64_t LockQueue::free_for(size_t lane, int64_t asked) const {
     const std::vector<Epoch>& all = epochs[lane];
     int64_t time = free[lane];
     // Before all who are known: it waits as long as the first of these, or comes in a gap.
@@ -56,16 +55,9 @@ int64_t LockQueue::free_for(size_t lane, int64_t asked, std::optional<int64_t> h
         return idle(lane) > rarely ? asked : asked + std::max<int64_t>(0, time - all.front().asked);
     for (const Epoch& epoch : all) {
         if (epoch.asked > asked) break;
-        time = std::max(time, epoch.asked) + hold.value_or(epoch.held);
+        time = std::max(time, epoch.asked) + epoch.held;
     }
     return time;
-}
-
-bool LockQueue::as_measured(size_t lane) const {
-    const std::vector<Epoch>&all = epochs[lane], &measured = epochs.back();
-    for (size_t i = 0; i < all.size(); ++i)
-        if (all[i].held != measured[i].held || all[i].asked - all[0].asked != measured[i].asked - measured[0].asked) return false;
-    return true;
 }
 
 double LockQueue::idle(size_t lane) const {
@@ -76,14 +68,6 @@ double LockQueue::idle(size_t lane) const {
         time = std::max(time, epoch.asked) + epoch.held;
     }
     return static_cast<double>(idle) / static_cast<double>(std::max<int64_t>(1, time - all.front().asked));
-}
-
-int64_t LockQueue::usual_hold(size_t lane, double quantile) const {
-    std::vector<int64_t> held;
-    for (const Epoch& epoch : epochs[lane]) held.push_back(epoch.held);
-    const auto place = held.begin() + static_cast<std::ptrdiff_t>(quantile * static_cast<double>(held.size() - 1) + 0.5);
-    std::nth_element(held.begin(), place, held.end());
-    return *place;
 }
 
 LockEpochState* Locks::state(const Thread& thread, uint32_t window, uint32_t target) {
@@ -210,16 +194,6 @@ namespace rules {
 
 namespace {
 
-// In the bounds everybody may have it for a shorter or longer time than in the measured run, unless nothing comes in another order or at
-// another distance.
-std::optional<int64_t> bounded_hold(const Engine& engine, const LockQueue& queue, size_t lane) {
-    const Lanes& lanes = engine.lanes();
-    if (engine.faults().holds_as_measured || lane < lanes.estimates || lane >= lanes.count || queue.epochs.empty() ||
-        queue.epochs[lane].empty() || queue.as_measured(lane))
-        return {};
-    return queue.usual_hold(lane, lane == lanes.low ? usually : 1 - usually);
-}
-
 // The bounds have other queues than the estimate: each stays on its side of it.
 void keep_order(const Lanes& lanes, int64_t* delay, int64_t* had) {
     if (!lanes.bounded()) return;
@@ -240,7 +214,7 @@ LockQueue* queue_behind(const Engine& engine, const LockEpochState& epoch, int64
     queue->epochs.resize(lanes + 1);
     for (size_t lane = 0; lane <= lanes; ++lane) {
         const int64_t released = lane < lanes ? time - delay[lane] : time;
-        queue->add(lane, {epoch.asked[lane], std::max<int64_t>(0, released - epoch.had[lane])}, bounded_hold(engine, epoch.queue, lane));
+        queue->add(lane, {epoch.asked[lane], std::max<int64_t>(0, released - epoch.had[lane])});
     }
     return queue;
 }
@@ -259,12 +233,9 @@ void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
     scratch.lent.push_back(delay);
     for (size_t lane = 0; lane < lanes; ++lane) {
         const int64_t asked = epoch.asked[lane];
-        const std::optional<int64_t> hold = bounded_hold(engine, epoch.queue, lane);
-        int64_t& had = epoch.had[lane] = std::max(asked, epoch.queue.free_for(lane, asked, hold));
+        int64_t& had = epoch.had[lane] = std::max(asked, epoch.queue.free_for(lane, asked));
         if (lane == engine.lanes().all)
             if (const int64_t foreseen = engine.locks()->foreseen(epoch); foreseen != INT64_MIN) had = std::max(asked, foreseen);
-        if (hold && epoch.queue.idle(lane) > rarely)
-            had = lane == engine.lanes().low ? asked : std::max(had, asked + measured - epoch.asked[lanes]);
         const bool at_once = had == asked && measured > epoch.asked[lanes];  // what a release costs is nothing to it
         delay[lane] = at_once ? never : measured - had;
     }

@@ -282,6 +282,11 @@ void learn_epoch(Engine& engine, const Thread& thread) {
     engine.model().learn(own_of_epoch(thread), thread.leave - thread.enter - noise, noise > 0 ? 0 : Model::clean);
 }
 
+Cost by_itself(Engine& engine, const Thread& thread) {
+    if (thread.kind != CallKind::win_lock && !completes_transfers(thread)) return {};
+    return engine.model().cost(own_of_epoch(thread));
+}
+
 void constrain_transfers(Engine& engine, Thread& thread, Scratch& scratch) {
     if (engine.learning() || !completes_transfers(thread)) return;
     Cost own = engine.model().cost(own_of_epoch(thread));

@@ -77,6 +77,7 @@ void constrain_turn(Engine&, Thread&, const Dependency&, Scratch&);  // lock_tur
 void learn_notices(Engine&, const Thread&);
 void learn_epoch(Engine&, const Thread&);              // what a lock, a flush or an unlock costs where there is nobody to wait for
 void constrain_transfers(Engine&, Thread&, Scratch&);  // behind all others
+Cost by_itself(Engine&, const Thread&);                // … of this call; not known: nothing
 LockQueue* queue_behind(const Engine&, const LockEpochState&, int64_t time, const int64_t* delay);  // locks.cpp; the caller's
 void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constraint, the release, as each lane's queue has it
 CostClass own_of_epoch(const Thread&);                      // of a lock, and of what follows it up to its unlock: where nobody holds it up
@@ -100,7 +101,7 @@ void go_on_elsewhere(Engine&, Thread&);
 
 // Calls that may have waited for others though no record says so: unseen.cpp.
 bool may_have_waited(Engine&, Thread&);
-void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter);
+void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter, const Cost& own);
 
 inline CostClass message_class(CostKind kind, const Match& match) {
     return {kind, match.same_host, match.synchronous_mode, match.partitioned > 0 ? partitioned_messages : uint16_t{0}, match.size};

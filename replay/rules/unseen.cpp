@@ -5,6 +5,9 @@
 // In words: such a call counts as own work, and the result says so. The bounds hold what else it may have been. All of it may have
 // been waiting for somebody whom noise held up: so the least time has nothing of it, but nobody is late by more than all noise of
 // all ranks. Or it may have waited for somebody whom no noise held up: so the greatest time has its end where it was measured.
+//
+// What is done while one has a lock that others want too is like that, where others may have it first: but what such a call takes by
+// itself is known. The least time has so much of it, and the greatest is that of a call which took as long as any ever did.
 #include <algorithm>
 
 #include "semantics.hpp"
@@ -83,12 +86,14 @@ bool may_have_waited(Engine& engine, Thread& thread) {
     return unseen && counted(engine.unseen_calls, thread);
 }
 
-void widen_bounds(Engine& engine, const Thread& thread, int64_t delay_low_at_enter) {
+void widen_bounds(Engine& engine, const Thread& thread, int64_t delay_low_at_enter, const Cost& own) {
     const Lanes& lanes = engine.lanes();
     int64_t &low = thread.delay[lanes.low], &high = thread.delay[lanes.high];
-    const int64_t elastic = delay_low_at_enter + (thread.leave - thread.enter);
+    const int64_t elastic = delay_low_at_enter + std::max<int64_t>(0, thread.leave - thread.enter - own.low);
     low = std::max(low, std::min(elastic, std::max(delay_low_at_enter, engine.most_delay)));
     if (thread.unseen) high = std::min<int64_t>(high, 0);
+    const int64_t longer = std::max<int64_t>(0, own.high - (thread.leave - thread.enter));
+    if (longer > 0) high = std::min(high, std::max(high - longer, -engine.most_delay));
 }
 
 }  // namespace polter::replay::rules

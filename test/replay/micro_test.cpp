@@ -152,7 +152,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_lock_queue", {.only_shut_out = true}},
         {"rma_lock_twice", {.only_shut_out = true}},
         {"rma_lock_twice", {.overtaken_go_on = true}},
-        {"rma_lock_holds", {.holds_as_measured = true}},
+        {"rma_lock_holds", {.same_in_every_order = true}},
         {"rma_pscw", {.no_notices = true}},
         {"neighbours", {.no_notices = true}},
         {"neighbour_requests", {.no_notices = true}},
