@@ -84,6 +84,10 @@ bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
     return doubt > too_much * measured || (doubt > resolution * measured && doubt > too_much_of_cost * cost);
 }
 
+int64_t missing_ranks(const Replayed& replayed) {
+    return std::count(replayed.ranks.begin(), replayed.ranks.end(), nullptr);
+}
+
 void fill_sources(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
                   const Ends& ends) {
     std::vector<double> errors;
@@ -97,7 +101,8 @@ void fill_sources(Result& result, const Definitions& definitions, const Scenario
     }
     for (size_t account = 0; account < definitions.accounts.size(); ++account) {
         std::vector<int64_t> by_rank;
-        for (const Thread* rank : ranks) by_rank.push_back(rank ? rank->local[account] : 0);
+        for (const Thread* rank : ranks)
+            if (rank) by_rank.push_back(rank->local[account]);
         const LocalNoise local = local_noise(by_rank);
         const int64_t alone = scenarios.alone(ends.accumulated, account);
         const bool service = definitions.accounts[account].service;
@@ -137,8 +142,9 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
         }
         result.per_rank.push_back(std::move(rank));
     }
-    std::vector<int64_t> local;
-    for (const RankResult& rank : result.per_rank) local.push_back(rank.local_noise_ns);
+    std::vector<int64_t> local;  // of those that the trace has
+    for (size_t r = 0; r < ranks.size(); ++r)
+        if (ranks[r]) local.push_back(result.per_rank[r].local_noise_ns);
     result.local = local_noise(local);
 }
 
@@ -216,10 +222,10 @@ void tell_what_was_read(Result& result, const Replayed& replayed, const std::vec
     if (replayed.engine.counter_only)
         result.warnings.push_back(
             "the trace has noise counters at MPI events only: noise inside a call counts by how much longer its tail was than usual");
-    int64_t missing = 0, other_threads = 0;
-    for (const Thread* rank : replayed.ranks) missing += rank == nullptr;
+    int64_t other_threads = 0;
     for (const auto& thread : replayed.engine.threads()) other_threads += !thread->carries_rank;
-    if (missing > 0) result.warnings.push_back(fmt::format("{} of {} ranks have no events in the trace", missing, definitions.ranks));
+    if (const int64_t missing = missing_ranks(replayed); missing > 0)
+        result.warnings.push_back(fmt::format("conditional: {} of {} ranks have no events in the trace", missing, definitions.ranks));
     if (other_threads + definitions.other_locations > 0)
         result.warnings.push_back(
             fmt::format("{} locations besides the ranks' MPI threads were only counted", other_threads + definitions.other_locations));
@@ -240,9 +246,10 @@ void tell_what_is_open(Result& result, const Replayed& replayed) {
         result.warnings.push_back(
             "conditional: messages of one size took now more, now less time, without noise; in each other's way they may take others "
             "without it");
-    const Flaw open[] = {Flaw::any_source, Flaw::polling, Flaw::locked_out, Flaw::uncertain_order};
+    const Flaw open[] = {Flaw::any_source,       Flaw::polling,           Flaw::locked_out,           Flaw::uncertain_order,
+                         Flaw::truncated_location, Flaw::unmatched_receive, Flaw::unmatched_collective, Flaw::collective_without_record};
     result.conditional =
-        result.conditional || other_mpi_threads(replayed.engine) > 0 || !unseen.empty() || !locks.empty() ||
+        result.conditional || other_mpi_threads(replayed.engine) > 0 || !unseen.empty() || !locks.empty() || missing_ranks(replayed) > 0 ||
         std::any_of(std::begin(open), std::end(open), [&](Flaw flaw) { return flaws[static_cast<size_t>(flaw)].count > 0; });
 }
 

@@ -23,6 +23,7 @@ struct Faults {
     bool order_of_unlocks = false;     // causality: locks went from one to the next as their unlocks ended, whatever the locks show
     bool only_shut_out = false;        // accuracy: who found a lock free hears of nobody who may want it in another scenario
     bool overtaken_go_on = false;      // accuracy: who is overtaken on the way to a lock has it nevertheless when it had
+    bool turns_of_all = false;         // accuracy: who has a lock first is found in the scenario "all" alone
     bool same_in_every_order = false;  // bounds: what an epoch does takes as long as it did, whoever has the lock before it
     bool transfers_are_work = false;   // accuracy: noise in a flush or an unlock counts whole, though it waited for transfers
     bool eager_locks = false;          // causality: what follows a lock does not wait in its place

@@ -57,8 +57,9 @@ struct LockPlan {
     uint32_t hand_overs = 0;
 };
 
-// When everybody has the lock in the scenario "all", by epoch: ns. lock_turns.cpp finds it, INT64_MIN where it has not.
+// When everybody has the lock in one scenario, by epoch: ns. lock_turns.cpp finds it, INT64_MIN where it has not.
 using LockTimes = std::map<LockKey, std::vector<int64_t>>;
+using LockForesight = std::map<size_t, LockTimes>;  // by lane, of those that were looked at
 
 // Integers that do not depend on who noted them. An epoch takes 40 bytes here, a hand-over 64 in the plan.
 class LockLearning {
@@ -153,9 +154,9 @@ class Locks {
     void unlock(Thread&, const Operation&);
     void take_turns(size_t lane);  // before run(): what the others are told by notices is found out
     LockTurns* turns() { return turns_.get(); }
-    void foresee(std::shared_ptr<const LockTimes> times) { times_ = std::move(times); }
-    int64_t foreseen(const LockEpochState&) const;  // INT64_MIN: not
-    void data(Thread&, const Operation&);           // put, got, accumulated: or complete, as a flush has it
+    void foresee(std::shared_ptr<const LockForesight> foresight) { foresight_ = std::move(foresight); }
+    int64_t foreseen(const LockEpochState&, size_t lane) const;  // INT64_MIN: not
+    void data(Thread&, const Operation&);                        // put, got, accumulated: or complete, as a flush has it
 
   private:
     LockEpochState* state(const Thread&, uint32_t window, uint32_t target);
@@ -168,7 +169,7 @@ class Locks {
     std::shared_ptr<const LockPlan> plan_;
     std::map<LockKey, LockEpochState> states_;
     std::unique_ptr<LockTurns> turns_;
-    std::shared_ptr<const LockTimes> times_;
+    std::shared_ptr<const LockForesight> foresight_;
 };
 
 }  // namespace polter::replay

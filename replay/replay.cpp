@@ -131,6 +131,7 @@ class Stages {
     Model& model() { return foreign_ ? *foreign_ : learning_->model; }
     std::function<void(double)> progress(double from, double to) const;
     void tell(Engine&) const;
+    LockTimes locks_in_turn(size_t lane, std::function<void(double)> progress);
     void watch();
 
     const Options& options_;
@@ -145,7 +146,7 @@ class Stages {
     std::vector<std::string> unknown_;  // to a given model
     std::optional<Scenarios> scenarios_;
     FarmPlan farms_;
-    std::shared_ptr<const LockTimes> lock_times_;
+    std::shared_ptr<const LockForesight> lock_foresight_;
 
     std::optional<Archive> archive_;
     std::optional<Engine> engine_;
@@ -169,7 +170,7 @@ void Stages::tell(Engine& engine) const {
     engine.most_in_flight = learner().most_in_flight;
     engine.exclusive_windows = learner().exclusive_windows;
     engine.hand_over(learner().lock_plan);
-    if (engine.locks()) engine.locks()->foresee(lock_times_);
+    if (engine.locks()) engine.locks()->foresee(lock_foresight_);
     engine.most_delay = noise_removed(learner(), scenarios_->lanes());
 }
 
@@ -188,7 +189,7 @@ void Stages::learn() {
     if (learner().farm_learning) farms_ = find_farms(learner().farm_learning->evidence);
 }
 
-// Who has a lock when is found in the scenario's own time, by a pass over "all" alone. Each process does it for all ranks: the order of
+// Who has a lock when is found in each scenario's own time, by a pass over it alone. Each process does it for all ranks: the order of
 // locks is one.
 void Stages::order_locks() {
     const Engine& learned = learner();
@@ -196,18 +197,29 @@ void Stages::order_locks() {
         hooks_.faults.overtaken_go_on)
         return;
     if (options_.group) gather_late_noise(*options_.group, *learning_->engine);
+    const std::vector<size_t> lanes = hooks_.faults.turns_of_all ? std::vector<size_t>{scenarios_->all()} : scenarios_->lanes_to_order();
+    auto foresight = std::make_shared<LockForesight>();
+    for (const size_t lane : lanes) {
+        const auto part = [&](size_t done) { return 1 + 0.5 * static_cast<double>(done) / static_cast<double>(lanes.size()); };
+        const size_t done = foresight->size();
+        (*foresight)[lane] = locks_in_turn(lane, progress(part(done), part(done + 1)));
+    }
+    lock_foresight_ = foresight;
+}
+
+LockTimes Stages::locks_in_turn(size_t lane, std::function<void(double)> progress) {
     Lanes alone;
     alone.count = alone.estimates = alone.low = alone.high = 2;
     alone.all = 1;
-    for (const auto& mask : scenarios_->lanes().masks) alone.masks.push_back({0, mask[scenarios_->all()]});
+    for (const auto& mask : scenarios_->lanes().masks) alone.masks.push_back({0, mask[lane]});
     Archive archive(options_.trace);
     Engine engine(archive, alone, model(), false, hooks_.faults);
     tell(engine);
     engine.hand_out(farms_);
-    engine.progress = progress(1, 1.5);
+    engine.progress = std::move(progress);
     engine.locks()->take_turns(alone.all);
     run_pass(archive, engine);
-    lock_times_ = std::make_shared<LockTimes>(engine.locks()->turns()->times());
+    return engine.locks()->turns()->times();
 }
 
 // Who looks on while the engine is at work.
@@ -238,7 +250,7 @@ void Stages::replay_scenarios() {
     engine_.emplace(*archive_, scenarios_->lanes(), model(), false, hooks_.faults);
     tell(*engine_);
     engine_->hand_out(farms_);
-    engine_->progress = progress(lock_times_ ? 1.5 : 1, 2);
+    engine_->progress = progress(lock_foresight_ ? 1.5 : 1, 2);
     watch();
     run_pass(*archive_, *engine_, options_.group);
     if (options_.group && payment_) gather_payment(*options_.group, *payment_);
@@ -301,6 +313,10 @@ void Stages::inject_into(Result& result) {
 void Stages::conclude(Result& result) {
     if (options_.progress) options_.progress(1);
     tell_what_is_open(result, *replayed_);
+    if (const size_t scenarios = scenarios_->lanes().estimates - 1; lock_foresight_ && lock_foresight_->size() < scenarios)
+        result.warnings.push_back(fmt::format("who has a lock when was found in {} of the {} scenarios that the shares are made of: they are "
+                                              "approximate, \"alone\" and \"without\" are not",
+                                              lock_foresight_->size(), scenarios));
     if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
 }
 

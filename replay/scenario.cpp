@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "names.hpp"
 #include "pool.hpp"
@@ -109,6 +110,15 @@ std::vector<uint64_t> Scenarios::lane_sets() const {
         for (size_t lane = 0; lane < lanes_.count; ++lane)
             if (lanes_.masks[account][lane]) sets[lane] |= Set{1} << account;
     return sets;
+}
+
+std::vector<size_t> Scenarios::lanes_to_order() const {
+    std::set<size_t> lanes{all()};
+    const bool each = lanes_.estimates <= most_ordered;
+    for (size_t lane = 0; each && lane < lanes_.estimates; ++lane) lanes.insert(lane);
+    for (const size_t account : players_) lanes.insert({alone_lane(account), all_but_lane(account)});
+    lanes.erase(0);  // nothing is removed there
+    return {lanes.begin(), lanes.end()};
 }
 
 void Scenarios::add(Set set) {

@@ -26,6 +26,8 @@ class Scenarios {
     std::vector<uint64_t> lane_sets() const;  // by lane: the accounts it removes, as bits
     size_t alone_lane(size_t account) const { return lane_of_.at(Set{1} << account); }
     size_t all_but_lane(size_t player) const { return lane_of_.at(effective_ & ~(Set{1} << player)); }
+    // Those whose locks are worth a pass of their own: all, or where they are too many those that are printed themselves.
+    std::vector<size_t> lanes_to_order() const;
     bool removed(size_t account) const { return all_ >> account & 1; }
     const std::vector<size_t>& players() const { return players_; }  // accounts that share what "all" accumulated
     bool sampled() const { return sampled_; }
@@ -36,7 +38,7 @@ class Scenarios {
     // Shapley values of the players in integers that add up to value[all]; `error`: standard error of each where sampled.
     std::vector<int64_t> shares(const std::vector<int64_t>& value, std::vector<double>* error = nullptr) const;
 
-    static constexpr size_t most_exact = 8;
+    static constexpr size_t most_exact = 8, most_ordered = 64;
 
   private:
     using Set = uint64_t;  // of accounts

@@ -14,13 +14,13 @@ namespace {
 const char* words(Flaw flaw) {
     switch (flaw) {
         case Flaw::truncated_location:
-            return "{0} locations break off (time repeats or the file ends early): read up to there";
+            return "conditional: {0} locations break off (time repeats or the file ends early): read up to there";
         case Flaw::unmatched_message:
             return "{0} messages were never received in the trace";
         case Flaw::unmatched_receive:
-            return "{0} receives or probes have no send in the trace: taken as not waiting";
+            return "conditional: {0} receives or probes have no send in the trace: taken as not waiting";
         case Flaw::unmatched_collective:
-            return "{0} calls of collectives lack members in the trace: those that came were waited for";
+            return "conditional: {0} calls of collectives lack members in the trace: those that came were waited for";
         case Flaw::noise_beyond_interval:
             return "{0} noise records are longer than the time they lie in: {1} ns dropped (they stay in the local noise)";
         case Flaw::no_baseline:
@@ -34,7 +34,7 @@ const char* words(Flaw flaw) {
         case Flaw::call_not_left:
             return "{0} MPI calls were never left";
         case Flaw::collective_without_record:
-            return "{0} collective calls have no record of what they were: taken as waiting for nobody";
+            return "conditional: {0} collective calls have no record of what they were: taken as waiting for nobody";
         case Flaw::threads_with_mpi:
             return "";
         case Flaw::uncertain_order:

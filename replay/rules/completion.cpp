@@ -75,7 +75,10 @@ void publish(Engine& engine, Thread& thread) {
     thread.unseen = may_have_waited(engine, thread);
     thread.held_up = false;
     thread.reached = {};
-    if (thread.kind == CallKind::collective && thread.operations.empty()) engine.count(Flaw::collective_without_record);
+    if (thread.kind == CallKind::collective && thread.operations.empty()) {
+        engine.count(Flaw::collective_without_record);
+        thread.unseen = true;
+    }
     publish_operations(engine, thread);
     if (engine.farm_learning) engine.farm_learning->called(thread);
     if (thread.kind == CallKind::init) {
@@ -257,6 +260,7 @@ void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
                 break;
             }
             engine.count(Flaw::unmatched_receive);
+            thread.unseen = true;  // it waited for somebody, or it did not
             if (engine.farm_learning) {  // whose messages the trace does not have all is no worker that could be known
                 const auto pair = engine.farm_learning->evidence.find({thread.rank, dependency.match->source});
                 if (pair != engine.farm_learning->evidence.end()) ++pair->second.foreign;
@@ -278,12 +282,15 @@ void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
             break;
         case Dependency::Kind::collective:
             // Who left before another came, where not all need be waited for, has not waited for that one.
-            if (dependency.collective->waits != Waits::for_all_likely || partner_finished(engine, dependency))
+            if (dependency.collective->waits != Waits::for_all_likely || partner_finished(engine, dependency)) {
                 engine.count(Flaw::unmatched_collective);
+                thread.unseen = true;
+            }
             dependency.collective->members[dependency.member].released = true;
             break;
         case Dependency::Kind::probe: {
             engine.count(Flaw::unmatched_receive);
+            thread.unseen = true;
             auto& probing = dependency.channel->probing;
             probing.erase(std::remove(probing.begin(), probing.end(), &thread), probing.end());
             dependency.channel = nullptr;

@@ -12,7 +12,7 @@
 // it there, one after the other, as a single server works off its queue (Lindley 1952). The same is done for the measured run, and the
 // lane's end of waiting lies before that one's by as much as the two differ. Who asked before all of them waits for nobody. Those that it
 // overtakes have been replayed by then, and keep their time; but it stands in the queue of all who come behind, so a lock that is always
-// busy stays as busy as it is. In the lane "all" lock_turns.cpp has found when each has it. The result is conditional.
+// busy stays as busy as it is. Where lock_turns.cpp has found when each has it in a lane, that counts. The result is conditional.
 //
 // In the bounds what else an epoch does may have waited for the one before, though nothing says so, or may do so in another order:
 // each of its calls is as short as such calls ever were, or as long (unseen.cpp).
@@ -140,10 +140,12 @@ void Locks::take_turns(size_t lane) {
     turns_ = std::make_unique<LockTurns>(*plan_, lane);
 }
 
-int64_t Locks::foreseen(const LockEpochState& epoch) const {
-    if (!times_) return INT64_MIN;
-    const auto found = times_->find(epoch.key);
-    return found == times_->end() || epoch.ordinal >= found->second.size() ? INT64_MIN : found->second[epoch.ordinal];
+int64_t Locks::foreseen(const LockEpochState& epoch, size_t lane) const {
+    if (!foresight_) return INT64_MIN;
+    const auto times = foresight_->find(lane);
+    if (times == foresight_->end()) return INT64_MIN;
+    const auto found = times->second.find(epoch.key);
+    return found == times->second.end() || epoch.ordinal >= found->second.size() ? INT64_MIN : found->second[epoch.ordinal];
 }
 
 void Locks::ask_in_turn(Thread& thread, LockEpochState& at) {
@@ -234,8 +236,7 @@ void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
     for (size_t lane = 0; lane < lanes; ++lane) {
         const int64_t asked = epoch.asked[lane];
         int64_t& had = epoch.had[lane] = std::max(asked, epoch.queue.free_for(lane, asked));
-        if (lane == engine.lanes().all)
-            if (const int64_t foreseen = engine.locks()->foreseen(epoch); foreseen != INT64_MIN) had = std::max(asked, foreseen);
+        if (const int64_t foreseen = engine.locks()->foreseen(epoch, lane); foreseen != INT64_MIN) had = std::max(asked, foreseen);
         const bool at_once = had == asked && measured > epoch.asked[lanes];  // what a release costs is nothing to it
         delay[lane] = at_once ? never : measured - had;
     }

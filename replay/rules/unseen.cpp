@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that may wait for others in a way that the trace does not tell: functions that synchronise but have no records here (files,
-// neighbourhoods, windows of foreign tracers, spawned processes), and whatever may complete a request that has none.
+// neighbourhoods, windows of foreign tracers, spawned processes), whatever may complete a request that has none, and what waits for
+// somebody of whom the trace has lost it (completion.cpp).
 //
 // In words: such a call counts as own work, and the result says so. The bounds hold what else it may have been. All of it may have
 // been waiting for somebody whom noise held up: so the least time has nothing of it, but nobody is late by more than all noise of

@@ -15,6 +15,16 @@ using namespace polter;
 
 struct Seen {
     std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> approximated;  // scenario, rank, measured → approximated (the last event)
+
+    // Outlives what is returned.
+    auto observer(const test::Micro& micro) {
+        return [this, &micro](const replay::Scenarios& scenarios, const replay::Thread& thread, int64_t time, const int64_t* delay) {
+            const auto keep = [&](const std::string& name, size_t lane) { approximated[{name, thread.rank, time}] = time - delay[lane]; };
+            keep("none", 0);
+            keep("all", scenarios.all());
+            for (size_t i = 0; i < micro.trace.accounts.size(); ++i) keep(micro.trace.accounts[i], scenarios.alone_lane(i));
+        };
+    }
 };
 
 void check_costs(const test::Micro& micro, const replay::Result& result) {
@@ -55,12 +65,7 @@ void run(const std::string& path, bool one_class) {
     test::write_trace(micro.trace, directory.path("t"));
     Seen seen;
     replay::Hooks hooks;
-    hooks.observer = [&](const replay::Scenarios& scenarios, const replay::Thread& thread, int64_t time, const int64_t* delay) {
-        const auto keep = [&](const std::string& name, size_t lane) { seen.approximated[{name, thread.rank, time}] = time - delay[lane]; };
-        keep("none", 0);
-        keep("all", scenarios.all());
-        for (size_t i = 0; i < micro.trace.accounts.size(); ++i) keep(micro.trace.accounts[i], scenarios.alone_lane(i));
-    };
+    hooks.observer = seen.observer(micro);
     replay::Options options;
     options.trace = directory.path("t");
     options.attribution = true;
@@ -115,18 +120,15 @@ static int mistakes(const std::string& name, replay::Faults faults) {
     const test::Micro micro = test::parse_micro(std::string(POLTER_MICRO_TRACES) + "/" + name + ".txt");
     const test::TemporaryDirectory directory;
     test::write_trace(micro.trace, directory.path("t"));
-    std::map<std::pair<int64_t, int64_t>, int64_t> approximated;  // in "all": rank, measured → approximated
+    Seen seen;
     replay::Hooks hooks;
     hooks.faults = faults;
-    hooks.observer = [&](const replay::Scenarios& scenarios, const replay::Thread& thread, int64_t time, const int64_t* delay) {
-        approximated[{thread.rank, time}] = time - delay[scenarios.all()];
-    };
+    hooks.observer = seen.observer(micro);
     replay::Options options;
     options.trace = directory.path("t");
     const replay::Result result = replay::replay_with(options, hooks);
     int count = 0;
-    for (const auto& event : micro.events)
-        if (event.scenario == "all") count += approximated.at({event.rank, event.time}) != event.approximated;
+    for (const auto& event : micro.events) count += seen.approximated.at({event.scenario, event.rank, event.time}) != event.approximated;
     for (const auto& [scenario, total] : micro.totals)
         if (scenario == "all") count += result.accumulated_noise_ns != total;
     if (micro.bounds) count += result.bounds_low_ns != micro.bounds->first || result.bounds_high_ns != micro.bounds->second;
@@ -152,6 +154,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_lock_queue", {.only_shut_out = true}},
         {"rma_lock_twice", {.only_shut_out = true}},
         {"rma_lock_twice", {.overtaken_go_on = true}},
+        {"rma_lock_alone", {.turns_of_all = true}},
         {"rma_lock_holds", {.same_in_every_order = true}},
         {"rma_pscw", {.no_notices = true}},
         {"neighbours", {.no_notices = true}},
