@@ -166,13 +166,28 @@ Model Model::given(const Learned& learned, Faults faults) {
     for (const LearnedCost& cost : learned.costs) model.costs_[cost.of.key()] = cost;
     for (const LearnedProtocol& protocol : learned.protocols)
         model.protocols_[protocol_key(protocol.same_host, protocol.partitioned, protocol.size)] = protocol;
-    for (const LearnedStructure& structure : learned.structures) {
-        const InstanceKey key{structure.of.key(), structure.members};
-        model.structures_[key] = structure;
-        model.by_root_[{structure.by_root.key(), structure.members}] = key;
-    }
+    for (const LearnedStructure& structure : learned.structures) model.add(structure);
     model.clock_disorder_ns = learned.clock_disorder_ns;
     return model;
+}
+
+void Model::complete(const Learned& learned) {
+    const Model known = *this;
+    for (const LearnedCost& cost : learned.costs)
+        if (!known.cost(cost.of).known) costs_[cost.of.key()] = cost;
+    for (const LearnedProtocol& protocol : learned.protocols)
+        if (!known.knows_protocol(protocol.same_host, protocol.partitioned))
+            protocols_[protocol_key(protocol.same_host, protocol.partitioned, protocol.size)] = protocol;
+    for (const LearnedStructure& structure : learned.structures)
+        if (!known.knows_structure(structure.of, structure.members)) add(structure);
+    asked_.clear();
+    rendezvous_asked_.clear();
+}
+
+void Model::add(const LearnedStructure& structure) {
+    const InstanceKey key{structure.of.key(), structure.members};
+    structures_[key] = structure;
+    by_root_[{structure.by_root.key(), structure.members}] = key;
 }
 
 Learned Model::shown() const {

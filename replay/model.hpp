@@ -115,6 +115,8 @@ class Model {
     static Model read(Input&, Faults faults = {});
     // A frozen model from what another one learned.
     static Model given(const Learned&, Faults faults = {});
+    // … and what that does not know: kinds of calls, collectives of so many members.
+    void complete(const Learned&);
     // What was shown so far, without its costs: which classes, how often.
     Learned shown() const;
 
@@ -141,6 +143,7 @@ class Model {
         }
     };
     Cost summarise(uint64_t key, const Samples&) const;
+    void add(const LearnedStructure&);
 
     std::map<uint64_t, Samples> samples_;
     std::map<uint64_t, LearnedProtocol> protocols_;

@@ -241,8 +241,7 @@ std::vector<std::string> unknown_lines(const Learned& shown, const Model& given,
         count(given.knows_structure(structure.of, structure.members), structure.instances);
     if (classes == 0) return {};
     return {fmt::format(
-        "{} kinds of communication in the trace, seen {} times, are not in the model {}: they are taken to cost what is nearest to "
-        "them, or nothing; replay without --use-model, or save a model from a trace that has them",
+        "{} kinds of communication in the trace, seen {} times, are not in the model {}: they cost what this trace shows",
         classes, times, file)};
 }
 

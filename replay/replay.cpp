@@ -178,12 +178,12 @@ void Stages::learn() {
     learning_ = polter::replay::learn(options_, hooks_, parts_);
     if (options_.group) gather_statistics(*options_.group, learning_->model, hooks_.faults);
     counter_only_ = learner().noise_records_at_leave > 20 * learner().noise_records_inside;
-    if (foreign_)
-        unknown_ = unknown_lines(learning_->model.shown(), *foreign_, options_.use_model);
-    else if (options_.group)
+    if (foreign_) unknown_ = unknown_lines(learning_->model.shown(), *foreign_, options_.use_model);
+    if (options_.group)
         freeze_together(*options_.group, learning_->model, !counter_only_);
     else
         learning_->model.freeze(!counter_only_);
+    if (foreign_) foreign_->complete(learning_->model.learned());
     const std::vector<Account>& accounts = definitions().accounts;
     scenarios_.emplace(accounts, options_.remove, accounts_with_noise(learner(), accounts.size()), hooks_.faults);
     if (learner().farm_learning) farms_ = find_farms(learner().farm_learning->evidence);

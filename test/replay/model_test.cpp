@@ -107,7 +107,7 @@ TEST_CASE("no invariant depends on the model") {
     CHECK(unclamped > 0);
 }
 
-TEST_CASE("what the trace shows and the model does not know is told") {
+TEST_CASE("what the trace shows and the model does not know is told, and costs what it does in the trace") {
     const test::TemporaryDirectory directory;
     const std::string file = directory.path("m.json"), trace = directory.path("t");
     test::write_trace(program_of(4).trace, trace);
@@ -117,7 +117,11 @@ TEST_CASE("what the trace shows and the model does not know is told") {
     const replay::Result plain = replay::replay(options);
     size_t classes = plain.model.costs.size() + plain.model.protocols.size() + plain.model.structures.size();
     options.use_model = file;
-    CHECK(warns(replay::replay(options), std::to_string(classes) + " kinds of communication in the trace"));
+    const replay::Result with_nothing = replay::replay(options);
+    CHECK(warns(with_nothing, std::to_string(classes) + " kinds of communication in the trace"));
+    CHECK(with_nothing.accumulated_noise_ns == plain.accumulated_noise_ns);
+    CHECK(with_nothing.bounds_low_ns == plain.bounds_low_ns);
+    CHECK(with_nothing.bounds_high_ns == plain.bounds_high_ns);
     CHECK(!warns(plain, "kinds of communication in the trace"));
 }
 
