@@ -109,17 +109,19 @@ void fill_sources(Result& result, const Definitions& definitions, const Scenario
         if (service) result.services.push_back({short_name(definitions.accounts[account]), local, alone});
         if (service && !scenarios.removed(account)) continue;
         // A service that is removed because it was asked for shares in the sum as a source does, under its full name.
-        result.sources.push_back({display_name(definitions.accounts[account]), local, alone, scenarios.without(ends.accumulated, account),
-                                  share_of[account], amplification(alone, local)});
+        result.sources.push_back({display_name(definitions.accounts[account]), local, scenarios.removed(account), alone,
+                                  scenarios.without(ends.accumulated, account), share_of[account], amplification(alone, local)});
     }
 }
 
 void fill_ranks(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
                 const Ends& ends) {
     const size_t lanes = scenarios.lanes().count;
+    std::vector<int64_t> local, removed;
     for (size_t r = 0; r < ranks.size(); ++r) {
         RankResult rank;
         rank.rank = static_cast<int64_t>(r);
+        int64_t removed_here = 0;
         if (const Thread* thread = ranks[r]) {
             const std::vector<int64_t> delay(thread->delay, thread->delay + lanes);
             rank.measured_ns = thread->last - ends.first;
@@ -128,11 +130,12 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
             const std::vector<int64_t> shares = scenarios.shares(delay);
             for (size_t account = 0; account < definitions.accounts.size(); ++account) {
                 const Account& of = definitions.accounts[account];
-                const int64_t local = thread->local[account];
-                if (of.service) rank.services[short_name(of)] = local;
+                const int64_t own = thread->local[account];
+                if (of.service) rank.services[short_name(of)] = own;
                 if (of.service && !scenarios.removed(account)) continue;
-                if (!of.service) rank.local_noise_ns += local;
-                RankSource source{local, scenarios.alone(delay, account), 0};
+                if (!of.service) rank.local_noise_ns += own;
+                if (scenarios.removed(account)) removed_here += own;
+                RankSource source{own, scenarios.alone(delay, account), 0};
                 for (size_t i = 0; i < shares.size(); ++i)
                     if (scenarios.players()[i] == account) source.share_ns = shares[i];
                 rank.sources[display_name(of)] = source;
@@ -140,12 +143,14 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
             result.init_ns = std::max(result.init_ns, thread->init_ns);
             result.finalize_ns = std::max(result.finalize_ns, thread->finalize_ns);
         }
+        if (ranks[r]) {  // of those that the trace has
+            local.push_back(rank.local_noise_ns);
+            removed.push_back(removed_here);
+        }
         result.per_rank.push_back(std::move(rank));
     }
-    std::vector<int64_t> local;  // of those that the trace has
-    for (size_t r = 0; r < ranks.size(); ++r)
-        if (ranks[r]) local.push_back(result.per_rank[r].local_noise_ns);
     result.local = local_noise(local);
+    result.removed_local = local_noise(removed);
 }
 
 // Besides those that carry ranks.
@@ -198,7 +203,7 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     fill_sources(result, definitions, scenarios, ranks, ends);
     fill_ranks(result, definitions, scenarios, ranks, ends);
     fill_culprits(result, definitions, learner);
-    result.amplification = amplification(result.accumulated_noise_ns, result.local);
+    result.amplification = amplification(result.accumulated_noise_ns, result.removed_local);
     return result;
 }
 

@@ -94,7 +94,9 @@ std::string attribution_text(const Attribution& attribution) {
     std::string out = attribution.by_origin ? origins_text(attribution, all) : "";
     out += fmt::format("\nWhere it was paid, ms, on rank {}, which ends last\n", attribution.paid_on) + table.text();
     if (places.size() > most_places) out += fmt::format("  and in {} other places {} ms\n", places.size() - most_places, ms(rest));
-    if (attribution.windows > 1 && attribution.windows <= most_windows) {
+    if (attribution.windows > most_windows)
+        out += fmt::format("  in {} equal parts of the run: too many for a line, `--json` has them\n", attribution.windows);
+    else if (attribution.windows > 1) {
         out += fmt::format("  in {} equal parts of the run:", attribution.windows);
         for (const int64_t ns : by_window) out += " " + ms(ns);
         out += '\n';

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "printable.hpp"
 #include "table.hpp"
 
 namespace polter::replay {
@@ -31,13 +32,14 @@ nlohmann::json path_json(const PathResult& path) {
     return {{"length_ns", path.length_ns}, {"hops", path.hops}, {"by_rank", ranks}, {"by_place", places}};
 }
 
-std::string costliest_text(const CostReport& report) {
+std::string costliest_text(const CostReport& report, const std::string& without) {
     if (report.costliest.empty()) return "";
     Table table({"culprit", "source", "rank", "at, s", "lasted, ms", "cost, ms", "struck in"});
     for (const CostlyNoise& noise : report.costliest)
         table.add({noise.culprit, noise.source, std::to_string(noise.rank), fmt::format("{:.6f}", static_cast<double>(noise.at_ns) / 1e9),
                    ms(noise.duration_ns), ms(noise.cost_ns), in(noise.where, noise.caller)});
-    return "\nThe noise events that cost most (what each alone adds to the run without noise; costs do not add up)\n" + table.text();
+    return fmt::format("\nThe noise events that cost most (what each alone adds to the run {}; costs do not add up)\n", without) +
+           table.text();
 }
 
 std::string propagation_text(const Propagation& p) {
@@ -55,29 +57,46 @@ std::string propagation_text(const Propagation& p) {
     return out;
 }
 
-std::string path_text(const CostReport& report) {
+std::string path_text(const CostReport& report, const std::string& without) {
     const PathResult &before = report.before, &after = report.after;
-    std::string out = fmt::format("\nCritical path: before {} ms over {} hops between ranks, without the noise {} ms over {}\n",
-                                  ms(before.length_ns), before.hops, ms(after.length_ns), after.hops);
+    std::string out = fmt::format("\nCritical path: before {} ms over {} hops between ranks, {} {} ms over {}\n", ms(before.length_ns),
+                                  before.hops, without, ms(after.length_ns), after.hops);
     std::string noise;
     for (const auto& [source, ns] : before.noise)
-        if (ns > 0) noise += fmt::format("{}{} {}", noise.empty() ? "" : ", ", source, ms(ns));
+        if (ns > 0) noise += fmt::format("{}{} {}", noise.empty() ? "" : ", ", printable(source), ms(ns));
     if (!noise.empty()) out += "  noise on it, ms: " + noise + "\n";
-    Table places({"on it", "before, ms", "without noise, ms"});
+    // Those that are listed, then what is left of both paths in one row.
+    Table places({"on it", "before, ms", without + ", ms"});
+    int64_t left = 0, left_then = 0;
+    for (const PathPlace& place : before.by_place) left += place.ns;
+    for (const PathPlace& place : after.by_place) left_then += place.ns;
+    const auto add = [&](const std::string& name, int64_t ns, int64_t then) {
+        places.add({name, ms(ns), ms(then)});
+        left -= ns;
+        left_then -= then;
+    };
+    const auto add_left = [&](size_t all, const char* what) {
+        if (all > most_rows) places.add({fmt::format("and {} other {}", all - most_rows, what), ms(left), ms(left_then)});
+    };
     for (size_t i = 0; i < std::min(most_rows, before.by_place.size()); ++i) {
         const PathPlace& place = before.by_place[i];
         int64_t then = 0;
         for (const PathPlace& other : after.by_place)
             if (other.where == place.where && other.caller == place.caller) then = other.ns;
-        places.add({in(place.where, place.caller), ms(place.ns), ms(then)});
+        add(in(place.where, place.caller), place.ns, then);
     }
+    add_left(before.by_place.size(), "places");
+    left = left_then = 0;
+    for (const auto& [rank, ns] : before.by_rank) left += ns;
+    for (const auto& [rank, ns] : after.by_rank) left_then += ns;
     for (size_t i = 0; i < std::min(most_rows, before.by_rank.size()); ++i) {
         const auto& [rank, ns] = before.by_rank[i];
         int64_t then = 0;
         for (const auto& [other, there] : after.by_rank)
             if (other == rank) then = there;
-        places.add({fmt::format("rank {}", rank), ms(ns), ms(then)});
+        add(fmt::format("rank {}", rank), ns, then);
     }
+    add_left(before.by_rank.size(), "ranks");
     return out + places.text();
 }
 
@@ -119,8 +138,8 @@ void add_costs_json(nlohmann::json& result, const CostReport& report) {
     result["temporary_bytes"] = report.spilled_bytes;
 }
 
-std::string costs_text(const CostReport& report) {
-    return costliest_text(report) + propagation_text(report.propagation) + path_text(report);
+std::string costs_text(const CostReport& report, const std::string& without) {
+    return costliest_text(report, without) + propagation_text(report.propagation) + path_text(report, without);
 }
 
 }  // namespace polter::replay

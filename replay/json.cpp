@@ -22,13 +22,15 @@ Json optional_json(const std::optional<double>& value) {
 
 nlohmann::json plain_json(const Result& result) {
     nlohmann::json sources = nlohmann::json::object(), services = nlohmann::json::object(), ranks = nlohmann::json::array(),
-                   culprits = nlohmann::json::array();
-    for (const SourceResult& source : result.sources)
+                   culprits = nlohmann::json::array(), removed = nlohmann::json::array();
+    for (const SourceResult& source : result.sources) {
+        if (source.removed) removed.push_back(source.name);
         sources[source.name] = {{"local_noise_ns", local_json(source.local)},
                                 {"alone_ns", source.alone_ns},
                                 {"without_ns", source.without_ns},
                                 {"share_ns", source.share_ns},
                                 {"amplification", optional_json(source.amplification)}};
+    }
     for (const ServiceResult& service : result.services)
         services[service.name] = {{"local_ns", local_json(service.local)}, {"alone_ns", service.alone_ns}};
     for (const RankResult& rank : result.per_rank) {
@@ -53,6 +55,7 @@ nlohmann::json plain_json(const Result& result) {
             {"trace", result.trace},
             {"ranks", result.ranks},
             {"events", result.events},
+            {"removed", removed},
             {"measured_ns", result.measured_ns},
             {"approximated_ns", result.approximated_ns},
             {"approximated_bounds_ns", {result.bounds_low_ns, result.bounds_high_ns}},

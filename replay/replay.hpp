@@ -49,6 +49,7 @@ struct LocalNoise {
 struct SourceResult {
     std::string name;  // without "os:"
     LocalNoise local;
+    bool removed = true;  // else it has no share, and nothing that it adds as the last
     int64_t alone_ns = 0, without_ns = 0, share_ns = 0;
     std::optional<double> amplification;  // unset where there was no local noise
 };
@@ -97,7 +98,7 @@ struct Result {
     int64_t measured_ns = 0, approximated_ns = 0;
     int64_t bounds_low_ns = 0, bounds_high_ns = 0;
     int64_t accumulated_noise_ns = 0;
-    LocalNoise local;
+    LocalNoise local, removed_local;  // removed: of what "all" removes; the amplification is of that
     std::optional<double> amplification;
     std::vector<SourceResult> sources;
     std::vector<ServiceResult> services;

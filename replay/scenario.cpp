@@ -8,6 +8,8 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "names.hpp"
 #include "pool.hpp"
@@ -22,9 +24,36 @@ constexpr size_t sampled_orders = 24;  // each with its reverse: 2 × 24 orders,
 
 std::string known_names(const std::vector<Account>& accounts) {
     std::vector<std::string> list;
-    for (const Account& account : accounts)
-        list.push_back(account.service ? account.name : account.name.substr(names::source_prefix.size()));
+    for (const Account& account : accounts) list.push_back(display_name(account));
     return list.empty() ? "none at all" : fmt::format("{}", fmt::join(list, ", "));
+}
+
+size_t distance(const std::string& a, const std::string& b) {  // letters to change, add or leave out
+    std::vector<size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), size_t{0});
+    for (size_t i = 0; i < a.size(); ++i) {
+        size_t diagonal = std::exchange(row[0], i + 1);
+        for (size_t j = 0; j < b.size(); ++j)
+            diagonal = std::exchange(row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, diagonal + (a[i] != b[j])}));
+    }
+    return row.back();
+}
+
+// The account that `name` may stand for, as a question; empty: none is near.
+std::string suggestion(const std::vector<Account>& accounts, const std::string& name) {
+    size_t least = 3;
+    std::string nearest;
+    for (const Account& account : accounts) {
+        const std::string shown = display_name(account);
+        const std::string_view prefix = account.service ? names::service_prefix : std::string_view();
+        for (const std::string& known : {shown, shown.substr(prefix.size())}) {
+            const size_t far = distance(name, known);
+            if (far >= std::min(least, known.size())) continue;
+            least = far;
+            nearest = shown;
+        }
+    }
+    return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
 // Deterministic: the same trace gives the same answer.
@@ -50,7 +79,8 @@ Scenarios::Scenarios(const std::vector<Account>& accounts, const std::optional<s
             return account.name == name || account.name == std::string(names::source_prefix) + name;
         });
         if (found == accounts.end())
-            throw InputError(fmt::format("--remove {}: the trace has no such source; it has {}", name, known_names(accounts)));
+            throw InputError(fmt::format("--remove {}: the trace has no such source; it has {}{}", name, known_names(accounts),
+                                         suggestion(accounts, name)));
         all_ |= Set{1} << (found - accounts.begin());
     }
     Set effective = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Aligned columns: the first to the left, the others to the right.
+// Aligned columns: the first to the left, the others to the right. Cells may hold names from outside.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,12 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "printable.hpp"
+
 namespace polter::replay {
 
 class Table {
   public:
     explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
-    void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+    void add(std::vector<std::string> row) {
+        for (std::string& cell : row) cell = printable(cell);
+        rows_.push_back(std::move(row));
+    }
     std::string text() const {
         std::vector<size_t> width;
         for (const auto& row : rows_) {

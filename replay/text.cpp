@@ -6,6 +6,8 @@
 
 #include "attribution_output.hpp"
 #include "costs_output.hpp"
+#include "names.hpp"
+#include "printable.hpp"
 #include "replay.hpp"
 #include "table.hpp"
 
@@ -28,15 +30,30 @@ std::string percent(int64_t part, int64_t whole) {
     return whole > 0 ? fmt::format("{:.2f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "-";
 }
 
+// The scenario "all" in words.
+std::string without(const Result& result) {
+    bool noise = true;  // all of it, and nothing else
+    std::string removed;
+    for (const SourceResult& source : result.sources) {
+        noise = noise && source.removed && !source.name.starts_with(names::service_prefix);
+        if (source.removed) removed += (removed.empty() ? "" : ", ") + printable(source.name);
+    }
+    if (noise) return "without the noise";
+    return removed.empty() ? "with nothing removed" : "without " + removed;
+}
+
 std::string headline(const Result& result) {
     std::string out = fmt::format("{} ranks, {} events\n", result.ranks, result.events);
     Table table({"", "ms", "of the run"});
     table.add({"measured", ms(result.measured_ns), ""});
-    table.add({"without the noise", ms(result.approximated_ns), percent(result.approximated_ns, result.measured_ns)});
+    table.add({without(result), ms(result.approximated_ns), percent(result.approximated_ns, result.measured_ns)});
     if (result.bounds_low_ns != result.bounds_high_ns)
         table.add({"  at least / at most", ms(result.bounds_low_ns) + " / " + ms(result.bounds_high_ns), ""});
     table.add({"accumulated noise", ms(result.accumulated_noise_ns), percent(result.accumulated_noise_ns, result.measured_ns)});
-    table.add({"local noise, mean / max", ms(result.local.mean) + " / " + ms(result.local.max), ""});
+    const auto local = [&](const char* name, const LocalNoise& noise) { table.add({name, ms(noise.mean) + " / " + ms(noise.max), ""}); };
+    local("local noise, mean / max", result.local);
+    if (result.removed_local.max != result.local.max || result.removed_local.mean != result.local.mean)
+        local("  of what was removed", result.removed_local);
     table.add({"amplification", factor(result.amplification), ""});
     out += table.text();
     const auto known = [&](const char* name) {
@@ -44,7 +61,7 @@ std::string headline(const Result& result) {
         return found == result.provenance.end() ? std::string() : found->second;
     };
     if (!known("EXPORTER").empty()) {
-        out += fmt::format("recorded with exporter {}", known("EXPORTER"));
+        out += fmt::format("recorded with exporter {}", printable(known("EXPORTER")));
         const std::string cost = known("OWN_COST_NS");
         if (!cost.empty() && cost.find_first_not_of("0123456789") == std::string::npos && cost.size() < 19)
             out += fmt::format("; recording itself took {} ms on all ranks together", ms(static_cast<int64_t>(std::stoll(cost))));
@@ -66,11 +83,13 @@ std::string sources_text(const Result& result) {
     for (const SourceResult& source : result.sources) {
         if (source.local.max == 0) {
             if (unseen(result, source.name)) continue;
-            silent += (silent.empty() ? "" : ", ") + source.name;
+            silent += (silent.empty() ? "" : ", ") + printable(source.name);
             continue;
         }
-        table.add({source.name, ms(source.local.mean), ms(source.local.max), ms(source.alone_ns), ms(source.without_ns),
-                   ms(source.share_ns), percent(source.share_ns, result.accumulated_noise_ns), factor(source.amplification)});
+        const auto if_removed = [&](const std::string& cell) { return source.removed ? cell : "-"; };
+        table.add({source.name, ms(source.local.mean), ms(source.local.max), ms(source.alone_ns), if_removed(ms(source.without_ns)),
+                   if_removed(ms(source.share_ns)), if_removed(percent(source.share_ns, result.accumulated_noise_ns)),
+                   factor(source.amplification)});
     }
     if (!silent.empty()) silent = "  nothing from: " + silent + "\n";
     if (silent.size() > 0 && result.local.max == 0) return "\nNoise by source\n" + silent;
@@ -99,7 +118,7 @@ std::string ranks_text(const Result& result) {
         order.resize(most_ranks);
         std::sort(order.begin(), order.end(), [](const RankResult* a, const RankResult* b) { return a->rank < b->rank; });
     }
-    Table table({"rank", "measured", "without noise", "accumulated", "local", "most by"});
+    Table table({"rank", "measured", without(result), "accumulated", "local", "most by"});
     for (const RankResult* rank : order) {
         std::string most = "-";
         int64_t best = 0;
@@ -130,7 +149,7 @@ std::string culprits_text(const Result& result) {
 
 std::string warnings_text(const Result& result) {
     std::string out;
-    for (const std::string& warning : result.warnings) out += fmt::format("  - {}\n", warning);
+    for (const std::string& warning : result.warnings) out += fmt::format("  - {}\n", printable(warning));
     return out.empty() ? out : "\nTo be known\n" + out;
 }
 
@@ -138,7 +157,8 @@ std::string warnings_text(const Result& result) {
 
 std::string to_text(const Result& result) {
     return headline(result) + sources_text(result) + services_text(result) + attribution_text(result.attribution) +
-           (result.costs ? costs_text(*result.costs) : "") + ranks_text(result) + culprits_text(result) + warnings_text(result);
+           (result.costs ? costs_text(*result.costs, without(result)) : "") + ranks_text(result) + culprits_text(result) +
+           warnings_text(result);
 }
 
 std::string to_short_text(const Result& result) {
@@ -151,12 +171,12 @@ std::string to_short_text(const Result& result) {
         if (source.share_ns > 0) order.push_back(&source);
     std::stable_sort(order.begin(), order.end(), [](const SourceResult* a, const SourceResult* b) { return a->share_ns > b->share_ns; });
     for (size_t i = 0; i < std::min<size_t>(3, order.size()); ++i)
-        out += fmt::format("  {:<10} {:>12} ms\n", order[i]->name, ms(order[i]->share_ns));
+        out += fmt::format("  {:<10} {:>12} ms\n", printable(order[i]->name), ms(order[i]->share_ns));
     if (!result.culprits.empty())
-        out += fmt::format("Most on one rank: {} ({}), {} ms on rank {}.\n", result.culprits[0].culprit, result.culprits[0].source,
-                           ms(result.culprits[0].local_ns), result.culprits[0].rank);
+        out += fmt::format("Most on one rank: {} ({}), {} ms on rank {}.\n", printable(result.culprits[0].culprit),
+                           printable(result.culprits[0].source), ms(result.culprits[0].local_ns), result.culprits[0].rank);
     constexpr size_t most = 5;
-    for (size_t i = 0; i < std::min(most, result.warnings.size()); ++i) out += fmt::format("  - {}\n", result.warnings[i]);
+    for (size_t i = 0; i < std::min(most, result.warnings.size()); ++i) out += fmt::format("  - {}\n", printable(result.warnings[i]));
     if (result.warnings.size() > most) out += fmt::format("  - and {} more\n", result.warnings.size() - most);
     return out;
 }
