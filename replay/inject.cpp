@@ -8,6 +8,7 @@
 
 #include "names.hpp"
 #include "parallel/results.hpp"
+#include "printable.hpp"
 #include "table.hpp"
 
 namespace polter::replay {
@@ -32,6 +33,27 @@ LocalNoise struck(const Injection& injection, const std::vector<const Thread*>& 
     }
     if (!ranks.empty()) local.mean = sum / static_cast<double>(ranks.size());
     return local;
+}
+
+// Noise that was given and strikes nothing: most likely its times are meant otherwise. Empty: all may strike.
+std::string missed_line(const GivenSource& source, const LocalNoise& struck, const std::vector<const Thread*>& ranks, size_t lane,
+                        int64_t first) {
+    if (source.arrival != GivenSource::Arrival::events)
+        return struck.max > 0 ? "" : fmt::format("given source {}: the run ends before it strikes for the first time", source.name);
+    size_t all = 0, missed = 0;
+    for (const auto& [number, events] : source.events) {
+        const Thread* rank = ranks[static_cast<size_t>(number)];
+        const int64_t begin = rank ? rank->first - first : 0, end = rank ? rank->last - rank->delay[lane] - first : 0;
+        all += events.size();
+        missed += static_cast<size_t>(std::count_if(events.begin(), events.end(), [&](const GivenEvent& event) {
+            return event.begin >= end || event.begin + event.duration < begin;
+        }));
+    }
+    if (missed == 0) return "";
+    return fmt::format(
+        "given source {}: {} of {} given events lie behind the end of the run of their rank, or before its beginning, and strike nothing; "
+        "\"time_ns\" counts from the trace's first event",
+        source.name, missed, all);
 }
 
 }  // namespace
@@ -86,6 +108,8 @@ Injected inject(const InjectPass& given) {
         source.share_ns = shares[i];
         if (source.local.mean > 0) source.amplification = static_cast<double>(source.alone_ns) / source.local.mean;
         local += source.local.mean;
+        const std::string missed = missed_line(given.sources[i], source.local, ranks, scenarios.all(), given.first);
+        if (!missed.empty()) result.warnings.push_back(missed);
         result.sources.push_back(source);
     }
     if (local > 0) result.amplification = static_cast<double>(result.added_ns) / local;
@@ -145,8 +169,8 @@ std::string injected_to_text(const Injected& injected) {
     const auto factor = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : std::string("-"); };
     const auto measured = static_cast<double>(injected.predicted_ns - injected.added_ns);
     std::string out = fmt::format(
-        "\nUnder the noise of {}: {} ms, {} ms more than measured ({:.2f} %), between {} and {} ms{}; amplification {}\n", injected.file,
-        ms(static_cast<double>(injected.predicted_ns)), ms(static_cast<double>(injected.added_ns)),
+        "\nUnder the noise of {}: {} ms, {} ms more than measured ({:.2f} %), between {} and {} ms{}; amplification {}\n",
+        printable(injected.file), ms(static_cast<double>(injected.predicted_ns)), ms(static_cast<double>(injected.added_ns)),
         measured > 0 ? 100 * static_cast<double>(injected.added_ns) / measured : 0.0, ms(static_cast<double>(injected.bounds_low_ns)),
         ms(static_cast<double>(injected.bounds_high_ns)), injected.conditional ? " (conditional)" : "", factor(injected.amplification));
     Table table({"given source", "local mean", "local max", "alone", "without", "share", "amplification"});

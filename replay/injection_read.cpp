@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "injection.hpp"
+#include "json_file.hpp"
 #include "replay.hpp"
 
 namespace polter::replay {
@@ -43,7 +43,7 @@ void only_keys(const Json& object, const std::set<std::string>& known, const Pla
 }
 
 void read_events(const Json& list, GivenSource& source, const Place& of) {
-    if (!list.is_array()) of.fail("\"events\" must be a list");
+    if (!list.is_array() || list.empty()) of.fail("\"events\" must be a list of at least one");
     for (size_t i = 0; i < list.size(); ++i) {
         const Place place{of.path, fmt::format("{}, event {}", of.at, i)};
         only_keys(list[i], {"rank", "time_ns", "duration_ns"}, place);
@@ -85,12 +85,8 @@ void read_arrivals(const Json& json, GivenSource& source, const Place& place) {
 }  // namespace
 
 std::vector<GivenSource> read_given_noise(const std::string& path) {
-    std::ifstream in(path);
-    if (!in || (in.peek(), in.bad()))  // a directory opens well
-        throw InputError(fmt::format("{}: cannot be read; --inject takes a file of schema {}", path, schema));
-    const Json json = Json::parse(in, nullptr, false);
+    const Json json = read_json(path, fmt::format("--inject takes a file of schema {}", schema));
     const Place whole{path, "the file"};
-    if (json.is_discarded()) whole.fail("is no JSON");
     only_keys(json, {"schema", "sources"}, whole);
     if (json.value("schema", Json()) != schema) whole.fail(fmt::format("\"schema\" must be \"{}\"", schema));
     const auto list = json.find("sources");

@@ -2,6 +2,7 @@
 #include "model_file.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "json_file.hpp"
 #include "replay.hpp"
 
 namespace polter::replay {
@@ -20,8 +22,10 @@ namespace polter::replay {
 namespace {
 
 using Json = nlohmann::json;
+namespace fs = std::filesystem;
 
 constexpr const char* schema = "polter.model/1";
+constexpr const char* wanted = "give a file that `polter replay --save-model` wrote";
 constexpr const char* kinds[] = {"receive_after_send", "receive_after_post", "wait_own",     "send_after_post", "send_own",
                                  "collective_tail",    "collective_own",     "notice_after", "notice_own",      "epoch_own"};
 static_assert(std::size(kinds) == static_cast<size_t>(CostKind::epoch_own) + 1);
@@ -34,9 +38,7 @@ class Fields {
     Fields(const std::string& file, std::string where, const Json& object) : file_(file), where_(std::move(where)), object_(object) {
         if (!object_.is_object()) refuse("is no object");
     }
-    [[noreturn]] void refuse(const std::string& what) const {
-        throw InputError(fmt::format("{}: {} {}; give a file that `polter replay --save-model` wrote", file_, where_, what));
-    }
+    [[noreturn]] void refuse(const std::string& what) const { throw InputError(fmt::format("{}: {} {}; {}", file_, where_, what, wanted)); }
     const Json& at(const char* name) const {
         const auto found = object_.find(name);
         if (found == object_.end()) refuse(fmt::format("lacks \"{}\"", name));
@@ -177,36 +179,68 @@ Json to_file(const Learned& model) {
             {"clock_disorder_ns", model.clock_disorder_ns}};
 }
 
+bool is_standard_output(const std::string& file) {
+    struct stat named {
+    }, output{};
+    return stat(file.c_str(), &named) == 0 && fstat(STDOUT_FILENO, &output) == 0 && named.st_dev == output.st_dev &&
+           named.st_ino == output.st_ino;
+}
+
+// A model of before, or nothing yet.
+bool replaceable(const std::string& file) {
+    std::ifstream in(file);
+    if (in && in.peek() == std::ifstream::traits_type::eof()) return true;
+    const Json json = Json::parse(in, nullptr, false);
+    return json.is_object() && json.value("schema", Json()) == schema;
+}
+
+// Where links lead, to a file that need not exist.
+fs::path target_of(fs::path path) {
+    std::error_code error;
+    if (const fs::path found = fs::canonical(path, error); !error) return found;
+    constexpr int most_links = 40;  // as the kernel follows
+    for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(path, error)); ++i)
+        path = path.parent_path() / fs::read_symlink(path, error);
+    return path;
+}
+
 }  // namespace
 
 void check_writable(const std::string& file) {
-    const std::filesystem::path path(file), folder = path.has_parent_path() ? path.parent_path() : ".";
-    if (std::error_code error; std::filesystem::is_directory(path, error))
-        throw InputError(fmt::format("{}: is a directory; name a file", file));
-    if (access(folder.c_str(), W_OK) != 0)
-        throw InputError(fmt::format("{}: cannot be written ({}: {}); name a file elsewhere", file, folder.string(), std::strerror(errno)));
+    const auto refuse = [&](const std::string& why) { throw InputError(fmt::format("{}: {}; name a file elsewhere", file, why)); };
+    std::error_code error;
+    const fs::file_status there = fs::status(file, error);
+    if (!fs::status_known(there)) refuse(fmt::format("cannot be written ({})", error.message()));
+    if (fs::is_directory(there)) refuse("is a directory");
+    if (fs::is_block_file(there)) refuse("is a block device");
+    if (fs::exists(there)) {
+        if (access(file.c_str(), W_OK) != 0) refuse(fmt::format("cannot be written ({})", std::strerror(errno)));
+        if (!fs::is_regular_file(there)) return;
+        if (is_standard_output(file)) refuse("is where the result goes");
+        if (!replaceable(file)) refuse(fmt::format("exists and is no model ({}), so it is not overwritten", schema));
+    }
+    const fs::path target = target_of(file), folder = target.has_parent_path() ? target.parent_path() : ".";
+    if (access(folder.c_str(), W_OK) != 0) refuse(fmt::format("cannot be written ({}: {})", folder.string(), std::strerror(errno)));
 }
 
 void write_model(const Learned& model, const std::string& file) {
-    const std::string partial = fmt::format("{}.partial-{}", file, getpid());
-    std::ofstream out(partial);
+    // A file is replaced in one step; devices and pipes are there to be written to.
+    const bool in_place = fs::exists(file) && !fs::is_regular_file(file);
+    const std::string target = in_place ? file : target_of(file).string();
+    const std::string written = in_place ? target : fmt::format("{}.partial-{}", target, getpid());
+    std::ofstream out(written);
     out << to_file(model).dump(1) << '\n';
     out.close();
     std::error_code error;
-    if (out) std::filesystem::rename(partial, file, error);
+    if (out && !in_place) fs::rename(written, target, error);
     if (out && !error) return;
     const std::string why = error ? error.message() : std::strerror(errno);
-    std::filesystem::remove(partial, error);
+    if (!in_place) fs::remove(written, error);
     throw InputError(fmt::format("{}: the model cannot be written ({}); name a file elsewhere", file, why));
 }
 
 Learned read_model(const std::string& file) {
-    std::ifstream in(file);
-    if (!in)
-        throw InputError(
-            fmt::format("{}: cannot be read ({}); give a file that `polter replay --save-model` wrote", file, std::strerror(errno)));
-    const Json json = Json::parse(in, nullptr, false);
-    if (json.is_discarded()) throw InputError(fmt::format("{}: is no JSON; give a file that `polter replay --save-model` wrote", file));
+    const Json json = read_json(file, wanted);
     const Fields fields(file, "the model", json);
     if (const std::string found = fields.text("schema"); found != schema)
         fields.refuse(fmt::format("is of schema \"{}\", not {}", found, schema));

@@ -100,6 +100,23 @@ TEST_CASE("a late sender makes its receiver late, whether it was struck before t
     CHECK(under(late_sender(), {source("a", {event(1, 100, 20)})}).predicted_ns == 140);
 }
 
+TEST_CASE("given noise that strikes nothing is told") {
+    const auto warning = [](std::initializer_list<Json> sources) {
+        std::string lines;
+        for (const std::string& line : under(computing(), sources).warnings) lines += line;
+        return lines;
+    };
+    CHECK(warning({source("a", {event(0, 50, 10), event(0, 109, 1)})}) == "");  // the first makes room for the second
+    CHECK(warning({source("a", {event(0, 50, 10), event(0, 110, 1), event(0, 5000, 1)})}).find("source a: 2 of 3 given events") !=
+          std::string::npos);
+    const Json tick = {{"name", "tick"}, {"period_ns", 1000}, {"duration_ns", 5}, {"phase_ns", 100}};
+    CHECK(warning({tick}).find("tick: the run ends before") != std::string::npos);
+    test::TraceSpec later = late_sender();  // rank 1 begins at 50
+    for (test::Record& record : later.records[1]) record.time = std::max<int64_t>(record.time, 50);
+    CHECK(under(later, {source("a", {event(1, 10, 20)})}).warnings.size() == 1);
+    CHECK(under(later, {source("a", {event(1, 10, 60)})}).warnings.empty());
+}
+
 TEST_CASE("a collective ends for all when the last has come") {
     test::TraceSpec spec(2);
     for (size_t rank = 0; rank < 2; ++rank) {
@@ -176,7 +193,9 @@ TEST_CASE("a file that is wrong is refused with what is wrong in it") {
         CHECK_THROWS_WITH_AS(replay::replay(options), doctest::Contains(what), replay::InputError);
     };
     const auto with = [](const std::string& each) { return R"({"schema":"polter.inject/1","sources":[)" + each + "]}"; };
-    refused("{", "is no JSON");
+    refused("{", "is no JSON (line 1, column 2)");
+    refused("{\n  \"schema\": nothing}", "is no JSON (line 2, column 14)");
+    refused("[1e999]", "cannot be read");
     refused("[]", "must be an object");
     refused(R"({"schema":"polter.inject/2","sources":[]})", "polter.inject/1");
     refused(with(""), "at least one");
@@ -192,7 +211,8 @@ TEST_CASE("a file that is wrong is refused with what is wrong in it") {
     refused(with(R"({"name":"a","arrival":"often","period_ns":10,"duration_ns":1})"), "\"periodic\" or \"random\"");
     refused(with(R"({"name":"a","events":[{"rank":4,"time_ns":0,"duration_ns":1}]})"), "strikes rank 4");
     refused(with(R"({"name":"a","events":[{"rank":0,"time_ns":0}]})"), "source 0, event 0: lacks \"duration_ns\"");
-    refused(with(R"({"name":"a","events":[]},{"name":"a","events":[]})"), "given twice");
+    refused(with(R"({"name":"a","events":[]})"), "\"events\" must be a list of at least one");
+    refused(with(R"({"name":"a","period_ns":10,"duration_ns":1},{"name":"a","period_ns":10,"duration_ns":1})"), "given twice");
     refused(with(R"({"name":"a","period_ns":10,"duration_ns":6},{"name":"b","period_ns":10,"duration_ns":6})"), "120 %");
     refused(with(R"({"name":"a","events":[{"rank":0,"time_ns":0,"duration_ns":99999999999999999999}]})"), "must be an integer");
 }

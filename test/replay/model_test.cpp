@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A model that is saved and given: to its own trace it changes nothing, to another one no invariant, and a broken file is refused.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -215,4 +219,43 @@ TEST_CASE("a model that cannot be written is an error before and after the work"
     CHECK_THROWS_AS(replay::check_writable(directory.path("")), replay::InputError);
     CHECK_THROWS_AS(replay::write_model({}, directory.path("none/m.json")), replay::InputError);
     CHECK_NOTHROW(replay::check_writable(directory.path("m.json")));
+}
+
+TEST_CASE("what is no model is not overwritten, a link leads to its file, and a pipe is written to") {
+    const test::TemporaryDirectory directory;
+    const std::string file = directory.path("m.json"), other = directory.path("thesis"), link = directory.path("link"),
+                      pipe = directory.path("pipe");
+    const auto refused = [](const std::string& path) {
+        CHECK_THROWS_WITH_AS(replay::check_writable(path), doctest::Contains("is no model"), replay::InputError);
+    };
+    for (const char* text : {"dear", "{\"schema\": \"polter.model/2\"}", "{\"schema\": 1}", "[]", "{"}) {
+        CAPTURE(text);
+        store(other, text);
+        refused(other);
+    }
+    std::filesystem::create_symlink("thesis", link);
+    refused(link);
+    store(other, "");
+    CHECK_NOTHROW(replay::check_writable(other));
+
+    std::filesystem::remove(other);  // the link leads to nothing yet
+    for (int i = 0; i < 2; ++i) {
+        CHECK_NOTHROW(replay::check_writable(link));
+        replay::write_model({}, link);
+        CHECK(std::filesystem::is_symlink(link));
+        CHECK(refusal(other).empty());
+        CHECK_FALSE(std::filesystem::is_symlink(other));
+    }
+
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    CHECK_NOTHROW(replay::check_writable(pipe));
+    replay::write_model({}, pipe);
+    CHECK(std::filesystem::is_fifo(pipe));
+    char bytes[4096];
+    const ssize_t got = read(reader, bytes, sizeof bytes);
+    close(reader);
+    REQUIRE(got > 0);
+    replay::write_model({}, file);
+    CHECK(Json::parse(std::string(bytes, static_cast<size_t>(got))) == load(file));
 }
