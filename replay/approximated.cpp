@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstring>
 #include <filesystem>
 #include <new>
@@ -19,6 +20,7 @@
 #include "names.hpp"
 #include "parallel/lending.hpp"
 #include "replay.hpp"
+#include "temporary.hpp"
 #include "watch.hpp"
 
 namespace polter::replay {
@@ -58,8 +60,27 @@ OTF2_FlushType write_out(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
     return OTF2_FLUSH;
 }
 
+// What the file system said first, while this exists. OTF2 loses that on its way: calls that lost data come back with success, or with
+// the last of the errors that followed.
+struct Cause {
+    OTF2_ErrorCode code = OTF2_SUCCESS;
+    OTF2_ErrorCallback before = OTF2_Error_RegisterCallback(keep, this);
+
+    Cause() = default;
+    ~Cause() { OTF2_Error_RegisterCallback(before, nullptr); }
+    Cause(const Cause&) = delete;
+    Cause& operator=(const Cause&) = delete;
+
+    static OTF2_ErrorCode keep(void* cause, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char*, va_list) {
+        const bool of_files = code == OTF2_ERROR_ENOSPC || code == OTF2_ERROR_EDQUOT || code == OTF2_ERROR_EFBIG || code == OTF2_ERROR_EIO;
+        if (auto& kept = static_cast<Cause*>(cause)->code; of_files && kept == OTF2_SUCCESS) kept = code;
+        return code;
+    }
+};
+
 // The trace that is read and the archive that is written, closed however that ends.
 struct Pair {
+    Cause cause;
     OTF2_Reader* reader = nullptr;
     OTF2_Archive* archive = nullptr;
     std::string anchor, written;
@@ -85,8 +106,8 @@ struct Pair {
     Pair& operator=(const Pair&) = delete;
 
     void check(OTF2_ErrorCode code) const {
-        if (code != OTF2_SUCCESS)
-            throw InputError(fmt::format("{}: writing the archive failed ({}); is there room?", written, OTF2_Error_GetDescription(code)));
+        if (const OTF2_ErrorCode why = cause.code != OTF2_SUCCESS ? cause.code : code; why != OTF2_SUCCESS)
+            throw InputError(fmt::format("{}: writing the archive failed ({}); is there room?", written, OTF2_Error_GetDescription(why)));
     }
     void close() {
         OTF2_Archive* done = archive;
@@ -156,9 +177,8 @@ Approximated::~Approximated() {
 void Approximated::begin(const Definitions& definitions) {
     ticks_per_second_ = definitions.ticks_per_second;
     global_offset_ = definitions.global_offset;
-    std::error_code error;
-    const std::string beside = fs::temp_directory_path(error).string();  // of a process that writes no archive
-    delays_ = std::make_unique<DelayFile>(partial_.empty() ? (error ? "/tmp" : beside) + "/polter-delays" : partial_ + "/delays",
+    // A process that writes no archive has no folder for one.
+    delays_ = std::make_unique<DelayFile>(partial_.empty() ? temporary_directory() + "/polter-delays" : partial_ + "/delays",
                                           definitions.locations.size());
 }
 

@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "replay.hpp"
+#include "temporary.hpp"
 
 namespace polter::replay {
 
@@ -172,9 +172,8 @@ class Cursor {
 
 EventGraph::EventGraph(uint64_t process, uint64_t processes, bool local_numbers)
     : process_(process), processes_(processes), local_numbers_(local_numbers) {
-    std::error_code error;
-    directory_ = std::filesystem::temp_directory_path(error).string();
-    std::string path = (directory_.empty() ? "/tmp" : directory_) + "/polter-graph-XXXXXX";
+    directory_ = temporary_directory();
+    std::string path = directory_ + "/polter-graph-XXXXXX";
     fd_ = mkostemp(path.data(), O_CLOEXEC);
     if (fd_ < 0)
         throw InputError(
