@@ -13,7 +13,8 @@ void go_apart(int exit_code_if_it_dies) {
     const auto end = replay::go_apart();
     if (!end) return;
     if (!end->error.empty()) {
-        fmt::print(stderr, "{}polter: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", end->error);  // over what progress there was
+        if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");  // over what progress there was
+        tell(end->error);
         throw Exit{exit_code_if_it_dies};
     }
     if (end->signal) {  // whoever waits for this process shall see the same

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "../replay/printable.hpp"
 #include "../tracer/launch/exporter.hpp"
 #include "../tracer/launch/launch.hpp"
 #include "../tracer/launch/layout.hpp"
@@ -52,7 +53,7 @@ void print_text(const Findings& findings, const std::string& verdict) {
     for (const auto& f : findings) {
         if (f.group != group) fmt::print("{}{}\n", group.empty() ? "" : "\n", f.group);
         group = f.group;
-        fmt::print("  {:<6} {:<14} {}\n", doctor::name_of(f.state), f.name, f.text);
+        fmt::print("  {:<6} {:<14} {}\n", doctor::name_of(f.state), f.name, replay::printable(f.text));
         if (!f.mend.empty()) fmt::print("  {:<6} {:<14} -> {}\n", "", "", f.mend);
     }
     fmt::print("\n{}\n", verdict);

@@ -65,7 +65,7 @@ void print_text(const launch::Outcome& outcome, const replay::Result& result) {
 void add_job_options(CLI::App& verb, JobArguments& arguments) {
     add_common(verb, arguments.common);
     auto& launch = arguments.launch;
-    verb.add_option("-o,--output", launch.output, "Experiment directory (never overwritten)")->type_name("DIR");
+    verb.add_option("-o,--output", launch.output, "Experiment directory (never overwritten)")->type_name("DIR")->check(named);
     verb.add_option("--exporter", launch.exporter, "What measures the noise (also POLTER_EXPORTER): auto takes the best that works")
         ->check(CLI::IsMember(launch::exporter_names()))
         ->option_text("NAME: auto, module, bpf, perf, proc or none");
@@ -89,10 +89,10 @@ void take_command(const CLI::App& verb, JobArguments& arguments) {
 
 void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
     std::fflush(stdout);
-    for (const auto& warning : outcome.warnings) fmt::print(stderr, "polter: {}\n", warning);
+    for (const auto& warning : outcome.warnings) tell(warning);
     if (!outcome.no_trace.empty()) {
         if (arguments.common.json) fmt::print("{}\n", nlohmann::json{{"run", run_json(outcome)}}.dump(2));
-        fmt::print(stderr, "polter: {}\n", outcome.no_trace);
+        tell(outcome.no_trace);
         throw Exit{outcome.exit_code ? outcome.exit_code : 1};
     }
     if (!outcome.sealed) throw Exit{outcome.exit_code};
@@ -110,7 +110,7 @@ void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
         }
     } catch (const replay::InputError& error) {
         // The job's own exit code says more than that its trace cannot be replayed.
-        fmt::print(stderr, "polter: {}\n", error.what());
+        tell(error);
         throw Exit{outcome.exit_code ? outcome.exit_code : 1};
     }
     throw Exit{outcome.exit_code};

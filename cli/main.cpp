@@ -1,8 +1,15 @@
 // polter: only dispatches. One file a verb.
 #include <fmt/core.h>
+#include <stdio_ext.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <stdexcept>
+#include <system_error>
 
+#include "../replay/printable.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -11,6 +18,30 @@ void add_common(CLI::App& verb, Common& common) {
     verb.add_flag("--json", common.json, "Print the machine-readable form");
     verb.add_flag("-q,--quiet", common.quiet, "No progress");
 }
+
+void tell(const std::string& line) {
+    fmt::print(stderr, "polter: {}\n", replay::printable(line));
+}
+
+void tell(const std::exception& error) {
+    const auto* system = dynamic_cast<const std::system_error*>(&error);
+    if (!system || !std::ferror(stdout)) return tell(std::string(error.what()));
+    // Printing has failed: what fmt says of it does not name the file. Told once, and not tried again.
+    __fpurge(stdout);
+    std::clearerr(stdout);
+    if (system->code().value() != EPIPE)
+        tell(fmt::format("standard output: {}; what was written there is not whole", system->code().message()));
+}
+
+void flush_output() {
+    if (std::fflush(stdout) != 0) {
+        if (errno != EPIPE) throw std::system_error(errno, std::generic_category());
+    } else if (std::ferror(stdout)) {  // before, and nobody has kept why
+        throw std::runtime_error("standard output cannot be written; what was written there is not whole");
+    }
+}
+
+const CLI::Validator named([](std::string& value) { return value.empty() ? "needs a name" : ""; }, "", "named");
 
 namespace {
 std::vector<std::string> behind;
@@ -32,12 +63,8 @@ std::vector<std::string> words_to_parse(const CLI::App& app, int argc, char** ar
     std::reverse(words.begin(), words.end());
     return words;
 }
-}  // namespace
 
-}  // namespace polter::cli
-
-int main(int argc, char** argv) {
-    using namespace polter::cli;
+int dispatch(int argc, char** argv) {
     CLI::App app{"How many seconds did the operating system cost my program, through whom, and where?", "polter"};
     app.set_version_flag("--version", "polter " POLTER_VERSION);
     app.require_subcommand(1);
@@ -55,8 +82,25 @@ int main(int argc, char** argv) {
     } catch (const Exit& exit) {
         return exit.code;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "polter: {}\n", error.what());
+        tell(error);
         return 1;
     }
     return 0;
+}
+
+}  // namespace
+
+}  // namespace polter::cli
+
+int main(int argc, char** argv) {
+    const int code = polter::cli::dispatch(argc, argv);
+    try {
+        polter::cli::flush_output();
+        // A network file system, or a quota, may refuse as late as here.
+        if (close(STDOUT_FILENO) != 0 && errno != EBADF) throw std::system_error(errno, std::generic_category(), "standard output");
+    } catch (const std::exception& error) {
+        polter::cli::tell(error);
+        return code ? code : 1;
+    }
+    return code;
 }

@@ -11,6 +11,7 @@
 #include "../kmodule/node/interrupt.hpp"
 #include "../kmodule/node/observe.hpp"
 #include "../kmodule/node/summary.hpp"
+#include "../replay/printable.hpp"
 #include "noise_loop.hpp"
 #include "verb.hpp"
 
@@ -27,7 +28,7 @@ struct Arguments {
 };
 
 std::string formatted(const Arguments& arguments, const node::Observation& observation, const char* measured_by, int indent) {
-    if (!arguments.common.json) return node::to_text(observation, measured_by, arguments.text);
+    if (!arguments.common.json) return replay::printable(node::to_text(observation, measured_by, arguments.text), true);
     return node::to_json(observation, measured_by).dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -14,6 +14,7 @@
 #include "../kmodule/loops/loops.hpp"
 #include "../kmodule/loops/output.hpp"
 #include "../kmodule/node/interrupt.hpp"
+#include "../replay/printable.hpp"
 #include "../tracer/launch/exporter.hpp"
 
 namespace polter::cli {
@@ -99,7 +100,7 @@ void run_loop(const LoopArguments& arguments, const Common& common, double secon
         fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
         return;
     }
-    fmt::print("{}", loops::to_text(result, top, histogram));
+    fmt::print("{}", replay::printable(loops::to_text(result, top, histogram), true));
     if (!why.empty()) fmt::print("events: {}\n", why);
 }
 

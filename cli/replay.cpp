@@ -15,6 +15,7 @@
 #include "progress.hpp"
 #include "replay/model_file.hpp"
 #include "replay/parallel/group.hpp"
+#include "replay/printable.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -30,11 +31,13 @@ struct Arguments {
     CLI::Option* remove_option = nullptr;
 };
 
+// Blanks around a name are not part of it.
 std::vector<std::string> split(const std::string& list) {
     std::vector<std::string> names;
     for (size_t begin = 0; begin < list.size();) {
         const size_t end = std::min(list.find(',', begin), list.size());
-        if (end > begin) names.push_back(list.substr(begin, end - begin));
+        const size_t first = list.find_first_not_of(" \t", begin), last = list.find_last_not_of(" \t", end - 1);
+        if (first < end) names.push_back(list.substr(first, last + 1 - first));
         begin = end + 1;
     }
     return names;
@@ -79,25 +82,27 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     } else {
         fmt::print("{}{}{}", replay::to_text(result), result.injected ? replay::injected_to_text(*result.injected) : "",
                    arguments.model ? replay::model_to_text(result.model) : "");
-        if (!arguments.write_approximated.empty()) fmt::print("approximated timeline: {}\n", arguments.write_approximated);
+        if (!arguments.write_approximated.empty())
+            fmt::print("approximated timeline: {}\n", replay::printable(arguments.write_approximated));
     }
 }
 
 // All the processes of one launcher as one. The first prints, errors too; the others end with the same exit code.
 void run_together(const Arguments& arguments, replay::Group& group) {
-    std::string error;
+    bool failed = true;
     try {
         run_one(arguments, &group);
+        flush_output();
+        failed = false;
     } catch (const replay::PeerError& peer) {
-        error = peer.what();
+        if (group.rank() == 0) tell(peer);
     } catch (const std::exception& own) {
-        error = own.what();
-        group.fail(error);
+        if (group.rank() == 0) tell(own);
+        group.fail(own.what());
     }
-    if (!error.empty() && group.rank() == 0) fmt::print(stderr, "polter: {}\n", error);
     std::fflush(nullptr);
-    group.close(!error.empty());
-    if (!error.empty()) throw Exit{1};
+    group.close(failed);
+    if (failed) throw Exit{1};
 }
 
 void run(const Arguments& arguments) {
@@ -116,30 +121,37 @@ void add_replay(CLI::App& parent) {
     auto* verb = parent.add_subcommand("replay", "What the noise in a trace cost: accumulated, amplified, by source and by rank");
     const auto arguments = std::make_shared<Arguments>();
     add_common(*verb, arguments->common);
-    verb->add_option("TRACE", arguments->trace, "Experiment directory or .otf2 file")->required();
+    verb->add_option("TRACE", arguments->trace, "Experiment directory or .otf2 file")->required()->check(named);
     arguments->remove_option =
         verb->add_option("--remove", arguments->remove, "Sources to remove, comma-separated (os-service:NAME for a service; \"\": none)")
             ->expected(1)
             ->allow_extra_args(false);
-    verb->add_flag("--attribution", arguments->attribution,
-                   "Also by culprit and rank of origin, with the costliest noise events and the critical path (a temporary file in TMPDIR, "
-                   "some 30 bytes an MPI "
-                   "call, in collectives a message)");
+    auto* attribution = verb->add_flag(
+        "--attribution", arguments->attribution,
+        "Also by culprit and rank of origin, with the costliest noise events and the critical path (a temporary file in TMPDIR, "
+        "some 30 bytes an MPI "
+        "call, in collectives a message)");
     verb->add_option("--costliest", arguments->costliest, "Noise events listed by --attribution")
         ->check(CLI::Range(1, 100000))
+        ->needs(attribution)
         ->capture_default_str();
     verb->add_option("--windows", arguments->windows, "Equal parts of the run in the table of where the noise was paid")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
     verb->add_option("--write-approximated", arguments->write_approximated,
                      "Write the timeline without what was removed as an OTF2 archive; DIR must not exist (made in DIR.partial-… beside it)")
+        ->check(named)
         ->option_text("DIR");
     verb->add_option("--inject", arguments->inject, "Predict the run under the noise that FILE describes (JSON, see replay/README.md)")
+        ->check(named)
+        ->excludes(arguments->remove_option)
         ->option_text("FILE");
     verb->add_flag("--model", arguments->model, "Show what was learned of this machine's communication");
     verb->add_option("--save-model", arguments->save_model, "Write what was learned of this machine's communication, for --use-model")
+        ->check(named)
         ->option_text("FILE");
     verb->add_option("--use-model", arguments->use_model, "Take what communication costs from there instead of from the trace")
+        ->check(named)
         ->option_text("FILE");
     verb->footer(
         "Example: polter replay --remove timer,preempt polter-lmp-20260102-030405\n"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <string>
 
 namespace polter::cli {
@@ -21,6 +22,16 @@ struct Exit {
 
 // Adds --json and -q to a verb.
 void add_common(CLI::App& verb, Common& common);
+
+// One line on standard error. What is in it may come from outside (replay/printable.hpp).
+void tell(const std::string& line);
+void tell(const std::exception& error);
+
+// Throws where what a verb printed could not be written: most of it waits in a buffer until then. That nobody reads any more is no error.
+void flush_output();
+
+// Refuses an empty value, which scripts give for a name that they do not have.
+extern const CLI::Validator named;
 
 // For verbs that take a command (CLI::App::prefix_command): the words from the first "--" on, that included. Empty: there was none.
 const std::vector<std::string>& behind_separator();

@@ -27,6 +27,13 @@ WRONG = [
     (["run", "sh", "-c", "exit 0"], 1, "--mpi"),
     (["replay", "/polter/nowhere"], 1, "/polter/nowhere"),
     (["replay", "--attribution", "--windows", "0", "/polter/nowhere"], 2, "--windows"),
+    *((["replay", option, "", "/polter/nowhere"], 2, f"{option}: needs a name")
+      for option in ("--write-approximated", "--inject", "--save-model", "--use-model")),
+    (["replay", ""], 2, "TRACE: needs a name"),
+    (["run", "-o", "", "true"], 2, "--output: needs a name"),
+    (["replay", "--remove", "timer", "--inject", "noise.json", "/polter/nowhere"], 2, "--inject"),
+    (["replay", "--costliest", "5", "/polter/nowhere"], 2, "--attribution"),
+    (["replay", "/polter/\x1b[31mnowhere"], 1, "/polter/\\x1b[31mnowhere"),
 ]
 
 
@@ -47,6 +54,90 @@ class Wrong(unittest.TestCase):
             self.assertEqual(done.returncode, 0)
             self.assertIn("Example:", done.stdout)
         self.assertRegex(p.command([p.POLTER, "--version"]).stdout, r"^polter \d+\.\d+")
+
+
+def on_terms(script, *words, environment=None, cwd=None):
+    """A shell's script, in which "$0" "$@" is the command."""
+    return p.command(["bash", "-c", script, p.POLTER, *words], environment, cwd=cwd)
+
+
+class Output(unittest.TestCase):
+    """What is printed or written is there, or its loss is told and the exit code is 1."""
+
+    def setUp(self):
+        self.folder = self.enterContext(p.folder())
+        self.trace = self.folder / "t"
+        done = p.command([p.BUILD / "test" / "replay" / "write_random", "3", self.trace])
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def full(self):
+        """A device like /dev/full, that may come to harm."""
+        device = self.folder / "full"
+        try:
+            os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(1, 7))
+            with open(device, "rb"):  # the file system may be mounted without devices
+                return device
+        except OSError as error:
+            self.skipTest(f"no device of one's own: {error}")
+
+    def test_full_device(self):
+        device = self.full()
+        for words in (["replay", self.trace], ["replay", "--json", self.trace], ["replay", "--help"], ["--version"], ["completion", "bash"],
+                      ["doctor"]):
+            with self.subTest(words):
+                done = on_terms(f'"$0" "$@" > {device}', *words)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertIn("standard output", done.stderr)
+                if words[0] == "replay" and "--help" not in words:
+                    self.assertIn("No space left on device", done.stderr)
+
+    def test_closed_output(self):
+        self.assertEqual(on_terms('"$0" "$@" >&-', "replay", self.trace).returncode, 1)
+
+    def test_pipe_that_nobody_reads(self):
+        for words in (["replay", self.trace], ["replay", "--json", self.trace]):
+            for ready in ("", "trap '' PIPE; "):
+                done = on_terms(f'{ready}"$0" "$@" | true', *words)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(on_terms('"$0" "$@" | head -1', "replay", self.trace).stderr, "")
+
+    def test_model_where_something_is(self):
+        anchor = self.trace / "traces.otf2"
+        before = anchor.read_bytes()
+        done = p.command([p.POLTER, "replay", "--save-model", anchor, self.trace])
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("is no model", done.stderr)
+        self.assertEqual(anchor.read_bytes(), before)
+        for _ in range(2):
+            self.assertEqual(p.command([p.POLTER, "replay", "--save-model", self.folder / "m", self.trace]).returncode, 0)
+        done = on_terms('"$0" "$@" > result', "replay", "--save-model", "/dev/stdout", self.trace, cwd=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("where the result goes", done.stderr)
+
+    def test_model_on_a_device(self):
+        device = self.full()
+        done = p.command([p.POLTER, "replay", "--save-model", device, self.trace])
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("No space left on device", done.stderr)
+        self.assertTrue(stat.S_ISCHR(device.stat().st_mode))
+
+    def test_archive_without_room(self):
+        done = on_terms("trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"", "replay", "--remove", "", "--write-approximated", self.folder / "a", self.trace)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("too large", done.stderr)
+        self.assertIn("is there room?", done.stderr)
+        self.assertEqual([f.name for f in self.folder.iterdir()], ["t"])
+
+    def test_temporary_directory_that_is_not_there(self):
+        done = p.command([p.POLTER, "replay", "--attribution", self.trace], {"TMPDIR": "/polter/nowhere"})
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("TMPDIR=/polter/nowhere", done.stderr)
+
+    def test_blanks_between_names(self):
+        plain, spaced = (p.command([p.POLTER, "replay", "--json", "--remove", names, self.trace]) for names in ("source0,source1", " source0 , source1,"))
+        self.assertEqual(plain.returncode, 0, plain.stderr)
+        self.assertEqual(spaced.stdout, plain.stdout)
 
 
 class Run(unittest.TestCase):
