@@ -166,7 +166,8 @@ class Engine {
     Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag, uint32_t partitioned = 0);
     Match* add_send(Thread& sender, const Thread& receiver, const Operation&);  // the send half; attaches to a waiting receive
     void hand_over(Match* match);                                               // the send half is complete
-    Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay);
+    // The receive half, as of its posting; attaches to a waiting send.
+    Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay, uint64_t post_node);
     void withdraw_receive(Match* match);  // it was another's
     void release(Match* match);           // one user less
     void settle(Match& match);            // learning: the posting is known

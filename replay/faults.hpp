@@ -39,6 +39,7 @@ struct Faults {
     bool mirrors_unstruck = false;     // determinism: given noise strikes the steps of a collective only on the process's own ranks
     bool mirrors_nowhere = false;      // attribution: who comes to a collective in another process has no place in the event graph
     bool local_numbers = false;        // attribution: the event graph's numbers do not rise along edges between processes
+    bool posted_at_wait = false;       // attribution: a receive of which its Wait tells whose it is has its place in the event graph there
     bool keep_posting = false;         // determinism: a sender is not told of a posting in another process
     bool as_handed_out = false;        // accuracy: who was handed work in the measured run is handed it in every scenario
     bool as_asked = false;             // identity: whoever asked first is served first, whom the master took first or not

@@ -117,7 +117,7 @@ void Engine::hand_over(Match* match) {
         exchange_->ship_send(*match);
 }
 
-Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay) {
+Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay, uint64_t post_node) {
     Match* match;
     if (channel->head && channel->holds_messages) {
         match = take_first(channel);
@@ -130,7 +130,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     match->receiver = &receiver;
     match->post_time = post_time;
     match->post_delay = take_copy(post_delay);
-    match->post_node = receiver.enter_node;
+    match->post_node = faults_.posted_at_wait ? receiver.enter_node : post_node;
     settle(*match);
     if (match->proxy) exchange_->ship_posting(*match);
     if (match->sender_waits) {

@@ -65,7 +65,7 @@ void publish_receive(Engine& engine, Thread& thread, const Operation& operation)
     const Ends ends = find_channel(engine, thread, operation);
     if (operation.wildcard) engine.count(Flaw::any_source);
     Match* match = thread.kind == CallKind::matched_receive ? take_aside(engine, thread, operation, ends.source) : nullptr;
-    if (!match) match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
+    if (!match) match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
     depend_on(engine, thread, match, false, operation.any_source);
 }
 
@@ -81,7 +81,7 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
     if (operation.posted_known && !engine.cancelled_postings.contains({thread.index, request->posting})) {
         const Ends ends = find_channel(engine, thread, operation);
         if (thread.kind == CallKind::matched_receive) request->match = take_aside(engine, thread, operation, ends.source);
-        if (!request->match) request->match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
+        if (!request->match) request->match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
     } else {
         request->post_delay = engine.take_copy(thread.delay);
     }
@@ -106,13 +106,13 @@ void publish_receive_complete(Engine& engine, Thread& thread, Operation operatio
             match = nullptr;
         }
         if (!match) {  // only now is it known from whom
-            match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, request->post_time, request->post_delay);
-            match->post_node = request->post_node;
+            match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, request->post_time, request->post_delay,
+                                       request->post_node);
         }
         engine.drop_request(thread, operation.request);
     } else {
         engine.count(Flaw::unknown_request);
-        match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, thread.enter, thread.delay);
+        match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, thread.enter, thread.delay, thread.enter_node);
     }
     if (!match->sent) match->size = operation.size;
     depend_on(engine, thread, match, true, any_source);
@@ -131,7 +131,7 @@ void publish_probe(Engine& engine, Thread& thread, const Operation& operation) {
     if (operation.partitioned > 0) return publish_part_arrived(engine, thread, operation);
     const Ends ends = find_channel(engine, thread, operation);
     if (thread.kind == CallKind::matched_probe || thread.kind == CallKind::poll_matched) {
-        Match* match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay);
+        Match* match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
         const ChannelKey key{operation.comm, static_cast<uint32_t>(ends.source), static_cast<uint32_t>(thread.rank), operation.tag};
         engine.process(thread).set_aside.emplace_back(key, match);
         thread.dependencies.push_back({.kind = Dependency::Kind::message, .match = match});

@@ -71,7 +71,7 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
 }
 
 Match* ask_for_notice(Engine& engine, Thread& thread, uint32_t window, Notice what, int32_t from) {
-    return engine.add_receive(channel_of(engine, window, what, from, thread.rank), thread, thread.enter, thread.delay);
+    return engine.add_receive(channel_of(engine, window, what, from, thread.rank), thread, thread.enter, thread.delay, thread.enter_node);
 }
 
 namespace {

@@ -130,6 +130,22 @@ TEST_CASE("attribution: one event graph of all processes") {
     CHECK(out_of_order > 0);
 }
 
+TEST_CASE("attribution: a posting that is known late, and events at one time") {
+    for (uint64_t seed = 1; seed <= test::programs_of(12); ++seed) {
+        CAPTURE(seed);
+        test::TraceSpec trace = program_of(seed).trace;
+        for (auto& records : trace.records)
+            for (test::Record& record : records) {
+                if (record.kind == test::Record::Kind::irecv_request) record.posted = false;
+                if (seed % 2 == 0) record.time -= record.time % 1000;
+            }
+        CHECK(differences(trace, seed, {}, "", true) == 0);
+    }
+    replay::Hooks hooks;
+    hooks.faults = {.posted_at_wait = true};
+    CHECK(differences(test::parse_micro(POLTER_MICRO_TRACES "/posting_node.txt").trace, 1, hooks, "", true) > 0);
+}
+
 // Everything but the anchor file, which has a name that OTF2 draws.
 std::map<std::string, std::string> files_of(const std::string& archive) {
     std::map<std::string, std::string> files;
