@@ -21,7 +21,7 @@ struct AttributionRow {
     int64_t rank = -1;
     std::string where;   // the MPI operation, or the region outside MPI
     std::string caller;  // of an operation: the region from which it was called; else empty
-    int64_t window = 0;  // from 0
+    int64_t window = 0;  // from 0; of when it was paid
     int64_t ns = 0;      // never 0
     size_t account = 0;  // of the definitions
 };

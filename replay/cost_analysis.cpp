@@ -97,7 +97,7 @@ CostReport CostAnalysis::analyse(const std::function<void(const EventGraph::Visi
     const bool faulty = faults_.measured_slack || faults_.dropped_edge || faults_.keep_losses;
     if (!whole && !faulty) throw std::logic_error("the event graph contradicts the replay");
 
-    split_by_origin(attribution, trace.definitions, backward, scenarios_.players(), ranks, trace.culprits);
+    split_by_origin(attribution, trace.definitions, backward, scenarios_.players(), ranks, trace.culprits, faults_.windows_apart);
     return report_costs(trace.definitions, trace.replayed, recorder_, backward, trace.accumulated, trace.first);
 }
 

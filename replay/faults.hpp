@@ -34,6 +34,7 @@ struct Faults {
     bool measured_slack = false;       // costs: slack is how much later an event could be in the measured run
     bool dropped_edge = false;         // costs: what else waits for an event does not count
     bool keep_losses = false;          // origins: what was overtaken on the critical path still counts
+    bool windows_apart = false;        // origins: each window of the table is paid by what struck first, whatever paid the ones before it
     bool no_absorption = false;        // given noise: it costs as much while a call waits
     bool merge_first_alone = false;    // determinism: several processes keep what the first of them learned
     bool mirrors_unstruck = false;     // determinism: given noise strikes the steps of a collective only on the process's own ranks

@@ -119,6 +119,45 @@ TEST_CASE("the table by origin has the margins of the table by place, and those 
     }
 }
 
+using Whose = std::map<std::tuple<std::string, std::string, int64_t>, int64_t>;
+
+Whose whose(const replay::Result& result) {
+    Whose sums;
+    for (const auto& row : result.attribution.rows) sums[{row.source, row.culprit, row.rank}] += row.ns;
+    std::erase_if(sums, [](const auto& entry) { return entry.second == 0; });
+    return sums;
+}
+
+TEST_CASE("whose noise it was does not depend on how many windows are shown") {
+    const auto differences = [](const test::TraceSpec& trace, replay::Faults faults) {
+        const Whose one = whose(attribute(trace, faults, false, true, 1));
+        int count = 0;
+        for (const uint32_t windows : {2U, 3U, 10U, 100U}) count += whose(attribute(trace, faults, false, true, windows)) != one;
+        return count;
+    };
+    int apart = 0;
+    for (uint64_t seed = 1; seed <= programs; ++seed) {
+        CAPTURE(seed);
+        const test::TraceSpec trace = test::random_program(test::mixed_options(seed)).trace;
+        CHECK(differences(trace, {}) == 0);
+        if (seed <= 4) apart += differences(trace, {.windows_apart = true});
+    }
+    CHECK(apart > 0);
+}
+
+TEST_CASE("noise that struck in one window and is paid in another, by hand") {
+    const test::Micro micro = test::parse_micro(POLTER_MICRO_TRACES "/paid_later.txt");
+    const auto paid = [&](const replay::Faults& faults) {
+        std::map<std::tuple<std::string, int64_t, std::string, int64_t>, int64_t> rows;
+        for (const auto& row : attribute(micro.trace, faults, false, true, micro.windows).attribution.rows)
+            rows[{row.culprit, row.rank, row.where, row.window}] += row.ns;
+        return rows;
+    };
+    const decltype(paid({})) expected = {{{"early", 0, "MPI_Recv", 3}, 50}, {{"late", 1, "main", 4}, 10}};
+    CHECK(paid({}) == expected);
+    CHECK(paid({.windows_apart = true}) != expected);
+}
+
 TEST_CASE("what became of the noise adds up, for each rank and for all") {
     for (uint64_t seed = 1; seed <= programs; ++seed) {
         CAPTURE(seed);
