@@ -17,6 +17,8 @@
 #include "definition_copy.hpp"
 #include "engine.hpp"
 #include "event_copy.hpp"
+#include "kept_noise.hpp"
+#include "metric_value.hpp"
 #include "names.hpp"
 #include "parallel/lending.hpp"
 #include "replay.hpp"
@@ -174,7 +176,9 @@ Approximated::~Approximated() {
     if (watch) watch_path(watch->unfinished, "");
 }
 
-void Approximated::begin(const Definitions& definitions) {
+void Approximated::begin(const Definitions& definitions, std::vector<bool> removed) {
+    removed_ = std::move(removed);
+    open_.assign(definitions.locations.size(), {});
     ticks_per_second_ = definitions.ticks_per_second;
     global_offset_ = definitions.global_offset;
     // A process that writes no archive has no folder for one.
@@ -182,11 +186,41 @@ void Approximated::begin(const Definitions& definitions) {
                                           definitions.locations.size());
 }
 
+void Approximated::follow(Engine& engine, size_t lane) {
+    engine.struck = [this](const Thread& thread, const PendingNoise& record, int64_t begin, int64_t end) {
+        open_[thread.index].pieces.push_back({begin, end, record.time, record.account, !removed_[record.account]});
+    };
+    engine.observer = [this, lane, further = std::move(engine.observer)](const Thread& thread, int64_t time, const int64_t* delay) {
+        note(thread, delay[lane]);
+        if (further) further(thread, time, delay);
+    };
+}
+
 void Approximated::note(const Thread& thread, int64_t delay) {
-    if (ticks_per_second_ != 1'000'000'000)
-        delay =
-            static_cast<int64_t>((static_cast<__int128>(delay) * static_cast<int64_t>(ticks_per_second_) + 500'000'000) / 1'000'000'000);
-    delays_->add(thread.index, {thread.record, static_cast<int64_t>(thread.last_ticks - global_offset_), delay, thread.in_call});
+    if (thread.in_call && thread.now > thread.enter) return;  // regions inside a call: where they are is known when it is left
+    Open& open = open_[thread.index];
+    if (!faults_.noise_stays_behind) note_kept(thread, delay);
+    open.since = thread.now;
+    open.delay = delay;
+    open.in_call = thread.in_call;
+    open.pieces.clear();
+    delays_->add(thread.index, {thread.record, static_cast<int64_t>(thread.last_ticks - global_offset_),
+                                ns_in_ticks(delay, ticks_per_second_), thread.in_call});
+}
+
+void Approximated::note_kept(const Thread& thread, int64_t delay) {
+    Open& open = open_[thread.index];
+    const Engine::Concluded& call = thread.engine->concluded;
+    const KeptNoise kept = place_kept_noise(
+        {open.since, thread.now, open.delay, delay, open.in_call, call.waited_until, call.approximated_until, call.stepwise}, open.pieces,
+        faults_.keep_absorbed);
+    for (const NoiseCut& cut : kept.cuts) delays_->add(thread.index, cut);
+    const int64_t begin = ns_in_ticks(open.since, ticks_per_second_), end = static_cast<int64_t>(thread.last_ticks - global_offset_);
+    for (const DelayTurn& turn : kept.turns) {
+        const int64_t ticks = ns_in_ticks(turn.time, ticks_per_second_);
+        if (ticks < end && (ticks > begin || !open.in_call))
+            delays_->add(thread.index, {0, ticks, ns_in_ticks(turn.delay, ticks_per_second_), open.in_call});
+    }
 }
 
 std::vector<Approximated::Spilled> Approximated::spilled(const Engine& replayed, Borrowing* borrowing) const {
@@ -212,9 +246,8 @@ std::vector<Approximated::Spilled> Approximated::spilled(const Engine& replayed,
     return list;
 }
 
-void Approximated::write(const std::string& anchor, const Engine& replayed, const Definitions& definitions,
-                         const std::vector<bool>& removed, const std::string& what, const std::function<void(double)>& progress,
-                         std::vector<std::string>& warnings) {
+void Approximated::write(const std::string& anchor, const Engine& replayed, const Definitions& definitions, const std::string& what,
+                         const std::function<void(double)>& progress, std::vector<std::string>& warnings) {
     delays_->finish();
     std::optional<Borrowing> borrowing;
     if (group_ && group_->rank() == 0) borrowing.emplace(*group_);
@@ -238,8 +271,8 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     for (size_t i = 0; i < definitions.locations.size(); ++i) index_of.emplace(definitions.locations[i].id, i);
     const Callbacks callbacks(copying_callbacks(), OTF2_EvtReaderCallbacks_Delete);
     DefinitionCopy all;
-    uint64_t unknown = 0, unmoved = 0, forgotten = 0;
-    int64_t last = 0, approximated_last = 0;
+    uint64_t unknown = 0, unmoved = 0, forgotten = 0, cut_records = 0;
+    int64_t last = 0, approximated_last = 0, cut_ns = 0;
     for (size_t done = 0; done < list.locations.size(); ++done) {
         const uint64_t id = list.locations[done];
         if (all.events.contains(id)) continue;  // defined twice
@@ -249,13 +282,15 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
         if (replayed_here)
             delays = std::make_unique<DelayFile::Reader>(spilled_delays[index->second].read, spilled_delays[index->second].first);
         ApproximatedClock clock(delays.get(), faults_.wrong_end);
-        EventCopy copy(definitions, removed, clock);
+        EventCopy copy(definitions, removed_, clock);
         copy.keep_ago = faults_.ago_as_measured;
         copy.most_records = replayed_here ? replayed.threads()[index->second]->events : most_records(anchor, id);
         copy_events(pair, id, callbacks.get(), copy);
         all.events[id] = copy.records;
         unknown += copy.unknown;
         forgotten += clock.forgotten();
+        cut_records += copy.cut_records;
+        cut_ns += copy.cut_ns;
         unmoved += !replayed_here && copy.records > 0;
         last = std::max(last, copy.last);
         approximated_last = std::max(approximated_last, copy.approximated_last);
@@ -301,6 +336,11 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     left_out(fs::exists(fs::path(anchor).replace_extension(".marker")) ? 1 : 0, "file of markers is not in the approximated timeline");
     left_out(forgotten,
              "noise records tell of noise longer ago than is remembered: in the approximated timeline it is as long ago as measured");
+    if (cut_records > 0)
+        warnings.push_back(
+            fmt::format("{} noise records struck while a call waited that no longer waits as long: {} ns of them are not in the "
+                        "approximated timeline",
+                        cut_records, cut_ns));
     left_out(unmoved, "locations that are no threads of processes stand at their measured times in the approximated timeline");
 }
 

@@ -16,6 +16,7 @@
 #include "definitions.hpp"
 #include "delay_file.hpp"
 #include "faults.hpp"
+#include "kept_noise.hpp"
 
 namespace polter::replay {
 
@@ -33,15 +34,15 @@ class Approximated {
     Approximated(const Approximated&) = delete;
     Approximated& operator=(const Approximated&) = delete;
 
-    // Before the replay pass.
-    void begin(const Definitions& definitions);
-    // At each Enter and Leave of it; `delay` in ns.
-    void note(const Thread& thread, int64_t delay);
+    // Before the replay pass: `removed` says by account whether its noise is gone.
+    void begin(const Definitions& definitions, std::vector<bool> removed);
+    // Sees each Enter, Leave and stretch of noise of that pass; `lane`: the scenario that is written.
+    void follow(Engine& engine, size_t lane);
 
-    // After it: `anchor` is the trace's, `removed` says by account whether its noise is gone, `what` says it for people.
+    // After it: `anchor` is the trace's, `what` says for people what is removed.
     // Throws InputError. Appends to `warnings` what could not be kept. All processes have to call it.
-    void write(const std::string& anchor, const Engine& replayed, const Definitions& definitions, const std::vector<bool>& removed,
-               const std::string& what, const std::function<void(double)>& progress, std::vector<std::string>& warnings);
+    void write(const std::string& anchor, const Engine& replayed, const Definitions& definitions, const std::string& what,
+               const std::function<void(double)>& progress, std::vector<std::string>& warnings);
 
   private:
     // Where the delays of each location are.
@@ -51,11 +52,22 @@ class Approximated {
     };
     std::vector<Spilled> spilled(const Engine& replayed, Borrowing* borrowing) const;
 
+    // Of a location, since its last Enter or Leave.
+    struct Open {
+        int64_t since = 0, delay = 0;  // ns
+        bool in_call = false;
+        std::vector<ClaimedPiece> pieces;
+    };
+    void note(const Thread& thread, int64_t delay);  // `delay` in ns
+    void note_kept(const Thread& thread, int64_t delay);
+
     Group* group_;
     std::string directory_, partial_;
     Faults faults_;
     uint64_t ticks_per_second_ = 1'000'000'000, global_offset_ = 0;
+    std::vector<bool> removed_;
     std::unique_ptr<DelayFile> delays_;
+    std::vector<Open> open_;  // by location
 };
 
 }  // namespace polter::replay

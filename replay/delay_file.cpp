@@ -33,20 +33,28 @@ void DelayFile::add(size_t location, const DelayPoint& point) {
         chain.held = true;
         return;
     }
-    if (chain.held) append(chain, chain.last);
-    append(chain, point);
+    if (chain.held) append(chain, stored(chain.last));
+    append(chain, stored(point));
     chain.last = point;
     chain.held = false;
 }
 
-void DelayFile::append(Chain& chain, const DelayPoint& point) {
+void DelayFile::add(size_t location, const NoiseCut& cut) {
+    append(chains_[location], {cut.account, Kind::cut, cut.recorded, cut.ns});
+}
+
+DelayFile::Stored DelayFile::stored(const DelayPoint& point) {
+    return {point.record, point.in_call ? Kind::in_call : Kind::computing, point.ticks, point.delay};
+}
+
+void DelayFile::append(Chain& chain, const Stored& stored) {
     if (chain.points.size() == points_per_chunk) write(chain, true);
     if (chain.at < 0) {
         chain.first = chain.at = end_;
         end_ += chunk_bytes;
     }
     if (chain.points.capacity() == 0) chain.points.reserve(points_per_chunk);
-    chain.points.push_back({point.record << 1 | (point.in_call ? 1u : 0u), point.ticks, point.delay});
+    chain.points.push_back(stored);
 }
 
 void DelayFile::write(Chain& chain, bool more) {
@@ -83,20 +91,26 @@ DelayFile::Reader::Reader(const DelayFile& file, size_t location)
 
 DelayFile::Reader::Reader(ReadAt file, int64_t first) : file_(std::move(file)), at_(first) {}
 
-bool DelayFile::Reader::next(DelayPoint* point) {
-    Header header;
-    if (!chunk_.empty()) std::memcpy(&header, chunk_.data(), sizeof header);
-    if (used_ == header.count) {
-        if (!chunk_.empty()) at_ = header.next;
-        if (at_ < 0) return false;
-        chunk_.resize(chunk_bytes);
-        file_(chunk_.data(), chunk_bytes, at_);
-        used_ = 0;
+bool DelayFile::Reader::next(DelayPoint* point, std::vector<NoiseCut>* cuts) {
+    for (;;) {
+        Header header;
+        if (!chunk_.empty()) std::memcpy(&header, chunk_.data(), sizeof header);
+        if (used_ == header.count) {
+            if (!chunk_.empty()) at_ = header.next;
+            if (at_ < 0) return false;
+            chunk_.resize(chunk_bytes);
+            file_(chunk_.data(), chunk_bytes, at_);
+            used_ = 0;
+        }
+        Stored stored;
+        std::memcpy(&stored, chunk_.data() + sizeof header + used_++ * sizeof stored, sizeof stored);
+        if (stored.kind() == Kind::cut) {
+            cuts->push_back({stored.time, stored.delay, static_cast<uint16_t>(stored.number())});
+            continue;
+        }
+        *point = {stored.number(), stored.time, stored.delay, stored.kind() == Kind::in_call};
+        return true;
     }
-    Stored stored;
-    std::memcpy(&stored, chunk_.data() + sizeof header + used_++ * sizeof stored, sizeof stored);
-    *point = {stored.record_and_call >> 1, stored.ticks, stored.delay, (stored.record_and_call & 1) != 0};
-    return true;
 }
 
 }  // namespace polter::replay

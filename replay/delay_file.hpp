@@ -4,6 +4,8 @@
 //
 // Each location's points form a chain of chunks; a chunk knows where the next one will be. Only where a delay changes are there
 // points, and there the one before the change too: between two points that are not neighbours it stays what it was.
+//
+// Among a location's points stand the cuts (kept_noise.hpp) of what lies behind the point before, at the latest before the next one.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +13,12 @@
 #include <vector>
 
 #include "file_bytes.hpp"
+#include "kept_noise.hpp"
 
 namespace polter::replay {
 
 struct DelayPoint {
-    uint64_t record = 0;   // the location's how manieth record this is, from 1
+    uint64_t record = 0;   // the location's how manieth record this is, from 1; 0: a moment between two records
     int64_t ticks = 0;     // measured, since the global offset
     int64_t delay = 0;     // ticks
     bool in_call = false;  // an MPI call is open from here to the next point
@@ -32,6 +35,7 @@ class DelayFile {
 
     // In the order of the location's records. An error is kept for finish(): callbacks of a C library cannot throw.
     void add(size_t location, const DelayPoint&);
+    void add(size_t location, const NoiseCut&);
     void finish();  // after the last add; throws InputError
 
     // Where the location's points begin; −1: it has none. For a reader in another process.
@@ -42,7 +46,8 @@ class DelayFile {
       public:
         Reader(const DelayFile& file, size_t location);
         Reader(ReadAt file, int64_t first);
-        bool next(DelayPoint* point);  // false: there are no more. Throws InputError
+        // The cuts before the point are appended. False: there are no more points. Throws InputError.
+        bool next(DelayPoint* point, std::vector<NoiseCut>* cuts);
 
       private:
         ReadAt file_;
@@ -54,9 +59,16 @@ class DelayFile {
     static constexpr size_t points_per_chunk = 340;  // 8 KiB
 
   private:
+    enum class Kind : uint8_t { computing, in_call, cut };
     struct Stored {
-        uint64_t record_and_call;
-        int64_t ticks, delay;
+        uint64_t number_and_kind;  // number: the record's, or the account
+        int64_t time, delay;       // … when the noise was recorded, its ns
+
+        Stored() = default;
+        Stored(uint64_t number, Kind kind, int64_t at, int64_t by)
+            : number_and_kind(number << 2 | static_cast<uint64_t>(kind)), time(at), delay(by) {}
+        uint64_t number() const { return number_and_kind >> 2; }
+        Kind kind() const { return static_cast<Kind>(number_and_kind & 3); }
     };
     struct Header {
         int64_t next = -1;  // where the chain goes on; −1: it ends here
@@ -69,7 +81,8 @@ class DelayFile {
         DelayPoint last;
         bool held = false;  // `last` is not stored: the delay had not changed there
     };
-    void append(Chain& chain, const DelayPoint&);
+    static Stored stored(const DelayPoint&);
+    void append(Chain& chain, const Stored&);
     void write(Chain& chain, bool more);
 
     std::string path_;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "injection.hpp"
+#include "metric_value.hpp"
 #include "parallel/exchange.hpp"
 #include "rules/semantics.hpp"
 
@@ -12,8 +13,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr uint64_t shortest_event = 2;         // bytes: no OTF2 event record is shorter
-constexpr int64_t most_ns = int64_t{1} << 58;  // nine years: what lies beyond is damage, and sums of it would not fit a word
+constexpr uint64_t shortest_event = 2;  // bytes: no OTF2 event record is shorter
 
 }  // namespace
 
@@ -163,19 +163,14 @@ bool Engine::advance(Thread& thread, uint64_t ticks) {
     }
     thread.last_ticks = ticks;
     const uint64_t offset = archive_.definitions().global_offset, distance = ticks > offset ? ticks - offset : offset - ticks;
-    const int64_t since = in_ns(static_cast<int64_t>(std::min<uint64_t>(distance, INT64_MAX))), now = ticks > offset ? since : -since;
+    const int64_t since = ticks_in_ns(static_cast<int64_t>(std::min<uint64_t>(distance, INT64_MAX)), ticks_per_second_),
+                  now = ticks > offset ? since : -since;
     if (since > most_ns) {
         thread.broken = true;
         return false;
     }
     thread.now = now;
     return true;
-}
-
-int64_t Engine::in_ns(int64_t ticks) const {
-    if (ticks_per_second_ == 1'000'000'000) return ticks;
-    const __int128 ns = static_cast<__int128>(ticks) * 1'000'000'000 / static_cast<__int128>(ticks_per_second_);
-    return static_cast<int64_t>(std::clamp<__int128>(ns, INT64_MIN, INT64_MAX));
 }
 
 // What holds at each event: the noise up to it is taken.
@@ -348,18 +343,11 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
     for (size_t i = 0; i < std::min<size_t>(count_of, found->second.size()); ++i) {
         const MetricSlot& slot = found->second[i];
         if (slot.account < 0) continue;
-        __int128 given = values[i].signed_int;
-        if (types[i] == OTF2_TYPE_UINT64) given = values[i].unsigned_int;
-        if (types[i] == OTF2_TYPE_DOUBLE) {
-            const double number = values[i].floating_point;
-            given = number > -1e18 && number < 1e18 ? static_cast<int64_t>(number) : INT64_MAX;
-        }
-        if (slot.numerator != slot.denominator) given = given * slot.numerator / slot.denominator;
-        if (given < 0 || given > most_ns) {
+        const int64_t value = metric_ns(slot, types[i], values[i]);
+        if (value < 0) {
             count(Flaw::counter_decreased);
             continue;
         }
-        const auto value = static_cast<int64_t>(given);
         int64_t increment = value;
         if (!slot.increment) {
             int64_t& before = thread.counters[static_cast<size_t>(slot.account)];
@@ -380,7 +368,7 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
         if (ago == 0) {
             thread.pending.push_back(record);
         } else if (learning_) {  // in the replay it stands in its place already
-            record.time -= std::min(in_ns(static_cast<int64_t>(std::min<uint64_t>(ago, INT64_MAX))), most_ns);
+            record.time = noise_ended(record.time, ago, ticks_per_second_);
             count_noise(thread, record);
             thread.late.push_back(record);
         }
@@ -422,6 +410,7 @@ void Engine::take_noise(Thread& thread, int64_t upto) {
         ++thread.noise_records;
         const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
             const NoisePiece piece{begin, end, record.account, record.culprit, thread.noise_records};
+            if (struck) struck(thread, record, begin, end);
             if (thread.in_call) {
                 thread.pieces.push_back(piece);
                 return;

@@ -67,6 +67,8 @@ class Engine {
 
     // Called at each Enter and Leave (of the thread's own time), with the delay there; for tests and for writing the timeline.
     std::function<void(const Thread&, int64_t time, const int64_t* delay)> observer;
+    // At each stretch of time that a noise record claims, before the Enter or Leave behind it is observed; for writing the timeline.
+    std::function<void(const Thread&, const PendingNoise&, int64_t begin, int64_t end)> struck;
     std::function<void(double)> progress;
     // What the learning pass found recorded late, for the replay to put in its place.
     void place_late_noise(const Engine& learned);
@@ -100,10 +102,12 @@ class Engine {
     Injection* injection = nullptr;       // given noise, in lanes that remove nothing
     std::set<uint8_t> likely_structures;  // operations that given noise passed through by a structure that is only the likeliest
     // Of the call that was concluded last, for given noise: how long its own work was behind its waiting, and whether the waiting began
-    // before the call (in a polling loop).
+    // before the call (in a polling loop). For writing the timeline: where its waiting ended, and where it does in the scenario "all".
     struct Concluded {
         int64_t tail = 0;
         bool elastic = false;
+        int64_t waited_until = 0, approximated_until = 0;
+        bool stepwise = false;  // a collective, followed through its messages
     } concluded;
 
     void run();
@@ -234,7 +238,6 @@ class Engine {
     void on_leave(Thread& thread, uint32_t region);
     void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values, uint32_t culprit,
                    uint64_t ago);
-    int64_t in_ns(int64_t ticks) const;
     void come_to(Thread& thread);
     void count_noise(Thread& thread, const PendingNoise&);
     void join_late_noise(Thread& thread);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "metric_value.hpp"
 #include "otf2_records.hpp"
 
 // The older OpenMP records are deprecated for those who measure, but a trace may hold them.
@@ -16,21 +17,27 @@ ApproximatedClock::ApproximatedClock(DelayFile::Reader* delays, bool faulty) : d
 }
 
 void ApproximatedClock::advance() {
-    more_ = delays_ && delays_->next(&after_);
+    more_ = delays_ && delays_->next(&after_, &read_cuts_);
+    for (const NoiseCut& cut : read_cuts_) cuts_[{cut.recorded, cut.account}] += cut.ns;
+    read_cuts_.clear();
+}
+
+void ApproximatedClock::pass() {
+    before_ = after_;
+    passed_.push_back(before_);
+    if (passed_.size() > most_passed) {
+        passed_.pop_front();
+        dropped_ = true;
+    }
+    advance();
 }
 
 int64_t ApproximatedClock::at(uint64_t record, int64_t ticks, bool begins) {
+    while (more_ && after_.record == 0 && ticks > after_.ticks) pass();
     int64_t time = ticks - before_.delay;
-    if (more_ && record >= after_.record) {
-        const int64_t found = faulty_ ? ticks - before_.delay : after_.ticks - after_.delay;
-        before_ = after_;
-        passed_.push_back(before_);
-        if (passed_.size() > most_passed) {
-            passed_.pop_front();
-            dropped_ = true;
-        }
-        advance();
-        time = found;
+    if (more_ && after_.record > 0 && record >= after_.record) {
+        time = faulty_ ? ticks - before_.delay : after_.ticks - after_.delay;
+        pass();
     } else if (more_ && after_.delay != before_.delay) {
         const bool at_enter = ticks == before_.ticks && ticks < after_.ticks;
         const bool keeps_begin = !before_.in_call || at_enter || (begins && (ticks < after_.ticks || ticks == before_.ticks));
@@ -45,7 +52,7 @@ int64_t ApproximatedClock::at(uint64_t record, int64_t ticks, bool begins) {
 
 int64_t ApproximatedClock::ago(int64_t ticks, int64_t placed, int64_t ago) {
     const int64_t ended = ticks - ago;
-    const auto later = std::upper_bound(passed_.begin(), passed_.end(), ended, [](int64_t t, const DelayPoint& p) { return t < p.ticks; });
+    const auto later = std::lower_bound(passed_.begin(), passed_.end(), ended, [](const DelayPoint& p, int64_t t) { return p.ticks < t; });
     if (later == passed_.begin() && dropped_) {
         ++forgotten_;
         return ago;
@@ -59,6 +66,15 @@ int64_t ApproximatedClock::ago(int64_t ticks, int64_t placed, int64_t ago) {
     else if (known)
         time = std::min(time, after.ticks - after.delay);
     return std::max<int64_t>(0, placed - time);
+}
+
+int64_t ApproximatedClock::cut(int64_t recorded, uint16_t account, int64_t ns) {
+    const auto found = cuts_.find({recorded, account});
+    if (found == cuts_.end()) return 0;
+    const int64_t less = std::min(ns, found->second);
+    found->second -= less;
+    if (found->second == 0) cuts_.erase(found);
+    return less;
 }
 
 namespace {
@@ -113,14 +129,38 @@ OTF2_CallbackCode buffer_flush(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t r
     return written(copy, OTF2_EvtWriter_BufferFlush(copy.writer, list, placed, placed + (stop - time)));
 }
 
+// One metric record: `ended`: of the noise, in ns.
+struct MetricRecord {
+    OTF2_MetricRef metric;
+    const OTF2_Type* types;
+    int64_t ended;
+    std::vector<OTF2_MetricValue> values;
+};
+
+// What of a kept account has no place any more is cut off its record, and so off the total from there on. True: of this record.
+bool cut(EventCopy& copy, const MetricSlot& slot, const MetricRecord& record, size_t member, OTF2_MetricValue& value) {
+    EventCopy::Counter& counter = copy.counters[static_cast<size_t>(slot.account)];
+    const int64_t ns = metric_ns(slot, record.types[member], value);
+    if (ns < 0) return false;
+    const int64_t increment = slot.increment ? ns : counter.read < 0 ? 0 : ns - counter.read;
+    if (!slot.increment) counter.read = ns;
+    const int64_t less = increment > 0 ? copy.clock.cut(record.ended, static_cast<uint16_t>(slot.account), increment) : 0;
+    counter.cut += less;
+    lessen(slot, record.types[member], value, slot.increment ? less : std::min(counter.cut, ns));
+    copy.cut_records += less > 0;
+    copy.cut_ns += less;
+    return less > 0;
+}
+
 // The members of removed accounts stay what they were at first; false: nothing but them has moved.
-bool strip(EventCopy& copy, OTF2_MetricRef metric, std::vector<OTF2_MetricValue>& values) {
-    const auto slots = copy.definitions.metrics.find(metric);
+bool strip(EventCopy& copy, MetricRecord& record) {
+    std::vector<OTF2_MetricValue>& values = record.values;
+    const auto slots = copy.definitions.metrics.find(record.metric);
     if (slots == copy.definitions.metrics.end()) return true;
-    EventCopy::Metric& known = copy.metrics[metric];
+    EventCopy::Metric& known = copy.metrics[record.metric];
     const bool first = known.baseline.size() != values.size();
     if (first) known.baseline = known.written = values;
-    bool kept_moved = first, removed_moved = false;
+    bool kept_moved = first, gone = false;
     for (size_t i = 0; i < values.size(); ++i) {
         const MetricSlot slot = i < slots->second.size() ? slots->second[i] : MetricSlot{};
         if (slot.account < 0) {
@@ -130,15 +170,14 @@ bool strip(EventCopy& copy, OTF2_MetricRef metric, std::vector<OTF2_MetricValue>
         OTF2_MetricValue still = known.baseline[i];
         if (slot.increment) still.unsigned_int = 0;  // the same bits for a floating-point 0
         if (copy.removed[static_cast<size_t>(slot.account)]) {
-            removed_moved = removed_moved || values[i].unsigned_int != still.unsigned_int;
+            gone = gone || values[i].unsigned_int != still.unsigned_int;
             values[i] = still;
-        } else if (slot.increment) {
-            kept_moved = kept_moved || values[i].unsigned_int != 0;
-        } else {
-            kept_moved = kept_moved || values[i].unsigned_int != known.written[i].unsigned_int;
+            continue;
         }
+        gone = cut(copy, slot, record, i, values[i]) || gone;
+        kept_moved = kept_moved || values[i].unsigned_int != (slot.increment ? 0 : known.written[i].unsigned_int);
     }
-    if (!kept_moved && removed_moved) return false;
+    if (!kept_moved && gone) return false;
     known.written = values;
     return true;
 }
@@ -148,19 +187,21 @@ OTF2_CallbackCode metric_record(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t 
     EventCopy& copy = copy_of(user);
     OTF2_TimeStamp placed = 0;
     if (!place(copy, record, time, false, &placed)) return OTF2_CALLBACK_INTERRUPT;
-    std::vector<OTF2_MetricValue> kept(values, values + count);
-    if (!strip(copy, metric, kept)) return OTF2_CALLBACK_SUCCESS;
+    const auto ticks = static_cast<int64_t>(time - copy.definitions.global_offset);
+    const uint64_t per_second = copy.definitions.ticks_per_second;
     uint64_t ago = 0;
     const OTF2_AttributeRef attribute = copy.definitions.ago;
-    if (!copy.keep_ago && attribute != UINT32_MAX && list && OTF2_AttributeList_TestAttributeByID(list, attribute) &&
-        OTF2_AttributeList_GetUint64(list, attribute, &ago) == OTF2_SUCCESS && ago <= INT64_MAX / 4) {
-        const auto ticks = static_cast<int64_t>(time - copy.definitions.global_offset),
-                   at = static_cast<int64_t>(placed - copy.definitions.global_offset);
+    const bool late = attribute != UINT32_MAX && list && OTF2_AttributeList_TestAttributeByID(list, attribute) &&
+                      OTF2_AttributeList_GetUint64(list, attribute, &ago) == OTF2_SUCCESS;
+    MetricRecord kept{metric, types, noise_ended(ticks_in_ns(ticks, per_second), late ? ago : 0, per_second), {values, values + count}};
+    if (!strip(copy, kept)) return OTF2_CALLBACK_SUCCESS;
+    if (late && !copy.keep_ago && ago <= INT64_MAX / 4) {
+        const auto at = static_cast<int64_t>(placed - copy.definitions.global_offset);
         ago = static_cast<uint64_t>(copy.clock.ago(ticks, at, static_cast<int64_t>(ago)));
         OTF2_AttributeList_RemoveAttribute(list, attribute);
         OTF2_AttributeList_AddUint64(list, attribute, ago);
     }
-    return written(copy, OTF2_EvtWriter_Metric(copy.writer, list, placed, metric, count, types, kept.data()));
+    return written(copy, OTF2_EvtWriter_Metric(copy.writer, list, placed, metric, count, types, kept.values.data()));
 }
 
 OTF2_CallbackCode unknown_event(OTF2_LocationRef, OTF2_TimeStamp, uint64_t, void* user, OTF2_AttributeList*) {

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "definitions.hpp"
@@ -15,10 +17,10 @@
 
 namespace polter::replay {
 
-// The approximated time of each record of a location, asked in their order. At an Enter or Leave it is what the replay found.
-// Between two of them: outside MPI calls, and for what begins something inside one, the distance to the earlier is kept; for everything
-// else inside a call, which ends with it, the distance to the later. Never outside the two, never backward. So kept noise fits where it
-// was.
+// The approximated time of each record of a location, asked in their order. At an Enter or Leave it is what the replay found, and so it
+// is at moments between them where noise that stays lies there (kept_noise.hpp).
+// Between two of these: outside MPI calls, and for what begins something inside one, the distance to the earlier is kept; for everything
+// else inside a call, which ends with it, the distance to the later. Never outside the two, never backward.
 class ApproximatedClock {
   public:
     // `delays`: none where nothing moves. Times are ticks since the global offset.
@@ -28,10 +30,13 @@ class ApproximatedClock {
     // there.
     int64_t ago(int64_t ticks, int64_t placed, int64_t ago);
     uint64_t forgotten() const { return forgotten_; }  // so many were longer ago than is remembered
+    // How much of `ns`, recorded for that moment, has no place any more; each is told once.
+    int64_t cut(int64_t recorded, uint16_t account, int64_t ns);
 
   private:
     static constexpr size_t most_passed = 65536;  // points
     void advance();
+    void pass();  // what is ahead
 
     DelayFile::Reader* delays_;
     const bool faulty_;
@@ -40,12 +45,14 @@ class ApproximatedClock {
     bool dropped_ = false;
     uint64_t forgotten_ = 0;
     bool more_ = false;
+    std::vector<NoiseCut> read_cuts_;
+    std::map<std::pair<int64_t, uint16_t>, int64_t> cuts_;  // by when it was recorded and the account
     int64_t last_ = INT64_MIN;
 };
 
 struct EventCopy {
     EventCopy(const Definitions& all, const std::vector<bool>& gone, ApproximatedClock& of_location)
-        : definitions(all), removed(gone), clock(of_location) {}
+        : definitions(all), removed(gone), clock(of_location), counters(gone.size()) {}
 
     const Definitions& definitions;
     const std::vector<bool>& removed;  // by account
@@ -55,7 +62,8 @@ struct EventCopy {
     uint64_t most_records = 0;  // the replay read no more, or the file cannot hold more
 
     // Results.
-    uint64_t records = 0, unknown = 0;
+    uint64_t records = 0, unknown = 0, cut_records = 0;
+    int64_t cut_ns = 0;
     int64_t first = INT64_MAX, last = INT64_MIN, approximated_last = INT64_MIN;  // ticks since the global offset
     OTF2_ErrorCode code = OTF2_SUCCESS;                                          // of the writer
     std::string error;                                                           // of the clock
@@ -65,6 +73,10 @@ struct EventCopy {
         std::vector<OTF2_MetricValue> baseline, written;
     };
     std::unordered_map<uint32_t, Metric> metrics;
+    struct Counter {
+        int64_t read = -1, cut = 0;  // ns; read: −1 before the baseline
+    };
+    std::vector<Counter> counters;  // by account
 };
 
 // User data: the EventCopy of the location. The caller deletes it.

@@ -15,6 +15,8 @@ struct Faults {
     bool first_sample = false;         // determinism: the model believes whoever came first
     bool wrong_end = false;            // approximated archive: each Enter and Leave has the delay of the one before
     bool ago_as_measured = false;      // approximated archive: noise recorded late is as long ago as it was
+    bool noise_stays_behind = false;   // approximated archive: noise that stays is as long after what was before it as it was
+    bool keep_absorbed = false;        // approximated archive: noise that struck while a call waited stays where nothing is waited for
     bool forget_cancelled = false;     // determinism: a cancelled receive holds its place until its cancellation is read
     bool no_notices = false;           // causality: who waits for a notice, or completes a collective of files begun before, does not
     bool no_hand_overs = false;        // causality: who held a lock before is not known

@@ -229,12 +229,11 @@ void Stages::watch() {
         engine_->observer = [this](const Thread& thread, int64_t time, const int64_t* delay) {
             hooks_.observer(*scenarios_, thread, time, delay);
         };
-    if (approximated_) approximated_->begin(definitions());
-    if (approximated_ && farms_.empty()) {
-        engine_->observer = [this, further = std::move(engine_->observer)](const Thread& thread, int64_t time, const int64_t* delay) {
-            approximated_->note(thread, delay[scenarios_->all()]);
-            if (further) further(thread, time, delay);
-        };
+    if (approximated_) {
+        std::vector<bool> removed;
+        for (size_t account = 0; account < definitions().accounts.size(); ++account) removed.push_back(scenarios_->removed(account));
+        approximated_->begin(definitions(), std::move(removed));
+        if (farms_.empty()) approximated_->follow(*engine_, scenarios_->all());
     }
     payer_ = last_rank(learner(), definitions().ranks);
     if (payer_) {
@@ -279,26 +278,21 @@ void Stages::attribute_to(Result& result) {
 
 void Stages::write_approximated(Result& result) {
     if (!approximated_) return;
-    std::vector<bool> removed;
     std::string what;
-    for (const Account& account : definitions().accounts) {
-        removed.push_back(scenarios_->removed(removed.size()));
-        if (removed.back()) what += (what.empty() ? "" : ", ") + account.name;
-    }
+    for (size_t account = 0; account < definitions().accounts.size(); ++account)
+        if (scenarios_->removed(account)) what += (what.empty() ? "" : ", ") + definitions().accounts[account].name;
     // Work that goes to somebody else is no timeline of the ranks of the trace: each would go on where another one was.
     Archive kept_archive(options_.trace);
     Engine kept(kept_archive, scenarios_->lanes(), model(), false, hooks_.faults);
     if (!farms_.empty()) {
         tell(kept);
-        kept.observer = [this](const Thread& thread, int64_t, const int64_t* delay) {
-            approximated_->note(thread, delay[scenarios_->all()]);
-        };
+        approximated_->follow(kept, scenarios_->all());
         run_pass(kept_archive, kept, options_.group);
         result.warnings.push_back(
             "the approximated timeline written keeps the measured order in which work was handed out; the figures here do not");
     }
     const std::string anchor = learning_->archive.anchor();
-    approximated_->write(anchor, farms_.empty() ? *engine_ : kept, definitions(), removed,
+    approximated_->write(anchor, farms_.empty() ? *engine_ : kept, definitions(),
                          fmt::format("removed: {}; from {}", what.empty() ? "nothing" : what, anchor), progress(2, 3), result.warnings);
 }
 

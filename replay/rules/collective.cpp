@@ -104,7 +104,8 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
                              struck ? 0 : Model::clean);
         return;
     }
-    engine.concluded.tail = tail;
+    const size_t all = engine.lanes().all;
+    engine.concluded = {tail, false, m, std::max(last.arrival[all], thread.enter - thread.delay[all]), false};
     int64_t* out = engine.lane_pool().take();
     const int64_t slip = std::max<int64_t>(0, thread.leave < last.enter ? 0 : m - last.enter);  // own coming is part of the last
     for (size_t i = 0; i < lanes.count; ++i) {
@@ -262,6 +263,7 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
         leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
     if (by_structure) {
         engine.concluded.tail = 0;  // noise has struck its steps
+        engine.concluded.stepwise = true;
         const Lanes& lanes = engine.lanes();
         if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
             by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);

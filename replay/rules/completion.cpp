@@ -210,7 +210,8 @@ void conclude(Engine& engine, Thread& thread) {
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
     const bool struck = engine.injection && thread.carries_rank;
     int64_t* entered = struck ? engine.take_copy(thread.delay) : nullptr;
-    engine.concluded = {thread.leave - thread.enter, false};
+    const int64_t approximated_enter = engine.learning() ? 0 : thread.enter - thread.delay[engine.lanes().all];
+    engine.concluded = {thread.leave - thread.enter, false, thread.enter, approximated_enter, false};
     conclude_call(engine, thread);
     if (struck) strike(engine, thread, entered);
     engine.lane_pool().give(entered);

@@ -12,7 +12,8 @@
 namespace polter::replay::rules {
 
 void strike(Engine& engine, Thread& thread, const int64_t* entered) {
-    const auto [tail, elastic] = engine.concluded;
+    const int64_t tail = engine.concluded.tail;
+    const bool elastic = engine.concluded.elastic;
     for (size_t lane = 0; lane < engine.lanes().count; ++lane) {
         if (!engine.injection->strikes(lane)) continue;
         const int64_t leave = thread.leave - thread.delay[lane], enter = thread.enter - entered[lane];

@@ -87,12 +87,15 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
     const Cost waits = call.elastic ? call.own : Cost();    // of its own transfers
     const int64_t works = call.elastic ? 0 : call.own.mid;  // … or its own work
     int64_t arrival = call.enter + waits.mid, earliest = call.enter, latest = call.enter + waits.high;
+    int64_t approximated_arrival = call.enter - call.delay[lanes.all] + waits.mid;
     int64_t bound_end = call.enter + call.own.mid;
     const Constraint* bound = nullptr;  // none: the call's own beginning
     for (const Constraint& constraint : constraints) {
         arrival = std::max({arrival, constraint.time, constraint.time + constraint.cost.mid - works});
         earliest = std::max(earliest, constraint.time);
         latest = std::max({latest, constraint.time, constraint.time + constraint.cost.high});  // own work may lie before the waiting
+        approximated_arrival = std::max(approximated_arrival,
+                                        constraint.time - constraint.delay[lanes.all] + std::max<int64_t>(0, constraint.cost.mid - works));
         if (constraint.time + constraint.cost.mid > bound_end) {
             bound = &constraint;
             bound_end = constraint.time + constraint.cost.mid;
@@ -104,6 +107,8 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         tail = tail_with(call, earliest, std::max<int64_t>(0, call.leave - arrival));
         tail_high = tail_with(call, earliest, std::max<int64_t>(0, call.leave - latest));
     }
+    engine.concluded.waited_until = tail.begin;
+    engine.concluded.approximated_until = approximated_arrival;
     const int64_t placed = tail.noise, placed_high = tail_high.noise;
     if (engine.counter_only && tail.noise > 0) {
         tail.noise = counted_noise(call, tail, works);
