@@ -108,23 +108,26 @@ class Launched(unittest.TestCase):
             return [subprocess.run(["otf2-print", *words, archive / "traces.otf2"], check=True, timeout=LIMIT, capture_output=True).stdout
                     for words in (["-G"], [])]
 
-        alone = replay(["--json", "--write-approximated", self.root / "alone", trace])
-        self.assertEqual(alone.returncode, 0, alone.stderr)
-        archive = printed(self.root / "alone")
-        self.assertNotEqual(archive, printed(trace))
-        for mpi in MPIS:
-            for count in (2, 3):
-                with self.subTest(mpi=mpi, count=count):
-                    to = self.root / f"{mpi}-{count}"
-                    launcher = [f"mpirun.{mpi}", "-n", str(count)]
-                    done = replay(["--json", "--write-approximated", to, trace], launcher)
-                    self.assertEqual(done.returncode, 0, done.stderr)
-                    self.assertEqual(done.stdout.replace(str(to), str(self.root / "alone")), alone.stdout)
-                    self.assertEqual(printed(to), archive)
-                    again = replay(["--write-approximated", to, trace], launcher)
-                    self.assertEqual(again.returncode, 1)
-                    self.assertEqual(len(said(again)), 1, again.stderr)
-                    self.assertIn("exists already", said(again)[0])
+        for removed in ([], ["--remove", "source1"]):  # what stays has to have room
+            name = "".join(removed[1:])
+            written = ["--json", *removed, "--write-approximated"]
+            alone = replay([*written, self.root / f"alone{name}", trace])
+            self.assertEqual(alone.returncode, 0, alone.stderr)
+            archive = printed(self.root / f"alone{name}")
+            self.assertNotEqual(archive, printed(trace))
+            for mpi in MPIS:
+                for count in (2, 3):
+                    with self.subTest(mpi=mpi, count=count, removed=removed):
+                        to = self.root / f"{mpi}-{count}{name}"
+                        launcher = [f"mpirun.{mpi}", "-n", str(count)]
+                        done = replay([*written, to, trace], launcher)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        self.assertEqual(done.stdout.replace(str(to), str(self.root / f"alone{name}")), alone.stdout)
+                        self.assertEqual(printed(to), archive)
+                        again = replay([*written[1:], to, trace], launcher)
+                        self.assertEqual(again.returncode, 1)
+                        self.assertEqual(len(said(again)), 1, again.stderr)
+                        self.assertIn("exists already", said(again)[0])
         self.assertEqual([path.name for path in self.root.iterdir() if "partial" in path.name], [])
 
     def test_errors(self):
