@@ -31,16 +31,16 @@ void compute(const ApproximatedInterval& interval, const Pieces& pieces, KeptNoi
 // The latest first: what would have struck when the waiting was over.
 void cut(Pieces& pieces, int64_t ns, KeptNoise& result) {
     for (size_t i = pieces.size(); i > 0 && ns > 0; --i) {
-        ClaimedPiece& piece = pieces[i - 1];
-        if (!piece.stays) continue;
-        const int64_t less = std::min(ns, piece.end - piece.begin);
-        result.cuts.push_back({piece.recorded, less, piece.account});
+        ClaimedPiece whole = pieces[i - 1];
+        if (!whole.stays) continue;
+        const int64_t less = std::min(ns, whole.end - whole.begin);
+        result.cuts.push_back({whole.recorded, less, whole.account});
         ns -= less;
-        ClaimedPiece rest = piece;
-        piece.end = rest.begin = piece.end - less;
+        ClaimedPiece rest = whole;
+        whole.end = rest.begin = whole.end - less;
         rest.stays = false;
-        pieces.insert(pieces.begin() + static_cast<std::ptrdiff_t>(i), rest);
-        if (piece.begin == piece.end) pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+        pieces[i - 1] = rest;
+        if (whole.begin < whole.end) pieces.insert(pieces.begin() + static_cast<std::ptrdiff_t>(i) - 1, whole);
     }
 }
 
