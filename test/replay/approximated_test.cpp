@@ -295,8 +295,9 @@ TEST_CASE("noise that stays behind what was removed before it, or that waits for
         const Kept kept = kept_noise(seed, {.noise_stays_behind = true});
         behind += kept.without_room;
         noise_free_error += std::abs(kept.noise_free);
-        absorbed += kept_noise(seed, {.keep_absorbed = true}).without_room;
     }
+    // Few programs have such noise: as many as it takes, also where others are spared.
+    for (uint64_t seed = 1; seed <= 24 && absorbed == 0; ++seed) absorbed += kept_noise(seed, {.keep_absorbed = true}).without_room;
     MESSAGE(behind << ", " << absorbed << "; noise-free times are " << noise_free_error << " ns off in all");
     CHECK(behind > 0);
     CHECK(absorbed > 0);
