@@ -8,42 +8,19 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <tuple>
 
-#include "invariants.hpp"
+#include "approximated_archive.hpp"
 #include "replay/delay_file.hpp"
 #include "replay/event_copy.hpp"
-#include "replay/kept_noise.hpp"
-#include "replay/otf2_records.hpp"
-
-// Every kind of record is written and read here, the deprecated ones too.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace fs = std::filesystem;
 using namespace polter;
+using namespace polter::test;
 
 namespace {
-
-replay::Result write(const std::string& trace, const std::string& to, std::optional<std::vector<std::string>> remove = std::nullopt,
-                     replay::Faults faults = {}) {
-    replay::Options options;
-    options.trace = trace;
-    options.remove = std::move(remove);
-    options.write_approximated = to;
-    replay::Hooks hooks;
-    hooks.faults = faults;
-    return replay::replay_with(options, hooks);
-}
-
-replay::Result read(const std::string& trace) {
-    replay::Options options;
-    options.trace = trace;
-    return replay::replay(options);
-}
 
 // What otf2-print, which shares no code with us, sees of the events, attributes included.
 std::string printed(const std::string& trace, const test::TemporaryDirectory& directory) {
@@ -54,76 +31,6 @@ std::string printed(const std::string& trace, const test::TemporaryDirectory& di
 }
 bool can_print() {
     return std::system("otf2-print --version > /dev/null 2>&1") == 0;
-}
-
-enum class Kind {
-#define POLTER_NAME(Name) Name,
-    POLTER_BEGINNING_EVENTS(POLTER_NAME) POLTER_OTHER_EVENTS(POLTER_NAME) BufferFlush,
-    Metric
-#undef POLTER_NAME
-};
-
-struct Event {
-    Kind kind;
-    uint64_t time, value;  // value: of a metric's first member
-    bool operator==(const Event&) const = default;
-};
-using Timeline = std::vector<std::vector<Event>>;  // by location, in the definitions' order
-
-template <Kind K, auto Write>
-struct Seen;
-template <Kind K, class... Values, OTF2_ErrorCode (*Write)(OTF2_EvtWriter*, OTF2_AttributeList*, OTF2_TimeStamp, Values...)>
-struct Seen<K, Write> {
-    static OTF2_CallbackCode call(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, Values...) {
-        static_cast<std::vector<Event>*>(user)->push_back({K, time, 0});
-        return OTF2_CALLBACK_SUCCESS;
-    }
-    static void write(OTF2_EvtWriter* writer, OTF2_TimeStamp time) { CHECK(Write(writer, nullptr, time, Values{}...) == OTF2_SUCCESS); }
-};
-OTF2_CallbackCode metric(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, OTF2_MetricRef, uint8_t,
-                         const OTF2_Type*, const OTF2_MetricValue* values) {
-    static_cast<std::vector<Event>*>(user)->push_back({Kind::Metric, time, values[0].unsigned_int});
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode buffer_flush(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, OTF2_TimeStamp stop) {
-    static_cast<std::vector<Event>*>(user)->push_back({Kind::BufferFlush, time, stop});
-    return OTF2_CALLBACK_SUCCESS;
-}
-
-OTF2_EvtReaderCallbacks* all_kinds() {
-    OTF2_EvtReaderCallbacks* callbacks = OTF2_EvtReaderCallbacks_New();
-#define POLTER_SEEN(Name) OTF2_EvtReaderCallbacks_Set##Name##Callback(callbacks, Seen<Kind::Name, OTF2_EvtWriter_##Name>::call);
-    POLTER_BEGINNING_EVENTS(POLTER_SEEN)
-    POLTER_OTHER_EVENTS(POLTER_SEEN)
-#undef POLTER_SEEN
-    OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, metric);
-    OTF2_EvtReaderCallbacks_SetBufferFlushCallback(callbacks, buffer_flush);
-    return callbacks;
-}
-
-Timeline timeline(const std::string& trace) {
-    replay::Archive archive(trace);
-    Timeline result(archive.definitions().locations.size());
-    std::vector<void*> users;
-    for (auto& location : result) users.push_back(&location);
-    OTF2_EvtReaderCallbacks* callbacks = all_kinds();
-    std::vector<std::string> warnings;
-    archive.open_events(callbacks, users, warnings);
-    OTF2_EvtReaderCallbacks_Delete(callbacks);
-    for (size_t i = 0; i < result.size(); ++i) {
-        uint64_t events = 0;
-        while (archive.read(i, &events) == replay::Archive::Progress::more) {
-        }
-    }
-    CHECK(warnings.empty());
-    return result;
-}
-
-std::vector<uint64_t> enters_and_leaves(const std::vector<Event>& events) {
-    std::vector<uint64_t> times;
-    for (const Event& event : events)
-        if (event.kind == Kind::Enter || event.kind == Kind::Leave) times.push_back(event.time);
-    return times;
 }
 
 struct Differences {
@@ -165,17 +72,6 @@ Differences differences(const test::Program& program, replay::Faults faults = {}
     return found;
 }
 
-test::Program program_of(uint64_t seed) {
-    test::ProgramOptions options;
-    options.seed = seed;
-    options.ranks = 2 + seed % 6;
-    options.accounts = 1 + seed % 3;
-    options.structured = seed % 4 == 1;
-    return test::random_program(options);
-}
-
-constexpr uint64_t programs = test::programs_of(24);
-
 }  // namespace
 
 TEST_CASE("nothing removed: the archive is the trace") {
@@ -215,118 +111,6 @@ TEST_CASE("delays of the wrong events would be found") {
     CHECK(wrong > 0);
 }
 
-namespace {
-
-// The number that stands `place` numbers behind the beginning of the warning that says `what`; 0 where none does.
-int64_t told(const replay::Result& result, const std::string& what, size_t place) {
-    for (const std::string& warning : result.warnings) {
-        if (warning.find(what) == std::string::npos) continue;
-        const char* at = warning.c_str();
-        for (size_t i = 0;; ++i) {
-            at += std::strcspn(at, "0123456789");
-            char* end = nullptr;
-            const int64_t number = std::strtoll(at, &end, 10);
-            if (i == place) return number;
-            at = end;
-        }
-    }
-    return 0;
-}
-int64_t without_room(const replay::Result& result) {
-    return told(result, "longer than the time they lie in", 0);
-}
-int64_t cut_off(const replay::Result& result) {
-    return told(result, "no longer waits as long", 1);
-}
-
-int64_t local_noise(const replay::Result& result, bool source1) {
-    int64_t sum = 0;
-    for (const auto& rank : result.per_rank)
-        for (const auto& [name, source] : rank.sources) sum += (name == "source1") == source1 ? source.local_ns : 0;
-    return sum;
-}
-
-// Of a trace without one of its three sources, against the trace: records that have no room, more than there; local noise that is gone
-// and was not told; by how much the noise-free time is another.
-struct Kept {
-    int64_t without_room = 0, gone = 0, noise_free = 0, noise_free_ns = 0, cut = 0;
-};
-
-Kept kept_noise(uint64_t seed, replay::Faults faults = {}) {
-    test::Program program = program_of(seed * 3 + 2);
-    REQUIRE(program.trace.accounts.size() == 3);
-    program.trace.one_class = seed % 2 == 0;
-    const test::TemporaryDirectory directory;
-    test::write_trace(program.trace, directory.path("t"));
-    const replay::Result before = read(directory.path("t"));
-    const replay::Result written = write(directory.path("t"), directory.path("a"), std::vector<std::string>{"source1"}, faults);
-    const replay::Result after = read(directory.path("a"));
-    CHECK(after.measured_ns == written.approximated_ns);
-    CHECK(local_noise(after, true) == 0);
-    Kept kept;
-    kept.cut = cut_off(written);
-    kept.without_room = std::max<int64_t>(0, without_room(after) - without_room(before));
-    kept.gone = local_noise(before, false) - kept.cut - local_noise(after, false);
-    kept.noise_free = after.approximated_ns - before.approximated_ns;
-    kept.noise_free_ns = before.approximated_ns;
-    return kept;
-}
-
-}  // namespace
-
-TEST_CASE("some removed: the others' noise stays where it has room, and counts as much") {
-    int64_t noise_free_error = 0, cut = 0;
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
-        CAPTURE(seed);
-        const Kept kept = kept_noise(seed);
-        CHECK(kept.without_room == 0);
-        CHECK(kept.gone == 0);
-        CHECK(std::abs(kept.noise_free) * 200 <= kept.noise_free_ns);
-        noise_free_error += std::abs(kept.noise_free);
-        cut += kept.cut;
-    }
-    CHECK(cut > 0);
-    MESSAGE("noise-free times are " << noise_free_error << " ns off in all");
-}
-
-TEST_CASE("noise that stays behind what was removed before it, or that waits for nothing any more, would be found") {
-    int64_t behind = 0, absorbed = 0, noise_free_error = 0;
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
-        const Kept kept = kept_noise(seed, {.noise_stays_behind = true});
-        behind += kept.without_room;
-        noise_free_error += std::abs(kept.noise_free);
-    }
-    // Few programs have such noise: as many as it takes, also where others are spared.
-    for (uint64_t seed = 1; seed <= 24 && absorbed == 0; ++seed) absorbed += kept_noise(seed, {.keep_absorbed = true}).without_room;
-    MESSAGE(behind << ", " << absorbed << "; noise-free times are " << noise_free_error << " ns off in all");
-    CHECK(behind > 0);
-    CHECK(absorbed > 0);
-}
-
-TEST_CASE("noise that stays, while computing: what was removed before it is gone") {
-    using RecordKind = test::Record::Kind;
-    const auto records = [](replay::Faults faults) {
-        test::TraceSpec spec(1);
-        spec.accounts = {"os:stays", "os:gone"};
-        spec.add(0, 0, RecordKind::enter, "main");
-        spec.add(0, 40, RecordKind::noise, "os:gone").ns = 30;
-        spec.add(0, 45, RecordKind::noise, "os:stays").ns = 5;
-        spec.add(0, 80, RecordKind::noise, "os:gone").ns = 20;
-        spec.add(0, 90, RecordKind::noise, "os:stays").ns = 10;
-        spec.add(0, 100, RecordKind::leave, "main");
-        const test::TemporaryDirectory directory;
-        test::write_trace(spec, directory.path("t"));
-        write(directory.path("t"), directory.path("a"), std::vector<std::string>{"gone"}, faults);
-        const Timeline written = timeline(directory.path("a"));
-        std::vector<uint64_t> times;
-        for (const Event& event : written[0])
-            if (event.kind == Kind::Metric && event.value > 0) times.push_back(event.time);
-        return times;
-    };
-    CHECK(records({}) == std::vector<uint64_t>{15, 40});
-    CHECK(records({.noise_stays_behind = true}) == std::vector<uint64_t>{45, 50});
-}
-
 TEST_CASE("regions inside a call that becomes shorter do not keep it as long as it was") {
     using RecordKind = test::Record::Kind;
     test::TraceSpec spec(1);
@@ -342,33 +126,6 @@ TEST_CASE("regions inside a call that becomes shorter do not keep it as long as 
     test::write_trace(spec, directory.path("t"));
     write(directory.path("t"), directory.path("a"));
     CHECK(enters_and_leaves(timeline(directory.path("a"))[0]) == std::vector<uint64_t>{0, 100, 140, 150, 160, 170});
-}
-
-// From 100 to 200: struck at 120 and 170 while it waits, until 180, and once in its tail.
-static replay::KeptNoise in_call(int64_t less, int64_t removed_in_tail, bool keep_absorbed = false, bool stepwise = false) {
-    std::vector<replay::ClaimedPiece> pieces{
-        {185, 190, 190, 0, true}, {190, 190 + removed_in_tail, 195, 1, false}, {170, 178, 179, 2, true}, {120, 125, 125, 0, true}};
-    return replay::place_kept_noise({100, 200, 0, less, true, 180, 180 - less + removed_in_tail, stepwise}, pieces, keep_absorbed);
-}
-
-TEST_CASE("noise that stays, in a call that waits: in its own part of the call") {
-    const replay::KeptNoise shorter = in_call(50, 0);  // waits until 130
-    CHECK(shorter.cuts.empty());
-    CHECK(shorter.turns == std::vector<replay::DelayTurn>{{120, 3}, {125, 3}, {170, 48}, {178, 48}, {180, 50}, {185, 50}, {190, 50}});
-    const replay::KeptNoise struck = in_call(60, 5);  // waits until 125
-    CHECK(struck.cuts.empty());
-    CHECK(struck.turns ==
-          std::vector<replay::DelayTurn>{{120, 8}, {125, 8}, {170, 53}, {178, 53}, {180, 55}, {185, 55}, {190, 55}, {190, 55}, {195, 60}});
-    // With its removed noise in a step that waited: as long before the Leave as it was.
-    CHECK(in_call(60, 5, false, true).turns ==
-          std::vector<replay::DelayTurn>{{120, 8}, {125, 8}, {170, 53}, {178, 53}, {180, 55}, {185, 60}, {190, 60}, {190, 60}, {195, 60}});
-    const replay::KeptNoise hardly = in_call(72, 0);  // waits until 108: 5 of 13 have no room
-    CHECK(hardly.cuts == std::vector<replay::NoiseCut>{{179, 5, 2}});
-    CHECK(hardly.turns == std::vector<replay::DelayTurn>{
-                              {120, 20}, {125, 20}, {170, 65}, {173, 65}, {173, 65}, {178, 70}, {180, 72}, {185, 72}, {190, 72}});
-    const replay::KeptNoise never = in_call(80, 0);
-    CHECK(never.cuts == std::vector<replay::NoiseCut>{{179, 8, 2}, {125, 5, 0}});
-    CHECK(in_call(80, 0, true).cuts.empty());
 }
 
 // Of a rank that was struck from 10 to 20, which is recorded at 100, and from 30 to 60 by noise that is removed: how long it would have
