@@ -40,6 +40,8 @@ class Backend {
     // Makes the pages of a process: `slots` of POLTER_PAGE_SIZE behind one descriptor that can only be mapped for reading.
     virtual Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots) = 0;
     virtual void remove_process(pid_t tgid) = 0;
+    // Whether it is still registered: false once it has exited or executed another program, though remove_process is yet to come.
+    virtual bool has_process(pid_t tgid) const = 0;
     // Owned by the backend, until remove_process; -1 for a process that it does not know.
     virtual int pages(pid_t tgid) const = 0;
 

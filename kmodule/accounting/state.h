@@ -76,11 +76,11 @@ struct polter_thread {
     polter_u32 slot;
     polter_u32 process; /* the backend's number of the process */
     polter_u32 off;     /* enum polter_off */
-    polter_u32 stays;
+    polter_u32 tgid;
     struct polter_counters master;
     polter_u64 job;
     polter_u64 off_ns; /* since when it is off the CPU */
-    polter_u32 tgid;
+    polter_u32 stays;
     polter_u32 stolen_known; /* its CPU's stolen_ns is of its own time */
     struct polter_stay stay[POLTER_STAYS];
     polter_u64 nmi_ns;

@@ -32,8 +32,8 @@ std::uint64_t now_ns() {
     return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// Those of the object alone, beside the shared ones.
-constexpr Part own_parts[] = {{"on_work", "workqueue_execute_start", 0}};
+// Those of the object alone, beside the shared ones. Without on_exec a page would show the noise of a program with more rights.
+constexpr Part own_parts[] = {{"on_work", "workqueue_execute_start", 0}, {"on_exec", "sched_process_exec", account_bit(POLTER_PREEMPT)}};
 
 std::vector<Part> all_parts() {
     const auto shared = shared_parts();
@@ -56,6 +56,7 @@ class Bpf final : public Backend {
     std::uint64_t recursion_misses() const override;
     Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots) override;
     void remove_process(pid_t tgid) override;
+    bool has_process(pid_t tgid) const override;
     int pages(pid_t tgid) const override;
     Failure add_thread(pid_t tgid, pid_t tid, unsigned slot) override;
     void remove_thread(pid_t tgid, pid_t tid, unsigned slot) override;
@@ -256,6 +257,7 @@ int Bpf::pages(pid_t tgid) const {
 Failure Bpf::add_thread(pid_t tgid, pid_t tid, unsigned slot) {
     const auto found = processes_.find(tgid);
     if (found == processes_.end() || slot >= found->second.slots) return fmt::format("bpf: process {} has no noise page {}", tgid, slot);
+    if (!has_process(tgid)) return fmt::format("bpf: process {} has executed another program since it registered", tgid);
     std::uint64_t arguments[4] = {found->second.number, slot, static_cast<std::uint64_t>(tid), now_ns()};
     if (run(object_->progs.begin_page, arguments) != 0) return fmt::format("bpf: cannot begin the noise page of thread {}", tid);
 
@@ -282,9 +284,18 @@ Failure Bpf::add_thread(pid_t tgid, pid_t tid, unsigned slot) {
         return fmt::format("bpf: cannot account thread {}: {}", tid, std::strerror(error));
     }
     free[POLTER_BPF_WAYS] = *number;  // polter_tids.thread of the same way
-    __atomic_store_n(free, static_cast<std::uint32_t>(tid), __ATOMIC_RELEASE);
+    __atomic_store_n(free, static_cast<std::uint32_t>(tid), __ATOMIC_SEQ_CST);
     found->second.threads[slot] = {tid, *number};
-    return std::nullopt;
+    if (has_process(tgid)) return std::nullopt;
+    // It has executed another program meanwhile, and on_exec did not find the thread yet.
+    remove_thread(tgid, tid, slot);
+    return fmt::format("bpf: process {} has executed another program since it registered", tgid);
+}
+
+bool Bpf::has_process(pid_t tgid) const {
+    const auto key = static_cast<__u32>(tgid);
+    polter_process process{};
+    return bpf_map_lookup_elem(bpf_map__fd(object_->maps.processes), &key, &process) == 0;
 }
 
 void Bpf::remove_thread(pid_t tgid, pid_t, unsigned slot) {

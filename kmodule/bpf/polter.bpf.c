@@ -47,6 +47,8 @@ struct {
     __type(value, struct polter_thread);
 } threads SEC(".maps");
 
+unsigned long long processes_ended;
+
 /* Which of them is a task's: a hash table of the daemon's making, since a look into one of the kernel's costs as much as all the rest of
  * what is done at a switch. A task that is not registered is told so by one cache line. */
 struct polter_tids tids[POLTER_BPF_BUCKETS];
@@ -77,7 +79,9 @@ static __always_inline struct polter_page* page_of(struct polter_thread* thread)
     return page_at(thread->process, thread->slot);
 }
 
-static __always_inline struct polter_thread* thread_of(u32 tid) {
+/* A thread that is not the leader gives its id away when it executes another program, before on_exec is called and, where reading the
+ * program takes long, much before. So an id alone does not say who it is; but no other process has the group id of one that lives. */
+static __always_inline struct polter_thread* thread_of(u32 tid, u32 tgid) {
     struct polter_tids* bucket = &tids[tid & (POLTER_BPF_BUCKETS - 1)];
     u32 thread = POLTER_BPF_THREADS;
 
@@ -87,11 +91,12 @@ static __always_inline struct polter_thread* thread_of(u32 tid) {
         if (bucket->tid[i] == tid) thread = bucket->thread[i];
     if (thread == POLTER_BPF_THREADS) return NULL;
     struct polter_thread* found = bpf_map_lookup_elem(&threads, &thread);
-    return found && !found->gone ? found : NULL;
+    return found && !found->gone && found->tgid == tgid ? found : NULL;
 }
 
 static __always_inline struct polter_thread* current_thread(void) {
-    return thread_of((u32)bpf_get_current_pid_tgid());
+    u64 ids = bpf_get_current_pid_tgid();
+    return thread_of((u32)ids, ids >> 32);
 }
 
 #define POLTER_NOW() bpf_ktime_get_ns()
@@ -173,7 +178,7 @@ static __always_inline void look_for_steal(struct polter_thread* thread, struct 
 /* ---- scheduling ---- */
 
 static __always_inline struct polter_thread* waiter(struct task_struct* task) {
-    return thread_of(task->pid);
+    return thread_of(task->pid, task->tgid);
 }
 
 static __always_inline s32 known_as(struct polter_cpu* cpu, struct task_struct* task) {
@@ -206,12 +211,10 @@ static __always_inline void leaves(struct polter_cpu* cpu, struct task_struct* t
 
 #include "scheduling.bpf.h"
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct* task) {
-    u32 tid = task->pid;
-    struct polter_thread* thread = thread_of(tid);
-    if (!thread) return 0;
+/* The thread's accounts end, and its id may be another's soon. */
+POLTER_SUBPROGRAM int end_thread(struct polter_thread* thread) {
     struct polter_page* page = page_of(thread);
+    u32 tid = thread->tid;
     u64 now = bpf_ktime_get_ns();
     if (page) {
         int outermost = polter_publish_begin(thread, POLTER_NESTED);
@@ -221,11 +224,36 @@ int BPF_PROG(on_exit, struct task_struct* task) {
         POLTER_STORE(page->header.state, (u32)POLTER_PAGE_FROZEN);
     }
     thread->gone = 1;
-    /* The id may be another's soon. */
     struct polter_tids* bucket = &tids[tid & (POLTER_BPF_BUCKETS - 1)];
 #pragma clang loop unroll(full)
     for (u32 i = 0; i < POLTER_BPF_WAYS; i++)
         if (bucket->tid[i] == tid) bucket->tid[i] = 0;
+    return 0;
+}
+
+/* The process is registered no longer: it is in no job, and the daemon gives its threads no pages. */
+static __always_inline void end_process(u32 tgid) {
+    bpf_map_delete_elem(&processes, &tgid);
+    /* In full before the look for its threads: the daemon enters a thread first, and looks for the process afterwards. */
+    __sync_fetch_and_add(&processes_ended, 1);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct* task) {
+    /* Each thread has counted itself out by now; whoever sees that all have ends the process. */
+    if (task->signal->live.counter == 0) end_process(task->tgid);
+    struct polter_thread* thread = thread_of(task->pid, task->tgid);
+    if (thread) end_thread(thread);
+    return 0;
+}
+
+/* Another program, perhaps with more rights: nobody there knows of the registration. The other threads have exited by now, and this one has
+ * the leader's id. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
+    end_process(task->tgid);
+    struct polter_thread* thread = thread_of(old_tid, task->tgid);
+    if (thread) end_thread(thread);
     return 0;
 }
 

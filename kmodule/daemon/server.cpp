@@ -160,7 +160,9 @@ bool Server::answer(Connection& connection, const polter_request& request, polte
                 const auto [id, other] = *it++;
                 char byte;
                 if (&connections_.at(id) == &connection || !other.registered || other.peer.pid != connection.peer.pid) continue;
-                if (recv(other.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) close_connection(id);
+                // A forked child may hold that open; the backend knows.
+                if (!backend_.has_process(connection.peer.pid) || recv(other.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+                    close_connection(id);
             }
             outcome = connection.registered ? Outcome{POLTER_BAD_REQUEST, "polterd: registers a process twice"}
                                             : registry_.add_process(connection.peer, request.job, request.threads);

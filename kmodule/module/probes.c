@@ -51,16 +51,25 @@ static __always_inline void repeat(u32 n, long (*callback)(u32 i, void *context)
 #include "../accounting/steal.h"
 #include "../accounting/waiting.h"
 
-static __always_inline struct polter_member *member_of(pid_t tid)
+/*
+ * A thread that is not the leader gives its id away when it executes another program, before on_exec is called and, where reading the
+ * program takes long, much before. So an id alone does not say who it is; but no other process has the group id of one that lives.
+ */
+static __always_inline struct polter_member *member_known_as(pid_t tid, pid_t tgid)
 {
 	struct polter_member *member = tid ? polter_find_member(tid) : NULL;
 
-	return member && !READ_ONCE(member->thread.gone) ? member : NULL;
+	return member && !READ_ONCE(member->thread.gone) && member->thread.tgid == (u32)tgid ? member : NULL;
+}
+
+static __always_inline struct polter_member *member_of(struct task_struct *task)
+{
+	return member_known_as(task->pid, task->tgid);
 }
 
 static __always_inline struct polter_member *current_member(void)
 {
-	return member_of(task_pid_nr(current));
+	return member_of(current);
 }
 
 /* `alone`: see publish.h; softirqs run with interrupts on. */
@@ -173,7 +182,7 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 	u64 now = ktime_get_mono_fast_ns();
 	u32 number = raw_smp_processor_id(), off = POLTER_PREEMPTED;
 	struct polter_cpu *cpu = cpu_state(number);
-	struct polter_member *member = member_of(prev->pid);
+	struct polter_member *member = member_of(prev);
 
 	polter_nesting_reset(cpu, member ? &member->thread : NULL);
 	if (unlikely(polter_ran_gap(cpu, prev->pid))) {
@@ -205,7 +214,7 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 		polter_waiting_leave(&member->thread, cpu, number, off, now);
 	}
 
-	member = member_of(next->pid);
+	member = member_of(next);
 	if (member) {
 		returns(member, cpu, now);
 		if (has_steal)
@@ -217,7 +226,7 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 /* Woken, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
 static void queued(struct task_struct *task, u32 number, int woken)
 {
-	struct polter_member *member = member_of(task->pid);
+	struct polter_member *member = member_of(task);
 	struct polter_cpu *cpu = member ? cpu_state(number) : NULL;
 
 	if (cpu)
@@ -234,17 +243,21 @@ static void on_migrate(void *data, struct task_struct *task, int dest_cpu)
 	queued(task, dest_cpu, 0);
 }
 
+static noinline void end_member(struct polter_member *member)
+{
+	int outermost = polter_publish_begin(&member->thread, POLTER_NESTED);
+
+	polter_publish_end(&member->thread, member->page, outermost, ktime_get_mono_fast_ns(), POLTER_NESTED);
+	polter_member_exits(member);
+}
+
 static void on_exit(void *data, struct task_struct *task POLTER_EXIT_GROUP_DEAD_ARG)
 {
-	struct polter_member *member = member_of(task->pid);
+	struct polter_member *member = member_of(task);
 	struct polter_group *group;
 
-	if (member) {
-		int outermost = polter_publish_begin(&member->thread, POLTER_NESTED);
-
-		polter_publish_end(&member->thread, member->page, outermost, ktime_get_mono_fast_ns(), POLTER_NESTED);
-		polter_member_exits(member);
-	}
+	if (member)
+		end_member(member);
 	/* Each thread has counted itself out by now; whoever sees that all have ends the process. */
 	if (atomic_read(&task->signal->live))
 		return;
@@ -253,11 +266,14 @@ static void on_exit(void *data, struct task_struct *task POLTER_EXIT_GROUP_DEAD_
 		polter_group_ends(group);
 }
 
-/* Another program: nobody there knows of the registration, and the pages went with the memory. */
+/* Another program, perhaps with more rights: nobody there knows of the registration, and the pages went with the memory. */
 static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *program)
 {
+	struct polter_member *member = member_known_as(old_pid, task->tgid);
 	struct polter_group *group = polter_find_group(task->tgid);
 
+	if (member)
+		end_member(member);
 	if (group)
 		polter_group_ends(group);
 }

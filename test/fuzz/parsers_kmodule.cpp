@@ -144,6 +144,7 @@ struct Invented : exporter::Backend {
     exporter::Failure add_thread(pid_t, pid_t, unsigned) override { return {}; }
     void remove_thread(pid_t, pid_t, unsigned) override {}
     bool has_thread(pid_t) const override { return true; }
+    bool has_process(pid_t) const override { return true; }
 };
 
 // A daemon in a process of its own; this one is all of its clients.

@@ -38,6 +38,7 @@ struct Invented : polter::exporter::Backend {
         return refuse;
     }
     void remove_process(pid_t pid) override { jobs.erase(pid); }
+    bool has_process(pid_t pid) const override { return jobs.contains(pid); }
     int pages(pid_t) const override { return 0; }
     Failure add_thread(pid_t, pid_t tid, unsigned) override {
         live.insert(tid);

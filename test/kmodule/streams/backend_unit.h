@@ -15,8 +15,11 @@
 extern "C" {
 #endif
 
+struct unit_count {
+    int counter;
+};
 struct unit_signal {
-    int live; /* threads */
+    struct unit_count live; /* threads */
 };
 struct task_struct {
     int pid;
@@ -56,6 +59,7 @@ struct unit {
     void (*on_wakeup)(struct task_struct* task);
     void (*on_migrate)(struct task_struct* task, int cpu);
     void (*on_exit)(struct task_struct* task);
+    void (*on_exec)(struct task_struct* task, int old_tid);
     void (*enter)(unsigned kind, unsigned id); /* enum polter_frame_kind; of IPIs `id` is an enum polter_vector */
     void (*leave)(unsigned kind, unsigned id, struct irqaction* action);
     void (*nmi)(int64_t ns);

@@ -46,7 +46,7 @@ double median_ns(const Body& body) {
 }  // namespace
 
 int main() {
-    static unit_signal alive{1};
+    static unit_signal alive{{1}};
     task_struct mine{100, 100, "mine", &alive, 0, 0, 0, 0, 0}, one{200, 200, "one", &alive, 0, 0, 0, 0, 0},
         two{201, 201, "two", &alive, 0, 0, 0, 0, 0};
     nlohmann::json out{{"schema", "polter.bench.probes/1"}};

@@ -42,6 +42,7 @@ static long bpf_map_update_elem(void* map, const void* key, const void* value, u
     (void)map, (void)key, (void)value, (void)flags; /* only a cache of names is written to */
     return 0;
 }
+static long bpf_map_delete_elem(void* map, const void* key);
 static long bpf_snprintf(char* to, u32 size, const char* format, const u64* data, u32 data_size) {
     (void)format, (void)data_size;
     return snprintf(to, size, "work_%llx", (unsigned long long)data[0]);
@@ -118,6 +119,13 @@ static void* bpf_map_lookup_elem(void* map, const void* key) {
     return NULL;
 }
 
+static long bpf_map_delete_elem(void* map, const void* key) {
+    (void)map; /* the processes */
+    for (unsigned i = 0; i < added; i++)
+        if (tgid_of[i] == *(const u32*)key) tgid_of[i] = 0;
+    return 0;
+}
+
 /* ---- the unit ---- */
 
 static void unit_reset(void) {
@@ -160,9 +168,9 @@ static void unit_migrate(struct task_struct* task, int to) {
 }
 static void unit_exit(struct task_struct* task) {
     bpf_on_exit(task);
-    /* The daemon sees a process go by its pidfd. */
-    for (unsigned i = 0; i < added; i++)
-        if (task->signal->live == 0 && tgid_of[i] == (u32)task->tgid) tgid_of[i] = 0;
+}
+static void unit_exec(struct task_struct* task, int old_tid) {
+    bpf_on_exec(task, old_tid);
 }
 static void unit_enter(unsigned kind, unsigned id) {
     static int (*const vector[])(void) = {bpf_on_local_timer_entry, bpf_on_reschedule_entry, bpf_on_call_function_entry,
@@ -206,5 +214,5 @@ static void unit_work(struct work_struct* work) {
     bpf_on_work(work);
 }
 
-const struct unit bpf_unit = {"bpf",      unit_reset, add_thread, state,      unit_switch, unit_wakeup, unit_migrate, unit_exit,
-                              unit_enter, unit_leave, unit_nmi,   unit_fault, time_faults, fault_ends,  unit_work};
+const struct unit bpf_unit = {"bpf",     unit_reset, add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_exit,
+                              unit_exec, unit_enter, unit_leave, unit_nmi, unit_fault,  time_faults, fault_ends,   unit_work};

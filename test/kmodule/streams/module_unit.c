@@ -35,7 +35,7 @@ struct pt_regs;
 #define ktime_get_mono_fast_ns() unit_now()
 #define task_pid_nr(task) ((task)->pid)
 #define task_cpu(task) ((task)->cpu)
-#define atomic_read(p) (*(p))
+#define atomic_read(p) ((p)->counter)
 #define READ_ONCE(x) POLTER_LOAD(x)
 #define likely(x) (x)
 #define unlikely(x) (x)
@@ -102,7 +102,11 @@ void polter_member_exits(struct polter_member* m) {
     m->page->header.state = POLTER_PAGE_FROZEN;
 }
 void polter_group_ends(struct polter_group* g) {
-    g->tgid = -1;
+    for (unsigned i = 0; i < members; i++)
+        if (member[i].group->tgid == g->tgid && !member[i].thread.gone) polter_member_exits(&member[i]);
+    const int tgid = g->tgid;
+    for (unsigned i = 0; i < members; i++)
+        if (group[i].tgid == tgid) group[i].tgid = -1;
 }
 bool polter_is_net_irq(unsigned irq) {
     return unit_is_net_irq(irq);
@@ -147,6 +151,9 @@ static void unit_migrate(struct task_struct* task, int cpu) {
 static void unit_exit(struct task_struct* task) {
     on_exit(NULL, task);
 }
+static void unit_exec(struct task_struct* task, int old_tid) {
+    on_exec(NULL, task, old_tid, NULL);
+}
 
 static void unit_enter(unsigned kind, unsigned id) {
     static void (*const vector[])(void*, int) = {on_local_timer_entry, on_reschedule_entry, on_call_function_entry,
@@ -180,5 +187,5 @@ static void unit_work(struct work_struct* work) {
     on_work(NULL, work);
 }
 
-const struct unit module_unit = {"module",   reset,      add_thread, state,      unit_switch, unit_wakeup, unit_migrate, unit_exit,
-                                 unit_enter, unit_leave, unit_nmi,   unit_fault, NULL,        NULL,        unit_work};
+const struct unit module_unit = {"module",  reset,      add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_exit,
+                                 unit_exec, unit_enter, unit_leave, unit_nmi, unit_fault,  NULL,        NULL,         unit_work};

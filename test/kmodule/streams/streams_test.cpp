@@ -161,7 +161,7 @@ class World {
     };
 
     static task_struct make(int pid, int tgid, const std::string& name) {
-        static unit_signal alive{1000};
+        static unit_signal alive{{1000}};
         task_struct task{};
         task.pid = pid;
         task.tgid = tgid;
@@ -369,12 +369,89 @@ TEST_CASE("page faults that are timed take nothing that others have, whatever co
 
 namespace {
 
+task_struct task(int pid, int tgid, const char* name) {
+    static unit_signal alive{{9}};
+    task_struct t{};
+    t.pid = pid;
+    t.tgid = tgid;
+    std::snprintf(t.comm, sizeof t.comm, "%s", name);
+    t.signal = &alive;
+    return t;
+}
+
+// The task comes to the CPU, is interrupted and leaves it, all at times that an account would show.
+void runs(Both& both, task_struct& t, task_struct& idle) {
+    clock_ns += 10;
+    both.give(0, &idle, [&](const unit& u) { u.on_switch(0, &idle, &t); });
+    clock_ns += 10;
+    both.give(0, &t, [&](const unit& u) { u.enter(POLTER_FRAME_TIMER, 0); });
+    clock_ns += 7;
+    both.give(0, &t, [&](const unit& u) { u.leave(POLTER_FRAME_TIMER, 0, nullptr); });
+    clock_ns += 10;
+    both.give(0, &t, [&](const unit& u) { u.on_switch(1, &t, &idle); });
+}
+
+}  // namespace
+
+TEST_CASE("a page ends when its thread executes another program, and whoever has the thread's id then is not on it") {
+    Both both;
+    task_struct idle = task(0, 0, "swapper"), thread = task(101, 100, "thread"), mate = task(110, 110, "mate");
+    both.add(thread, 9);
+    both.add(mate, 9);
+    const auto same = [&](unsigned which, const auto& events) {
+        const polter_page before[2] = {*both.registered[which].page[0], *both.registered[which].page[1]};
+        events();
+        for (int u = 0; u < 2; u++) {
+            CAPTURE(units[u]->name);
+            CHECK(std::memcmp(both.registered[which].page[u], &before[u], sizeof before[u]) == 0);
+        }
+    };
+    runs(both, thread, idle);
+    CHECK(both.difference().empty());
+    CHECK(Both::front(*both.registered[0].page[0]).count[POLTER_TIMER] == 1);
+    // In the middle of the exec: the thread has the leader's id by now, and its own is free.
+    task_struct stranger = task(101, 101, "stranger"), other_mate = task(101, 110, "mate's thread");
+    thread.pid = 100;
+    same(0, [&] {
+        runs(both, stranger, idle);
+        runs(both, other_mate, idle);
+        both.give(0, &idle, [&](const unit& u) { u.on_wakeup(&stranger); });
+        both.give(0, &idle, [&](const unit& u) { u.on_migrate(&stranger, 1); });
+        both.give(0, &idle, [&](const unit& u) { u.on_exit(&stranger); });
+    });
+    clock_ns += 5;
+    both.give(0, &thread, [&](const unit& u) { u.on_exec(&thread, 101); });
+    for (const polter_page* page : both.registered[0].page) {
+        CHECK(page->header.state == POLTER_PAGE_FROZEN);
+        CHECK(page->header.end_ns == clock_ns);
+    }
+    task_struct again = task(101, 100, "another program");
+    same(0, [&] {
+        runs(both, thread, idle);
+        runs(both, again, idle);
+        runs(both, stranger, idle);
+    });
+    CHECK(both.difference().empty());
+
+    // Nor is it a mate of its job any longer.
+    both.give(0, &idle, [&](const unit& u) { u.on_switch(0, &idle, &mate); });
+    both.give(0, &mate, [&](const unit& u) { u.on_switch(1, &mate, &thread); });
+    clock_ns += 10;
+    both.give(0, &thread, [&](const unit& u) { u.on_switch(1, &thread, &mate); });
+    CHECK(both.difference().empty());
+    const auto& c = Both::front(*both.registered[1].page[0]);
+    CHECK(c.count[POLTER_PREEMPT] == 1);
+    CHECK(c.count[POLTER_PREEMPT_JOB] == 0);
+}
+
+namespace {
+
 // A stream that a kernel recorded, one event a line (see README.md): SECONDS CPU PID EVENT …
 struct Recorded {
     Both both;
     std::map<int, task_struct> tasks;
     std::map<std::pair<unsigned, int>, int> idle;
-    unit_signal alive{1};
+    unit_signal alive{{1}};
     unsigned long events = 0;
     std::string wrong;
 
