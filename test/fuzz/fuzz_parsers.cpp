@@ -31,6 +31,9 @@ std::unique_ptr<Target> make_target(const std::string& name, const std::string& 
     if (name == "seal") return make_seal_target(work);
     if (name == "page") return make_page_target();
     if (name == "client") return make_client_target();
+    if (name == "elf") return make_elf_target(work);
+    if (name == "loader-cache") return make_loader_cache_target();
+    if (name == "command") return make_command_target();
     return make_daemon_target(work);
 }
 
@@ -96,7 +99,7 @@ int main(int argc, char** argv) {
     uint64_t seed = 1, only = UINT64_MAX, most = UINT64_MAX;
     double seconds = 5;
     CLI::App app{"Mutation fuzzing of the parsers that are ours"};
-    app.add_option("TARGET", name, "Which")->required()->check(CLI::IsMember({"sidecar", "seal", "page", "client", "daemon"}));
+    app.add_option("TARGET", name, "Which")->required()->check(CLI::IsMember({"sidecar", "seal", "page", "client", "daemon", "elf", "loader-cache", "command"}));
     app.add_option("--seed", seed, "Of the mutations")->capture_default_str();
     app.add_option("--seconds", seconds, "How long")->capture_default_str();
     app.add_option("--most", most, "How many mutants at most");

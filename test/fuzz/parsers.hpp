@@ -19,7 +19,8 @@ class Target {
 };
 
 // sidecar: what a rank said about itself. seal: a whole experiment that ranks left, killed ones too; what it makes must be readable.
-// page: the noise page. client: the daemon's answers. daemon: its clients' requests. `work`: an empty directory.
+// page: the noise page. client: the daemon's answers. daemon: its clients' requests. elf, loader-cache, command: what `polter run` reads of a
+// command. `work`: an empty directory.
 std::unique_ptr<Target> make_target(const std::string& name, const std::string& work);
 
 std::unique_ptr<Target> make_sidecar_target(const std::string& work);
@@ -27,5 +28,8 @@ std::unique_ptr<Target> make_seal_target(const std::string& work);
 std::unique_ptr<Target> make_page_target();
 std::unique_ptr<Target> make_client_target();
 std::unique_ptr<Target> make_daemon_target(const std::string& work);
+std::unique_ptr<Target> make_elf_target(const std::string& work);
+std::unique_ptr<Target> make_loader_cache_target();
+std::unique_ptr<Target> make_command_target();
 
 }  // namespace polter::test

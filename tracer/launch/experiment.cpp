@@ -35,10 +35,7 @@ void require_empty(const fs::path& path) {
 }  // namespace
 
 std::string application_name(const std::vector<std::string>& command, const std::string& program) {
-    if (!program.empty()) return fs::path(program).filename();
-    for (auto word = command.rbegin(); word != command.rend(); ++word)
-        if (!word->starts_with("-") && find_program(*word)) return fs::path(*word).filename();
-    return fs::path(command.front()).filename();
+    return fs::path(program.empty() ? command.front() : program).filename();
 }
 
 fs::path make_experiment(const fs::path& wanted, const std::string& application) {

@@ -9,8 +9,7 @@
 
 namespace polter::launch {
 
-// "lmp" of {"mpirun", "-n", "2", "lmp", "-in", "x"}: the program that decided the flavour if there is one, else the last plain word that
-// is a program, else the first.
+// "lmp" of {"mpirun", "-n", "2", "lmp", "-in", "x"}: the program that the flavour was found from if there is one, else the first word.
 std::string application_name(const std::vector<std::string>& command, const std::string& program);
 
 // Makes the directory: `wanted`, or polter-<app>-<local time> below the current one. Never one that holds anything. Returns its

@@ -6,59 +6,54 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
-#include "capture.hpp"
+#include "command_programs.hpp"
 #include "elf.hpp"
+#include "libraries.hpp"
 
 namespace polter::launch {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int helper_seconds = 10;
-
-// From the libraries that the loader would load. Sonames: Open MPI libmpi.so.<20 and up>, MPICH and its kin libmpich.so.12 or libmpi.so.12.
-Mpi mpi_of_libraries(const std::string& listing) {
-    std::istringstream lines(listing);
-    std::string name;
+// Sonames: Open MPI libmpi.so.<20 and up>, before that libmpi.so.12 beside its own run-time libraries; MPICH and its kin libmpich.so.12 or
+// libmpi.so.12.
+Mpi mpi_of_libraries(const std::vector<std::string>& names) {
     bool open_runtime = false, libmpi = false, mpich_abi = false;
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream(line) >> name;
-        if (auto slash = name.rfind('/'); slash != std::string::npos) name.erase(0, slash + 1);
-        open_runtime |= name.starts_with("libopen-pal.so") || name.starts_with("libopen-rte.so");
-        mpich_abi |= name.starts_with("libmpich.so") || name == "libmpi.so.12" || name.starts_with("libmpi.so.12.");
-        libmpi |= name.starts_with("libmpi.so.");
+    for (const auto& name : names) {
+        const auto file = fs::path(name).filename().string();
+        open_runtime |= file.starts_with("libopen-pal.so") || file.starts_with("libopen-rte.so");
+        mpich_abi |= file.starts_with("libmpich.so") || file == "libmpi.so.12" || file.starts_with("libmpi.so.12.");
+        libmpi |= file.starts_with("libmpi.so.");
     }
     if (libmpi && (open_runtime || !mpich_abi)) return Mpi::openmpi;
     return mpich_abi ? Mpi::mpich : Mpi::none;
 }
 
-bool is_launcher(const std::string& path) {
-    auto name = fs::path(path).filename().string();
-    for (const char* known : {"mpirun", "mpiexec", "orterun", "prterun", "oshrun"})
-        if (name.starts_with(known)) return true;
-    return false;
+constexpr size_t most_of_launcher = 16 << 20;
+
+bool holds(const std::string& text, std::initializer_list<const char*> marks) {
+    return std::any_of(marks.begin(), marks.end(), [&](const char* mark) { return text.find(mark) != std::string::npos; });
 }
 
-// Programs that start others, which may have an MPI though they have none themselves.
-bool starts_others(const std::string& path) {
-    auto name = fs::path(path).filename().string();
-    for (const char* known : {"sh",    "bash", "dash",    "zsh",     "ksh",   "csh",     "tcsh",   "busybox", "env",   "timeout",
-                              "nice",  "time", "numactl", "taskset", "chrt",  "setarch", "strace", "gdb",     "srun",  "aprun",
-                              "jsrun", "flux", "R",       "java",    "xargs", "sudo",    "setsid", "nohup",   "stdbuf"})
-        if (name == known) return true;
-    for (const char* known : {"python", "perl", "ruby", "julia", "lua", "valgrind"})
-        if (name.starts_with(known)) return true;
-    return false;
-}
-
+// Whose launcher a file is: by its own name, its libraries, and what is written in it (Hydra is one program without libraries of MPICH, and
+// launchers of Intel MPI and of sites are scripts). None where these disagree.
 Mpi mpi_of_launcher(const std::string& path) {
-    auto text = capture({path, "--version"}, helper_seconds);
-    for (const char* mark : {"Open MPI", "OpenRTE", "open-mpi.org", "prterun"})
-        if (text.find(mark) != std::string::npos) return Mpi::openmpi;
-    for (const char* mark : {"HYDRA", "Intel(R) MPI", "MPICH", "mpich"})
-        if (text.find(mark) != std::string::npos) return Mpi::mpich;
-    return Mpi::none;
+    std::error_code error;
+    const auto name = fs::canonical(path, error).filename().string();  // mpirun → /etc/alternatives/mpirun → orterun
+    if (holds(name, {"orterun", "prterun", "oshrun", "openmpi"})) return Mpi::openmpi;
+    if (holds(name, {"hydra", "mpich", "gforker"})) return Mpi::mpich;
+    const auto elf = read_elf(path);
+    for (const auto& library : elf.elf ? needed_libraries(path, elf) : std::vector<std::string>())
+        if (holds(library, {"libopen-rte.so", "libopen-pal.so", "libprrte.so"})) return Mpi::openmpi;
+    std::ifstream file(path, std::ios::binary);
+    std::string text;
+    for (char part[65536]; text.size() < most_of_launcher && (file.read(part, sizeof part), file.gcount() > 0);)
+        text.append(part, static_cast<size_t>(file.gcount()));
+    const bool open = holds(text, {"Open MPI", "open-mpi.org", "OpenRTE", "orterun", "prterun", "mpirun.openmpi", "/openmpi"});
+    const bool mpich = holds(text, {"HYDRA", "mpiexec.hydra", "Intel(R) MPI", "I_MPI_", "MPICH", "mpich"});
+    return open == mpich ? Mpi::none : open ? Mpi::openmpi : Mpi::mpich;
 }
 
 }  // namespace
@@ -99,39 +94,36 @@ std::optional<std::string> find_program(const std::string& word) {
 
 Flavour find_flavour(const std::vector<std::string>& command) {
     Flavour out;
-    std::string launcher, last_elf;
-    for (const auto& word : command) {
-        auto path = find_program(word);
-        if (!path) continue;
-        if (launcher.empty() && is_launcher(*path)) {
-            launcher = *path;
-            out.launcher = mpi_of_launcher(*path);
-            continue;
-        }
-        auto elf = read_elf(*path);
+    const auto found = programs_of(command);
+    if (!found.launcher.empty()) out.launcher = mpi_of_launcher(found.launcher);
+    std::string without;  // the last program that was read and has no MPI
+    bool may_start_others = false;
+    for (const auto& program : found.programs) {
+        out.program = program.path;
+        may_start_others |= program.starts_others;
+        const auto elf = read_elf(program.file);
         if (!elf.elf) continue;
-        last_elf = *path;
-        out.obstacle = starts_others(*path) ? "" : why_not_preloaded(*path, elf);
+        without = program.file == program.path ? program.path : fmt::format("{}, which runs {},", program.file, program.path);
+        out.obstacle = program.starts_others ? "" : why_not_preloaded(program.path, elf);
         if (elf.interpreter.empty()) continue;
-        out.mpi = mpi_of_libraries(capture({elf.interpreter, "--list", fs::absolute(*path)}, helper_seconds));
+        out.mpi = mpi_of_libraries(needed_libraries(program.file, elf));
         if (out.mpi != Mpi::none) {
-            out.program = *path;
-            out.why = fmt::format("{} is linked with it", *path);
+            out.why = fmt::format("{} is linked with it", program.path);
             return out;
         }
     }
-    out.program = last_elf;
     if (out.launcher != Mpi::none) {
         out.mpi = out.launcher;
-        out.why = fmt::format("{} says so", launcher);
-    } else if (!last_elf.empty() && !out.obstacle.empty()) {
+        out.why = fmt::format("{} belongs to it", found.launcher);
+    } else if (!without.empty() && !out.obstacle.empty()) {
         out.why = out.obstacle;
         out.certainly_none = true;
-    } else if (!last_elf.empty()) {
-        out.why = fmt::format("{} is not linked with an MPI library", last_elf);
-        out.certainly_none = last_elf == find_program(command.front()).value_or("") && !starts_others(last_elf);
+    } else if (!without.empty()) {
+        out.why = fmt::format("{} is not linked with an MPI library", without);
+        out.certainly_none = found.launcher.empty() && !may_start_others;
     } else {
-        out.why = "no program in the command says which MPI it uses";
+        out.why = found.launcher.empty() ? "no program in the command says which MPI it uses"
+                                         : fmt::format("{} does not say to which MPI it belongs", found.launcher);
     }
     return out;
 }

@@ -14,15 +14,15 @@ std::optional<Mpi> mpi_named(const std::string& name);
 
 struct Flavour {
     Mpi mpi = Mpi::none;
-    Mpi launcher = Mpi::none;     // of the launcher, where it says
-    std::string program;          // the file that decided; empty: none did
+    Mpi launcher = Mpi::none;     // whose launcher starts the program, where that can be read
+    std::string program;          // the one that decided, else the last that was found; empty: none was
     std::string why;              // how it was found out, or why it was not
     bool certainly_none = false;  // the program was looked at and has no MPI
     std::string obstacle;         // why the tracer cannot be put into `program`, and what helps; empty: it can
 };
 
-// Looks at the words of the command in order: the first program that is linked with an MPI decides, else the launcher. Runs the
-// dynamic loader in listing mode (no code of the program) and a known launcher's --version, each for at most 10 s.
+// The first program that the command starts and that is linked with an MPI decides, else the launcher. Files are only read; no program is
+// run for it.
 Flavour find_flavour(const std::vector<std::string>& command);
 
 // Where a word of a command leads: itself if it has a slash, else along PATH. Unset: no such executable.

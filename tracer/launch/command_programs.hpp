@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which programs a command starts, found by reading it. Nothing is executed, and what stands behind a program are its arguments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace polter::launch {
+
+struct CommandProgram {
+    std::string path;            // as PATH leads to it
+    std::string file;            // what runs: the path itself, or a script's interpreter
+    bool starts_others = false;  // an interpreter, or a wrapper whose program could not be read
+};
+
+struct CommandPrograms {
+    std::string launcher;  // the first launcher of an MPI; empty: none
+    std::vector<CommandProgram> programs;
+};
+
+// Launchers (each part of "mpirun A : B"), wrappers (env, timeout, numactl, …), `sh -c TEXT` and the first line of scripts are followed.
+CommandPrograms programs_of(const std::vector<std::string>& command);
+
+}  // namespace polter::launch
