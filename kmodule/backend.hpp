@@ -17,6 +17,12 @@ namespace polter::exporter {
 // The reason of a failure: what, where, what to do. Nothing: it went well.
 using Failure = std::optional<std::string>;
 
+// To whom a process belongs, and whether its pages may name the tasks of other users.
+struct Owner {
+    uid_t user = 0;
+    bool names = false;
+};
+
 // Used by one thread. Ids are those of the initial pid namespace.
 class Backend {
   public:
@@ -38,7 +44,7 @@ class Backend {
     virtual std::uint64_t recursion_misses() const = 0;
 
     // Makes the pages of a process: `slots` of POLTER_PAGE_SIZE behind one descriptor that can only be mapped for reading.
-    virtual Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots) = 0;
+    virtual Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots, Owner owner) = 0;
     virtual void remove_process(pid_t tgid) = 0;
     // Whether it is still registered: false once it has exited or executed another program, though remove_process is yet to come.
     virtual bool has_process(pid_t tgid) const = 0;

@@ -78,6 +78,8 @@ enum polter_page_state {
 };
 
 #define POLTER_CULPRIT_LEN 16 /* a task's comm; interrupt names are cut to it; NUL-terminated */
+/* The culprit, without a pid, where it is a task of another user whose names the registered one may not know. */
+#define POLTER_ANOTHER_USER "another user"
 
 /* One noise event, 48 bytes. Fills [end_ns - duration_ns, end_ns] less what nested entries of later index or earlier end took. */
 struct polter_ring_entry {

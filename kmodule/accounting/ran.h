@@ -33,7 +33,8 @@ POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
 
 /* A task begins to run now, after polter_ran_close; or, before it, the one that leaves is known to have done `work`, and what it ran since
  * it came is to go there (a mark that was made meanwhile has it under its own name). The includer fills in the name. */
-POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u64 work) {
+POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u32 owner,
+                                                    polter_u64 work) {
     struct polter_window* window = polter_ran_newest(cpu);
     polter_u32 tasks = cpu->head ? window->tasks : POLTER_WINDOW_TASKS, slot = tasks;
     struct polter_ran* ran;
@@ -60,12 +61,13 @@ POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polt
         POLTER_STORE(window->tasks, tasks + 1);
     }
     ran->tgid = tgid;
+    ran->owner = owner;
     cpu->running = slot;
     return ran;
 }
 
-POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid) {
-    return polter_ran_open_as(cpu, tid, tgid, 0);
+POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u32 owner) {
+    return polter_ran_open_as(cpu, tid, tgid, owner, 0);
 }
 
 POLTER_INLINE void polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {
@@ -99,7 +101,7 @@ POLTER_INLINE polter_u64 polter_ran_came(struct polter_cpu* cpu, polter_u64 arri
         polter_ran_close(cpu, arrival_ns);
         return arrival_ns;
     }
-    ran = polter_ran_open(cpu, -1, 0);
+    ran = polter_ran_open(cpu, -1, 0, POLTER_OWNER_KERNEL);
     POLTER_HIDE(unknown);
     __builtin_memcpy(ran->comm, unknown, POLTER_CULPRIT_LEN);
     polter_ran_close(cpu, now_ns);

@@ -90,11 +90,15 @@ struct polter_thread {
     polter_u64 fault_others_ns;         /* what stood in the other accounts then */
     polter_u64 fault_count;             /* begun, and not recorded yet */
     char throttler[POLTER_CULPRIT_LEN]; /* the cgroup whose quota holds it */
+    polter_u32 owner;                   /* as in polter_process */
+    polter_u32 names;
 };
 
 /* One registered process. */
 struct polter_process {
-    polter_u64 job; /* node-wide number of the job, never 0 */
+    polter_u64 job;   /* node-wide number of the job, never 0 */
+    polter_u32 owner; /* the user who registered it: whose tasks may be named to it */
+    polter_u32 names; /* 1: other users' tasks may be named, too */
 };
 
 enum polter_frame_kind { POLTER_FRAME_TIMER = 1, POLTER_FRAME_IRQ, POLTER_FRAME_IPI, POLTER_FRAME_SOFTIRQ };
@@ -110,6 +114,8 @@ struct polter_frame {
     polter_u32 padding;
 };
 
+#define POLTER_OWNER_KERNEL 0xffffffffu /* of no user: the kernel's own threads, the idle task */
+
 /* What a task ran on a CPU within one window. */
 struct polter_ran {
     polter_u64 ns;
@@ -117,6 +123,8 @@ struct polter_ran {
     polter_u32 tgid;
     polter_u64 work; /* a kworker's time with this function; 0: of whatever else */
     char comm[POLTER_CULPRIT_LEN];
+    polter_u32 owner; /* the real user id, in the initial user namespace; or POLTER_OWNER_KERNEL */
+    polter_u32 padding;
 };
 
 /* A time in which a CPU ran few enough tasks to tell them apart, however often it switched between them. */

@@ -67,6 +67,14 @@ POLTER_INLINE polter_u32 polter_waiting_account(const struct polter_thread* thre
     return woken ? POLTER_RUNQUEUE : POLTER_PREEMPT;
 }
 
+/* A task of another user is a culprit without a name or an id, and all of them are one, but to those who may know. */
+static const char polter_another_user[POLTER_CULPRIT_LEN] = POLTER_ANOTHER_USER;
+#define POLTER_WORK_HIDDEN ~0ull /* no function: tells it from the idle task, which is no task either */
+
+POLTER_INLINE int polter_waiting_may_name(const struct polter_thread* thread, const struct polter_ran* ran) {
+    return thread->names || ran->owner == thread->owner || ran->owner == POLTER_OWNER_KERNEL;
+}
+
 /* One task of one window. */
 static long polter_waiting_step(polter_u32 i, void* context) {
     struct polter_waiting* w = (struct polter_waiting*)context;
@@ -78,6 +86,7 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     int left = s->stay + 1 < w->thread->stays; /* another stay follows: this one ends before now */
     struct polter_window* window;
     struct polter_ran* ran;
+    polter_u32 account;
 
     if (!cpu || s->cursor_ns >= s->end_ns || (left && number > stay->end.window)) return 1;
     window = &cpu->window[number & (POLTER_WINDOWS - 1)];
@@ -86,8 +95,12 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     ran = &window->task[slot];
     ns = left && number == stay->end.window ? stay->end.ran_ns[slot] : POLTER_LOAD(ran->ns);
     if (number == stay->begin.window) ns = ns > stay->begin.ran_ns[slot] ? ns - stay->begin.ran_ns[slot] : 0;
-    if (ns && ran->tid != w->thread->tid)
-        polter_waiting_give(w, s->cursor_ns + ns, polter_waiting_account(w->thread, ran->tid, ran->tgid), ran->tid, ran->work, ran->comm);
+    if (!ns || ran->tid == w->thread->tid) return 0;
+    account = polter_waiting_account(w->thread, ran->tid, ran->tgid);
+    if (polter_waiting_may_name(w->thread, ran))
+        polter_waiting_give(w, s->cursor_ns + ns, account, ran->tid, ran->work, ran->comm);
+    else
+        polter_waiting_give(w, s->cursor_ns + ns, account, 0, POLTER_WORK_HIDDEN, polter_another_user);
     return 0;
 }
 

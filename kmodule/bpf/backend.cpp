@@ -54,7 +54,7 @@ class Bpf final : public Backend {
     std::uint32_t accounts_net() const override { return seen_; }
     std::string cannot_see() const override;
     std::uint64_t recursion_misses() const override;
-    Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots) override;
+    Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots, Owner owner) override;
     void remove_process(pid_t tgid) override;
     bool has_process(pid_t tgid) const override;
     int pages(pid_t tgid) const override;
@@ -199,7 +199,7 @@ int Bpf::run(const bpf_program* program, std::uint64_t (&arguments)[4]) {
     return error ? error : static_cast<int>(options.retval);
 }
 
-Failure Bpf::add_process(pid_t tgid, std::uint64_t job, unsigned slots) {
+Failure Bpf::add_process(pid_t tgid, std::uint64_t job, unsigned slots, Owner owner) {
     refresh_net_irqs();
     const auto number = process_numbers_.take();
     if (!number) return fmt::format("bpf: all of the {} processes of this node are taken", POLTER_BPF_PROCESSES);
@@ -220,7 +220,7 @@ Failure Bpf::add_process(pid_t tgid, std::uint64_t job, unsigned slots) {
     // From here on user space, this daemon included, can only read; so the descriptor may be handed out.
     if (!error) error = bpf_map_freeze(fd);
     const auto key = static_cast<__u32>(tgid);
-    const polter_process process{job};
+    const polter_process process{job, owner.user, owner.names};
     if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.processes), &key, &process, BPF_ANY);
     if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.pages), &*number, &fd, BPF_ANY);
     if (error) {
@@ -276,6 +276,8 @@ Failure Bpf::add_thread(pid_t tgid, pid_t tid, unsigned slot) {
     thread.slot = slot;
     thread.process = found->second.number;
     thread.job = process.job;
+    thread.owner = process.owner;
+    thread.names = process.names;
     // It waits for our answer, or still runs and will be seen to leave the CPU: both are right with this state.
     thread.off = POLTER_BLOCKED;
     if (bpf_map_update_elem(bpf_map__fd(object_->maps.threads), &*number, &thread, BPF_ANY) != 0) {

@@ -73,6 +73,12 @@ static __always_inline bool task_is_throttled(struct task_struct* task) {
     return false;
 }
 
+/* Whose task it is: the real user, also while a set-user-id program runs. PF_KTHREAD has been this since 2.6.27. */
+static __always_inline u32 task_owner(struct task_struct* task) {
+    const struct cred* credentials = task->real_cred;
+    return task->flags & 0x00200000 || !credentials ? POLTER_OWNER_KERNEL : credentials->uid.val;
+}
+
 /* When the task came to its CPU, in CLOCK_MONOTONIC: the scheduler's record is on the run queue's clock, which is of this moment in
  * sched_switch. 0 where there is none (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED; the idle task). */
 struct sched_info___arrival {

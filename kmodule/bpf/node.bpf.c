@@ -203,7 +203,7 @@ POLTER_SUBPROGRAM int returns(struct polter_thread* thread, struct polter_cpu* c
 }
 
 static __always_inline void open_work(struct polter_node_cpu* node, u64 function, u32 tgid) {
-    struct polter_ran* ran = polter_ran_open(&node->cpu, work_id(function), tgid);
+    struct polter_ran* ran = polter_ran_open(&node->cpu, work_id(function), tgid, POLTER_OWNER_KERNEL);
     u64* words = (u64*)ran->comm;
     words[0] = 0;
     words[1] = function;
@@ -219,7 +219,7 @@ POLTER_SUBPROGRAM int open_task(struct polter_node_cpu* node, struct task_struct
         return 0;
     }
     node->work = 0;
-    struct polter_ran* ran = polter_ran_open(&node->cpu, tid, task->tgid);
+    struct polter_ran* ran = polter_ran_open(&node->cpu, tid, task->tgid, POLTER_OWNER_KERNEL); /* all are named here */
     if (tid == 0) {
         ran->comm[0] = 0;
     } else if (flags & PF_WQ_WORKER) { /* the worker's own dealings, under one name for all of them */

@@ -156,7 +156,7 @@ POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task
         __builtin_memcpy(name.name, symbol, POLTER_CULPRIT_LEN - 1);
         bpf_map_update_elem(&work_names, &function, &name, BPF_ANY);
     }
-    struct polter_ran* ran = polter_ran_open_as(cpu, task->pid, task->tgid, function);
+    struct polter_ran* ran = polter_ran_open_as(cpu, task->pid, task->tgid, POLTER_OWNER_KERNEL, function);
     __builtin_memcpy(ran->comm, name.name, sizeof ran->comm);
     return 0;
 }
@@ -197,7 +197,7 @@ POLTER_SUBPROGRAM int returns(struct polter_thread* thread, struct polter_cpu* c
 }
 
 static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* task) {
-    struct polter_ran* ran = polter_ran_open(cpu, task->pid, task->tgid);
+    struct polter_ran* ran = polter_ran_open(cpu, task->pid, task->tgid, task_owner(task));
     __builtin_memcpy(ran->comm, task->comm, sizeof ran->comm); /* cheaper than the helper that copies */
 }
 

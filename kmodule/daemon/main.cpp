@@ -90,8 +90,10 @@ int main(int argc, char** argv) {
     app.add_flag("--exit-with-last", options.exit_with_last,
                  "end when the last registered process has left, and remove the socket's directory if nothing else is in it");
     app.add_option("--grace", grace, "seconds to wait for another process before that")->capture_default_str()->check(CLI::Range(0, 86400));
-    app.add_option("--policy", options.policy,
-                   R"(who may register, as {"allow": ["*"], "deny": ["user:NAME", "group:NAME"]}; SIGHUP reads it again)");
+    app.add_option(
+        "--policy", options.policy,
+        R"(who may register, and see the names of others' tasks, as {"allow": ["*"], "deny": ["user:NAME"], "names": ["group:NAME"]}; )"
+        "SIGHUP reads it again");
     app.add_option("--ready-fd", ready_fd, "descriptor that gets one byte when clients may connect")->check(CLI::Range(0, 1 << 20));
     try {
         app.parse(argc, argv);

@@ -52,6 +52,10 @@ bool Policy::permits(const Peer& peer) const {
     return allow_.match(peer) && !deny_.match(peer);
 }
 
+bool Policy::shows_names(const Peer& peer) const {
+    return peer.uid == 0 || peer.uid == geteuid() || names_.match(peer);
+}
+
 std::variant<Policy, std::string> Policy::read(const std::filesystem::path& file) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0)
@@ -87,8 +91,10 @@ std::variant<Policy, std::string> Policy::read(const std::filesystem::path& file
                 policy.allow_ = entries(key, list);
             else if (key == "deny")
                 policy.deny_ = entries(key, list);
+            else if (key == "names")
+                policy.names_ = entries(key, list);
             else
-                throw std::invalid_argument(fmt::format("\"{}\" is unknown; it has \"allow\" and \"deny\"", key));
+                throw std::invalid_argument(fmt::format("\"{}\" is unknown; it has \"allow\", \"deny\" and \"names\"", key));
         }
         return policy;
     } catch (const std::exception& error) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who may register: a file that the node's administrator writes. Root and the daemon's own user always may.
+// Who may register, and to whom other users' tasks are named: a file that the node's administrator writes. Root and the daemon's own user
+// always may both.
 //
-//   {"allow": ["*"], "deny": ["user:mallory", "group:students"]}
+//   {"allow": ["*"], "deny": ["user:mallory", "group:students"], "names": ["group:hpc-admins"]}
 //
 // An entry is "*", "user:NAME", "group:NAME", or a number in a name's place. Denied is who matches `deny`, or does not match `allow`;
-// without `allow` that is ["*"]. Groups are all that the peer's process has.
+// without `allow` that is ["*"]. To whom does not match `names` a task of another user is a culprit without name and id. Groups are all
+// that the peer's process has.
 #pragma once
 
 #include <sys/types.h>
@@ -26,6 +28,7 @@ class Policy {
     static std::variant<Policy, std::string> read(const std::filesystem::path& file);
 
     bool permits(const Peer& peer) const;
+    bool shows_names(const Peer& peer) const;
 
   private:
     struct Entries {
@@ -34,7 +37,7 @@ class Policy {
         std::set<gid_t> groups;
         bool match(const Peer& peer) const;
     };
-    Entries allow_{true, {}, {}}, deny_;
+    Entries allow_{true, {}, {}}, deny_, names_;
 };
 
 }  // namespace polter::daemon

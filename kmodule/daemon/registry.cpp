@@ -14,7 +14,7 @@ std::uint64_t Registry::enter_job(const JobKey& key) {
     return job->second.number;
 }
 
-Outcome Registry::add_process(const Peer& peer, std::uint64_t job, unsigned slots) {
+Outcome Registry::add_process(const Peer& peer, std::uint64_t job, unsigned slots, bool names) {
     if (slots == 0) slots = POLTER_DEFAULT_THREADS;
     if (slots > POLTER_MAX_THREADS_PROCESS)
         return {POLTER_NO_ROOM, fmt::format("polterd: {} noise pages asked for, a process may have {}", slots, POLTER_MAX_THREADS_PROCESS)};
@@ -26,7 +26,7 @@ Outcome Registry::add_process(const Peer& peer, std::uint64_t job, unsigned slot
     const bool shared = job != 0;
     const std::uint64_t number = shared ? enter_job(key) : ++jobs_made_;
     Process process{key, shared, std::vector<Slot>(slots)};
-    const auto failure = backend_.add_process(peer.pid, number, slots);
+    const auto failure = backend_.add_process(peer.pid, number, slots, {peer.uid, names});
     processes_.emplace(peer.pid, std::move(process));
     if (failure) {
         remove_process(peer.pid);

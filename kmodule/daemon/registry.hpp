@@ -25,7 +25,8 @@ class Registry {
   public:
     explicit Registry(exporter::Backend& backend) : backend_(backend) {}
 
-    Outcome add_process(const Peer&, std::uint64_t job, unsigned slots);
+    // `names`: whether its pages may name other users' tasks.
+    Outcome add_process(const Peer&, std::uint64_t job, unsigned slots, bool names = false);
     void remove_process(pid_t pid);
     bool has_process(pid_t pid) const { return processes_.contains(pid); }
 

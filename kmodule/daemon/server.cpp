@@ -164,8 +164,9 @@ bool Server::answer(Connection& connection, const polter_request& request, polte
                 if (!backend_.has_process(connection.peer.pid) || recv(other.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
                     close_connection(id);
             }
-            outcome = connection.registered ? Outcome{POLTER_BAD_REQUEST, "polterd: registers a process twice"}
-                                            : registry_.add_process(connection.peer, request.job, request.threads);
+            outcome = connection.registered
+                          ? Outcome{POLTER_BAD_REQUEST, "polterd: registers a process twice"}
+                          : registry_.add_process(connection.peer, request.job, request.threads, policy_.shows_names(connection.peer));
             connection.registered = connection.registered || outcome.status == POLTER_OK;
             break;
         }

@@ -92,6 +92,7 @@ Started start_daemon(const std::string& polterd_path, const std::string& socket_
 
     std::vector<std::string> words{polterd_path, "--foreground", "--socket", socket_path, "--ready-fd", std::to_string(ready[1])};
     if (options.exit_with_last) words.insert(words.end(), {"--exit-with-last", "--grace", std::to_string(options.grace_seconds)});
+    if (!options.policy.empty()) words.insert(words.end(), {"--policy", options.policy});
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

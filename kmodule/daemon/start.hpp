@@ -13,6 +13,7 @@ struct StartOptions {
     bool exit_with_last = true;         // ends by itself once the last registered process has left
     unsigned grace_seconds = 3;         // how long it then, and before the first registration, waits for another
     unsigned ready_timeout_ms = 10000;  // how long start_daemon waits until it answers
+    std::string policy;                 // a file (policy.hpp); empty: everybody may register
     std::string log_path;               // its messages are appended here; empty: they are dropped but for the reason of a failed start
 };
 

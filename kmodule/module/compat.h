@@ -6,6 +6,7 @@
 #define POLTER_COMPAT_H
 
 #include <linux/binfmts.h>
+#include <linux/cred.h>
 #include <linux/kernel.h>
 #include <linux/kernel_stat.h>
 #include <linux/mm.h>
@@ -13,6 +14,7 @@
 #include <linux/sched/clock.h>
 #include <linux/sched/task_stack.h>
 #include <linux/shmem_fs.h>
+#include <linux/user_namespace.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 #if defined(CONFIG_X86) && defined(CONFIG_KVM_GUEST)
@@ -24,6 +26,8 @@
 #endif
 #include <linux/kvm_para.h>
 #endif
+
+#include "../accounting/state.h"
 
 /*
  * sched_switch passes the state that decided from fa2c3254d7cf ("sched/tracing: Don't re-read p->state when emitting sched_switch
@@ -83,6 +87,12 @@ static inline bool polter_task_is_throttled(struct task_struct *task)
 #else
 	return false;
 #endif
+}
+
+/* Whose task it is: the real user, also while a set-user-id program runs. Under RCU. */
+static inline u32 polter_task_owner(struct task_struct *task)
+{
+	return task->flags & PF_KTHREAD ? POLTER_OWNER_KERNEL : from_kuid(&init_user_ns, __task_cred(task)->uid);
 }
 
 /* When the task came to its CPU, in CLOCK_MONOTONIC; 0 where it is not known. The scheduler's record is on its own clock. */

@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /* Loading and unloading. */
+#include <linux/cred.h>
 #include <linux/module.h>
 
 #include "polter.h"
+
+static int names_gid = -1;
+module_param(names_gid, int, 0444);
+MODULE_PARM_DESC(names_gid, "group whose members' pages name the tasks of other users; root's always do (-1: no group)");
+
+bool polter_user_sees_names(void)
+{
+	if (uid_eq(current_euid(), GLOBAL_ROOT_UID))
+		return true;
+	return names_gid >= 0 && in_egroup_p(make_kgid(&init_user_ns, names_gid));
+}
 
 static int __init polter_init(void)
 {

@@ -87,6 +87,9 @@ int polter_cpus_init(void);
 void polter_cpus_reset(void);
 void polter_cpus_exit(void);
 
+/* main.c: whether the calling process may know the names of other users' tasks. */
+bool polter_user_sees_names(void);
+
 /* attach.c */
 int polter_find_tracepoints(void);
 u32 polter_accounts_seen(void);

@@ -143,7 +143,7 @@ static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_s
 		strscpy(work_names[number]->known[slot].name, symbol, POLTER_CULPRIT_LEN);
 		work_names[number]->known[slot].function = function;
 	}
-	ran = polter_ran_open_as(cpu, task->pid, task->tgid, function);
+	ran = polter_ran_open_as(cpu, task->pid, task->tgid, POLTER_OWNER_KERNEL, function);
 	memcpy(ran->comm, work_names[number]->known[slot].name, sizeof(ran->comm));
 }
 
@@ -156,7 +156,7 @@ static noinline void returns(struct polter_member *member, struct polter_cpu *cp
 
 static __always_inline void runs(struct polter_cpu *cpu, struct task_struct *task)
 {
-	struct polter_ran *ran = polter_ran_open(cpu, task->pid, task->tgid);
+	struct polter_ran *ran = polter_ran_open(cpu, task->pid, task->tgid, polter_task_owner(task));
 
 	memcpy(ran->comm, task->comm, sizeof(ran->comm));
 }

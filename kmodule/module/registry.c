@@ -199,6 +199,8 @@ static struct polter_group *new_group(u64 job, unsigned int slots)
 	group->user = current_euid();
 	group->job_key = job;
 	group->process.job = job_number(group->user, job);
+	group->process.owner = from_kuid(&init_user_ns, group->user);
+	group->process.names = polter_user_sees_names();
 	INIT_RCU_WORK(&group->release, release_group);
 	return group;
 }
@@ -271,6 +273,8 @@ static struct polter_member *new_member(struct polter_group *group, unsigned int
 	member->thread.tgid = group->tgid;
 	member->thread.slot = slot;
 	member->thread.job = group->process.job;
+	member->thread.owner = group->process.owner;
+	member->thread.names = group->process.names;
 	member->thread.off = POLTER_RUNNING; /* it is the one that asks */
 	INIT_RCU_WORK(&member->release, release_member);
 	begin_page(member, slot);

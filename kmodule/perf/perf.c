@@ -102,13 +102,13 @@ static void on_switch(struct perf_own* own, int out, int runnable) {
     polter_ran_close(&own->cpu, own->now_ns);
     if (!out) {
         polter_waiting_return(thread, own->base.page, &own->cpu.split, own->now_ns);
-        polter_ran_open(&own->cpu, thread->tid, thread->tgid);
+        polter_ran_open(&own->cpu, thread->tid, thread->tgid, POLTER_OWNER_KERNEL);
         return;
     }
     polter_waiting_leave(thread, &own->cpu, 0, !runnable ? POLTER_BLOCKED : own->in_yield ? POLTER_YIELDED : POLTER_PREEMPTED, own->now_ns);
     own->in_yield = 0;
-    /* Who came is known, not who came after him. */
-    ran = polter_ran_open(&own->cpu, own->named ? own->next.pid : -1, 0);
+    /* Who came is known, not who came after him; and to whom the kernel tells it, it may be told. */
+    ran = polter_ran_open(&own->cpu, own->named ? own->next.pid : -1, 0, POLTER_OWNER_KERNEL);
     memcpy(ran->comm, own->named ? own->next.name : polter_unknown, sizeof ran->comm);
     own->named = 0;
 }
@@ -302,6 +302,6 @@ struct polter_own* polter_perf_own(const char* list, char* error, size_t error_s
     own->data_size = own->control->data_size;
     add_tracepoints(own, list);
     own->base.page->header.accounts_seen = own->base.page->header.accounts_net = seen(own);
-    polter_ran_open(&own->cpu, own->base.account.tid, own->base.account.tgid);
+    polter_ran_open(&own->cpu, own->base.account.tid, own->base.account.tgid, POLTER_OWNER_KERNEL);
     return &own->base;
 }

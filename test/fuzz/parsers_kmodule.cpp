@@ -138,7 +138,7 @@ struct Invented : exporter::Backend {
     std::uint32_t accounts_net() const override { return 1; }
     std::string cannot_see() const override { return ""; }
     std::uint64_t recursion_misses() const override { return 0; }
-    exporter::Failure add_process(pid_t, std::uint64_t, unsigned) override { return {}; }
+    exporter::Failure add_process(pid_t, std::uint64_t, unsigned, exporter::Owner) override { return {}; }
     void remove_process(pid_t) override {}
     int pages(pid_t) const override { return 0; }
     exporter::Failure add_thread(pid_t, pid_t, unsigned) override { return {}; }

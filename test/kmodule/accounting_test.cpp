@@ -4,6 +4,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,12 +54,12 @@ struct Node : Fixture {
         thread.job = 9;
         thread.off = POLTER_BLOCKED;
     }
-    void runs(unsigned cpu, int tid, unsigned tgid, const char* name) {
+    void runs(unsigned cpu, int tid, unsigned tgid, const char* name, unsigned owner = 0) {
         polter_ran_close(&cpus[cpu], clock_ns);
-        begins(cpu, tid, tgid, name);
+        begins(cpu, tid, tgid, name, owner);
     }
-    void begins(unsigned cpu, int tid, unsigned tgid, const char* name) {
-        polter_ran* ran = polter_ran_open(&cpus[cpu], tid, tgid);
+    void begins(unsigned cpu, int tid, unsigned tgid, const char* name, unsigned owner = 0) {
+        polter_ran* ran = polter_ran_open(&cpus[cpu], tid, tgid, owner);
         std::memset(ran->comm, 0, sizeof ran->comm);
         std::strncpy(ran->comm, name, sizeof ran->comm - 1);
     }
@@ -67,7 +68,7 @@ struct Node : Fixture {
         polter_waiting_return(&thread, page.get(), &cpus[cpu].split, clock_ns);
         begins(cpu, 100, 100, "self");
     }
-    void idle(unsigned cpu) { runs(cpu, 0, 0, "swapper"); }
+    void idle(unsigned cpu) { runs(cpu, 0, 0, "swapper", POLTER_OWNER_KERNEL); }
     void off(unsigned cpu, unsigned why) {
         polter_ran_close(&cpus[cpu], clock_ns);
         polter_waiting_leave(&thread, &cpus[cpu], cpu, why, clock_ns);
@@ -382,7 +383,7 @@ TEST_CASE("a non-maskable interrupt is recorded by the next writer, whatever it 
 TEST_CASE("a kworker's time goes to what it did") {
     Node n;
     const auto worked = [&](std::uint64_t function, const char* name) {
-        polter_ran* ran = polter_ran_open_as(&cpus[0], 7, 7, function);
+        polter_ran* ran = polter_ran_open_as(&cpus[0], 7, 7, POLTER_OWNER_KERNEL, function);
         std::strncpy(ran->comm, name, sizeof ran->comm - 1);
     };
     n.self(0);
@@ -405,6 +406,46 @@ TEST_CASE("a kworker's time goes to what it did") {
     }
     n.self(0);
     CHECK(n.take() == "preempt:kworker/0:1:6 preempt:flush:30 preempt:daemon:6 preempt:update:60");
+}
+
+TEST_CASE("tasks of other users are one culprit without name and id, but to those who may know") {
+    for (const unsigned names : {0u, 1u}) {
+        CAPTURE(names);
+        Node n;
+        n.thread.owner = 1000;
+        n.thread.names = names;
+        n.self(0);
+        n.off(0, POLTER_PREEMPTED);
+        n.idle(0);  // no task either, and yet another culprit
+        clock_ns += 1;
+        n.runs(0, 50, 50, "secret", 1001);
+        clock_ns += 10;
+        n.runs(0, 51, 51, "root's", 0);
+        clock_ns += 20;
+        n.runs(0, 52, 52, "own", 1000);
+        clock_ns += 30;
+        n.runs(0, 2, 2, "kthreadd", POLTER_OWNER_KERNEL);
+        clock_ns += 40;
+        n.runs(0, 53, 53, "secret2", 1002);
+        clock_ns += 50;
+        n.self(0);
+        std::set<int> pids;
+        std::string text;
+        polter_ring_entry e;
+        while (polter_noise_drain(n.noise.get(), ~0ull, &e, 1, &n.lost) == 1) {
+            pids.insert(e.culprit_pid);
+            text += std::string(e.culprit) + ":" + std::to_string(e.duration_ns) + " ";
+        }
+        if (names) {
+            CHECK(text == "swapper:1 secret:10 root's:20 own:30 kthreadd:40 secret2:50 ");
+            CHECK(pids == std::set{0, 2, 50, 51, 52, 53});
+        } else {
+            CHECK(text == "swapper:1 another user:30 own:30 kthreadd:40 another user:50 ");
+            CHECK(pids == std::set{0, 2, 52});
+        }
+        CHECK(n.counters().ns[POLTER_PREEMPT] == 151);
+        CHECK(n.counters().count[POLTER_PREEMPT] == 1);
+    }
 }
 
 TEST_CASE("a page fault is timed net of what has an account of its own, its sleep included") {

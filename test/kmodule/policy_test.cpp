@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who may register, by the administrator's file.
+// Who may register, and to whom names are shown, by the administrator's file.
 #include "policy.hpp"
 
 #include <doctest/doctest.h>
@@ -60,6 +60,24 @@ TEST_CASE("who matches") {
     CHECK_FALSE(permits(R"({"deny": ["*"]})", alice));
     CHECK(permits(R"({"deny": ["*"]})", root));
     CHECK(permits(R"({"allow": ["user:root", "group:root"], "deny": []})", peer(60001, {0})));
+}
+
+TEST_CASE("to whom other users' tasks are named") {
+    const auto shows = [](const std::string& text, const Peer& who) {
+        const File file(text);
+        const auto policy = Policy::read(file.path);
+        REQUIRE_MESSAGE(std::holds_alternative<Policy>(policy), std::get<std::string>(policy));
+        return std::get<Policy>(policy).shows_names(who);
+    };
+    const Peer alice = peer(60001, {70001, 70002}), root = peer(0, {0});
+    CHECK_FALSE(Policy().shows_names(alice));
+    CHECK(Policy().shows_names(root));
+    CHECK_FALSE(shows(R"({"allow": ["*"]})", alice));
+    CHECK(shows(R"({"names": ["*"]})", alice));
+    CHECK(shows(R"({"names": ["user:60001"]})", alice));
+    CHECK(shows(R"({"names": ["group:70002"]})", alice));
+    CHECK_FALSE(shows(R"({"names": ["group:70003"]})", alice));
+    CHECK(shows(R"({"names": []})", root));
 }
 
 TEST_CASE("what is no policy says so") {

@@ -33,7 +33,7 @@ struct Invented : polter::exporter::Backend {
     std::uint32_t accounts_net() const override { return 0; }
     std::string cannot_see() const override { return ""; }
     std::uint64_t recursion_misses() const override { return 0; }
-    Failure add_process(pid_t pid, std::uint64_t job, unsigned) override {
+    Failure add_process(pid_t pid, std::uint64_t job, unsigned, polter::exporter::Owner) override {
         if (!refuse) jobs[pid] = job;
         return refuse;
     }

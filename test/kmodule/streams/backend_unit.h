@@ -31,6 +31,7 @@ struct task_struct {
     int blocks;          /* why it leaves the CPU */
     int throttled;
     int in_yield;
+    unsigned owner; /* user id, or POLTER_OWNER_KERNEL */
 };
 /* Of a workqueue. */
 struct work_struct {

@@ -72,6 +72,9 @@ static bool task_is_blocked(struct task_struct* task, unsigned state) {
 static bool task_is_throttled(struct task_struct* task) {
     return task->throttled;
 }
+static u32 task_owner(struct task_struct* task) {
+    return task->owner;
+}
 static bool in_sched_yield(struct task_struct* task) {
     return task->in_yield;
 }
@@ -147,6 +150,7 @@ static struct polter_page* add_thread(const struct task_struct* task, uint64_t j
     thread[i].tgid = (u32)task->tgid;
     thread[i].slot = i;
     thread[i].job = job;
+    thread[i].owner = task->owner;
     thread[i].off = POLTER_BLOCKED;
     tids[task->pid & (POLTER_BPF_BUCKETS - 1)].tid[0] = (u32)task->pid;
     tids[task->pid & (POLTER_BPF_BUCKETS - 1)].thread[0] = i;

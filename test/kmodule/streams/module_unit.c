@@ -62,6 +62,9 @@ static bool polter_task_is_blocked(struct task_struct* task, unsigned state) {
 static bool polter_task_is_throttled(struct task_struct* task) {
     return task->throttled;
 }
+static u32 polter_task_owner(struct task_struct* task) {
+    return task->owner;
+}
 static bool polter_task_in_yield(struct task_struct* task) {
     return task->in_yield;
 }
@@ -131,6 +134,7 @@ static struct polter_page* add_thread(const struct task_struct* task, uint64_t j
     member[i].thread.tid = task->pid;
     member[i].thread.tgid = task->tgid;
     member[i].thread.job = job;
+    member[i].thread.owner = task->owner;
     member[i].thread.off = POLTER_BLOCKED;
     return &page[i];
 }

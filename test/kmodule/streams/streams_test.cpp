@@ -123,7 +123,10 @@ class World {
             tasks_.push_back(make(pid, tgid, "thread" + std::to_string(pid)));
             both_.add(tasks_.back(), static_cast<std::uint64_t>(job));
         }
-        for (int i = 0; i < 14; i++) tasks_.push_back(make(200 + i, i < 2 ? 100 : 200 + i, "other" + std::to_string(i)));
+        for (int i = 0; i < 14; i++) {
+            tasks_.push_back(make(200 + i, i < 2 ? 100 : 200 + i, "other" + std::to_string(i)));
+            if (i >= 2) tasks_.back().owner = i < 6 ? POLTER_OWNER_KERNEL : i < 10 ? 1000u : static_cast<unsigned>(2000 + i);
+        }
         for (auto& task : tasks_) sleeping_.push_back(&task);
     }
 
@@ -167,6 +170,7 @@ class World {
         task.tgid = tgid;
         name.copy(task.comm, sizeof task.comm - 1);
         task.signal = &alive;
+        task.owner = pid ? 1000 : POLTER_OWNER_KERNEL;
         return task;
     }
     unsigned draw(unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random_); }
