@@ -166,6 +166,16 @@ static inline struct file *polter_empty_file(const char *name)
 #endif
 }
 
+/*
+ * Memory that programs map, charged to the caller's memory cgroup. Before 18b2db3b0385 ("mm: Convert page kmemcg type to a page memcg
+ * flag", 5.11) what is charged cannot be mapped: the mark of it lies where mappings are counted.
+ */
+#ifdef POLTER_HAVE_KMEMCG_PAGE_TYPE
+#define POLTER_MAPPED_MEMORY GFP_KERNEL
+#else
+#define POLTER_MAPPED_MEMORY GFP_KERNEL_ACCOUNT
+#endif
+
 /* bc292ab00f6c ("mm: introduce vma->vm_flags wrapper functions", 6.3) */
 #ifndef POLTER_HAVE_VM_FLAGS_SET
 static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)

@@ -19,6 +19,7 @@ static long status(void __user *argument)
 		.accounts_seen = polter_accounts_seen(),
 		.accounts_net = polter_accounts_seen(),
 		.unseen_switches = polter_unseen_switches(),
+		.pages = polter_pages_count(),
 		.product_version = POLTER_MODULE_VERSION,
 	};
 

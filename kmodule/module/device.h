@@ -14,7 +14,7 @@
  * The pages are then frozen, and stay readable where they are mapped.
  *
  * Errors: ESRCH the process is not registered, EEXIST it or the thread is, ENOSPC its slots are taken (or it asked for too many), EDQUOT
- * a limit of the user or the node is reached, EPROTO another version of this interface, EINVAL arguments that make no sense, ENOMEM.
+ * the user has his share of the node's processes or pages, EPROTO another version of this interface, EINVAL arguments that make no sense, ENOMEM.
  * Mappings: EACCES for anything but reading, ENXIO where the process has no page.
  *
  * The version changes with any change of layout or meaning.
@@ -31,9 +31,11 @@
 #include "../page.h"
 
 #define POLTER_DEVICE "/dev/polter"
-#define POLTER_DEVICE_VERSION 1u
-#define POLTER_DEVICE_MAX_THREADS 4096u /* of the node; half of them for one user other than root */
-#define POLTER_DEVICE_MAX_PROCESSES 1024u
+#define POLTER_DEVICE_VERSION 2u
+/* Of the node, unless the module's parameters max_threads and max_processes say otherwise. A user other than root may have half of what the
+ * others leave. A thread's page counts until nobody maps it any more. */
+#define POLTER_DEVICE_MAX_THREADS 16384u
+#define POLTER_DEVICE_MAX_PROCESSES 4096u
 
 struct polter_device_status {
 	polter_u32 version; /* POLTER_DEVICE_VERSION of the module; the rest may be read if it is the reader's */
@@ -43,7 +45,9 @@ struct polter_device_status {
 	polter_u32 processes; /* registered now */
 	polter_u32 threads;
 	polter_u64 unseen_switches; /* found missing so far, all threads together */
-	polter_u64 reserved[4];
+	polter_u32 pages;            /* in memory: those of threads, and those that are mapped after their registration */
+	polter_u32 padding;
+	polter_u64 reserved[3];
 	char product_version[32]; /* NUL-terminated */
 };
 

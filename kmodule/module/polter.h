@@ -3,13 +3,14 @@
  * The module's parts, and what they share.
  *
  *   registry.c   which processes and threads are registered, on which pages
+ *   pages.c      the memory of pages; what each user has of it, and may have
  *   probes.c     the kernel's events, fed into the accounting (../accounting/)
  *   attach.c     finds the tracepoints; attaches the probes while anybody is registered
  *   device.c     /dev/polter (device.h)
  *   net_irqs.c   which interrupts belong to network devices
  *
  * Probes run with preemption off, which is a read-side critical section of RCU: what they find in the tables lives until they return.
- * They take no lock. Everything is changed under one mutex, but for what leaves the tables: that is also done where one may not sleep
+ * They take no lock. Everything of the registry is changed under one mutex, but for what leaves the tables: that is also done where one may not sleep
  * (a task that exits or execs), under a raw spinlock.
  */
 #ifndef POLTER_H
@@ -19,16 +20,21 @@
 #include <linux/types.h>
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include "../accounting/state.h"
 
 #define POLTER_MODULE_VERSION "0.1.0"
 
 struct polter_group;
+struct polter_memory;
 struct file;
+struct page;
 struct task_struct;
 struct tracepoint;
 struct vm_area_struct;
+
+#define POLTER_MEMORY_PAGES (POLTER_PAGE_SIZE / PAGE_SIZE)
 
 /* One registered thread. */
 struct polter_member {
@@ -36,21 +42,35 @@ struct polter_member {
 	struct polter_page *page; /* lives on where it is mapped */
 	struct polter_group *group;
 	struct polter_thread thread;
+	struct list_head hashed; /* of the group's that are in the table */
+	struct polter_memory *memory;
 	struct rcu_work release;
+};
+
+/* What there is so many of for the whole node. Of pages those count that are mapped somewhere, too, after their registration. */
+enum polter_quota { POLTER_PROCESSES, POLTER_PAGES, POLTER_QUOTAS };
+
+/* Somebody who has any of it. */
+struct polter_user {
+	struct hlist_node node;
+	kuid_t id;
+	unsigned int has[POLTER_QUOTAS];
+	struct list_head groups; /* the registry's */
 };
 
 /* One registered process. */
 struct polter_group {
 	struct hlist_node node; /* in the table by tgid, until it ends */
-	struct list_head list; /* of all, those included that have ended and are not released yet */
+	struct list_head list; /* of its user's, those included that have ended and are not released yet */
 	struct polter_process process;
 	pid_t tgid;
-	kuid_t user;
+	struct polter_user *user;
 	u64 job_key; /* as the user named it; 0: a job of its own */
 	bool ended;
 	unsigned int slots;
 	unsigned int used;
-	struct polter_member **member; /* by slot */
+	struct xarray member; /* by slot */
+	struct list_head hashed; /* members in the table */
 	struct rcu_work release;
 };
 
@@ -72,6 +92,24 @@ void polter_registry_count(u32 *processes, u32 *threads);
 int polter_registry_init(void);
 /* Ends all registrations, and waits until nothing of them is left. */
 void polter_registry_exit(void);
+
+/* registry.c: what is done later, one after the other. */
+extern struct workqueue_struct *polter_works;
+
+/* pages.c: one more for the calling process's user, or an error of device.h; one less. */
+struct polter_user *polter_charge(enum polter_quota what);
+void polter_uncharge(struct polter_user *user, enum polter_quota what);
+/* pages.c: a page of zeros, charged to the caller and, where the kernel can, to his memory cgroup; or an error. */
+struct polter_memory *polter_memory_new(struct polter_page **page);
+/* It is no longer registered, and nobody writes it. Where it is mapped it lives on, and counts. */
+void polter_memory_retire(struct polter_memory *memory, struct polter_page *page);
+/* Its pages, with a reference to each; maps them and gives the references back. Mapping may wait for memory. */
+void polter_memory_hold(struct polter_memory *memory, struct page **pages);
+int polter_memory_map(struct vm_area_struct *vma, struct page **pages);
+unsigned int polter_pages_count(void);
+int polter_pages_init(void);
+/* After all of them are retired. */
+void polter_pages_exit(void);
 
 /* probes.c */
 struct polter_probe {

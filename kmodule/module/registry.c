@@ -5,36 +5,32 @@
  * Threads are found by tid and processes by tgid of the initial pid namespace, in tables that probes read. What leaves them is released
  * after a grace period of RCU, by a work item: then no probe writes its page any more.
  */
-#include <linux/cred.h>
-#include <linux/file.h>
 #include <linux/hash.h>
-#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/rculist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
-#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "device.h"
 #include "polter.h"
 
-#define POLTER_MEMBER_BITS 11
-#define POLTER_GROUP_BITS 8
+#define POLTER_MEMBER_BITS 13
+#define POLTER_GROUP_BITS 11
+#define POLTER_DETACH_AFTER HZ
 
 static struct hlist_head members[1 << POLTER_MEMBER_BITS];
 static struct hlist_head groups[1 << POLTER_GROUP_BITS];
-static DEFINE_RAW_SPINLOCK(tables_lock); /* changes of the tables, and of `ended` */
+static DEFINE_RAW_SPINLOCK(tables_lock); /* changes of the tables, of `hashed`, and of `ended` */
 
-static DEFINE_MUTEX(registry_lock); /* all below, and the members of a group */
-static LIST_HEAD(all_groups);
+/* All below, the groups of users, and the members of groups. Nothing that may take long is done under it: no user waits for another's. */
+static DEFINE_MUTEX(registry_lock);
 static u64 jobs_made;
 static unsigned int processes, threads;
+static bool attached;
 
-static struct workqueue_struct *releases;
-/* Mappings are of this file, which is empty and not the module's: so they do not keep the module, and it leaves nothing behind in them. */
-static struct file *mapping_file;
+struct workqueue_struct *polter_works;
 
 /* ---- for probes ---- */
 
@@ -75,9 +71,27 @@ static void unhash_member(struct polter_member *member)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&tables_lock, flags);
-	if (!hlist_unhashed(&member->node))
+	if (!hlist_unhashed(&member->node)) {
 		hlist_del_init_rcu(&member->node);
+		list_del_init(&member->hashed);
+	}
 	raw_spin_unlock_irqrestore(&tables_lock, flags);
+}
+
+/* Takes one of its members out of the table. False: there is none. */
+static bool unhash_one(struct polter_group *group)
+{
+	struct polter_member *member;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&tables_lock, flags);
+	member = list_first_entry_or_null(&group->hashed, struct polter_member, hashed);
+	if (member) {
+		hlist_del_init_rcu(&member->node);
+		list_del_init(&member->hashed);
+	}
+	raw_spin_unlock_irqrestore(&tables_lock, flags);
+	return member;
 }
 
 void polter_member_exits(struct polter_member *member)
@@ -87,26 +101,23 @@ void polter_member_exits(struct polter_member *member)
 	unhash_member(member);
 }
 
-static void release_group(struct work_struct *work);
-
 void polter_group_ends(struct polter_group *group)
 {
 	unsigned long flags;
-	unsigned int slot;
 	bool first;
 
 	raw_spin_lock_irqsave(&tables_lock, flags);
 	first = !group->ended;
 	group->ended = true;
-	if (first) {
-		hlist_del_init_rcu(&group->node);
-		for (slot = 0; slot < group->slots; slot++)
-			if (group->member[slot] && !hlist_unhashed(&group->member[slot]->node))
-				hlist_del_init_rcu(&group->member[slot]->node);
-	}
-	raw_spin_unlock_irqrestore(&tables_lock, flags);
 	if (first)
-		queue_rcu_work(releases, &group->release);
+		hlist_del_init_rcu(&group->node);
+	raw_spin_unlock_irqrestore(&tables_lock, flags);
+	if (!first)
+		return;
+	/* Nobody is added any more. One at a time, since interrupts are off meanwhile. */
+	while (unhash_one(group))
+		;
+	queue_rcu_work(polter_works, &group->release);
 }
 
 /* ---- releasing ---- */
@@ -114,7 +125,7 @@ void polter_group_ends(struct polter_group *group)
 static void free_member(struct polter_member *member)
 {
 	freeze(member);
-	vfree(member->page);
+	polter_memory_retire(member->memory, member->page);
 	kfree(member);
 }
 
@@ -123,22 +134,47 @@ static void release_member(struct work_struct *work)
 	free_member(container_of(to_rcu_work(work), struct polter_member, release));
 }
 
+static void detach_probes(void)
+{
+	if (attached)
+		polter_detach();
+	attached = false;
+}
+
+/* Detaching waits for all CPUs, attaching patches the kernel's text: neither is done for each job of a row of short ones. */
+static void detach_if_idle(struct work_struct *work)
+{
+	mutex_lock(&registry_lock);
+	if (!processes)
+		detach_probes();
+	mutex_unlock(&registry_lock);
+}
+
+static DECLARE_DELAYED_WORK(detach, detach_if_idle);
+
+static void free_group(struct polter_group *group)
+{
+	xa_destroy(&group->member);
+	polter_uncharge(group->user, POLTER_PROCESSES);
+	kfree(group);
+}
+
 static void release_group(struct work_struct *work)
 {
 	struct polter_group *group = container_of(to_rcu_work(work), struct polter_group, release);
-	unsigned int slot;
+	struct polter_member *member;
+	unsigned long slot;
 
 	mutex_lock(&registry_lock);
 	list_del(&group->list);
 	processes--;
 	threads -= group->used;
-	polter_detach();
+	if (!processes)
+		mod_delayed_work(polter_works, &detach, POLTER_DETACH_AFTER);
 	mutex_unlock(&registry_lock);
-	for (slot = 0; slot < group->slots; slot++)
-		if (group->member[slot])
-			free_member(group->member[slot]);
-	kvfree(group->member);
-	kfree(group);
+	xa_for_each(&group->member, slot, member)
+		free_member(member);
+	free_group(group);
 }
 
 /* ---- registering; all with registry_lock held, for the calling process ---- */
@@ -155,75 +191,56 @@ static struct polter_group *own_group(void)
 }
 
 /* The number of a job for the whole node. The same key of two users is two jobs: nobody may declare a stranger's threads to be his own. */
-static u64 job_number(kuid_t user, u64 key)
+static u64 job_number(const struct polter_user *user, u64 key)
 {
 	struct polter_group *group;
 
 	if (key)
-		list_for_each_entry(group, &all_groups, list)
-			if (!READ_ONCE(group->ended) && group->job_key == key && uid_eq(group->user, user))
+		list_for_each_entry_reverse(group, &user->groups, list)
+			if (!READ_ONCE(group->ended) && group->job_key == key)
 				return group->process.job;
 	return ++jobs_made;
 }
 
-/* Whether the user may have `more` of what there are `limit` of: half of them, since one user must not keep the others out. */
-static bool may_have(bool of_processes, unsigned int limit)
-{
-	kuid_t user = current_euid();
-	unsigned int all = of_processes ? processes : threads, his = 0;
-	struct polter_group *group;
-
-	if (all >= limit)
-		return false;
-	if (uid_eq(user, GLOBAL_ROOT_UID))
-		return true;
-	list_for_each_entry(group, &all_groups, list)
-		if (uid_eq(group->user, user))
-			his += of_processes ? 1 : group->used;
-	return his < limit / 2;
-}
-
 static struct polter_group *new_group(u64 job, unsigned int slots)
 {
-	struct polter_group *group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
+	struct polter_user *user = polter_charge(POLTER_PROCESSES);
+	struct polter_group *group;
 
-	if (!group)
-		return NULL;
-	group->member = kvcalloc(slots, sizeof(*group->member), GFP_KERNEL_ACCOUNT);
-	if (!group->member) {
-		kfree(group);
-		return NULL;
+	if (IS_ERR(user))
+		return ERR_CAST(user);
+	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
+	if (!group) {
+		polter_uncharge(user, POLTER_PROCESSES);
+		return ERR_PTR(-ENOMEM);
 	}
+	/* Its nodes are not charged to the cgroup: one that has no memory left would wait for some under the mutex. */
+	xa_init_flags(&group->member, XA_FLAGS_ALLOC);
+	INIT_LIST_HEAD(&group->hashed);
+	INIT_RCU_WORK(&group->release, release_group);
 	group->slots = slots;
 	group->tgid = task_tgid_nr(current);
-	group->user = current_euid();
+	group->user = user;
 	group->job_key = job;
-	group->process.job = job_number(group->user, job);
-	group->process.owner = from_kuid(&init_user_ns, group->user);
+	group->process.owner = from_kuid(&init_user_ns, user->id);
 	group->process.names = polter_user_sees_names();
-	INIT_RCU_WORK(&group->release, release_group);
 	return group;
 }
 
-static int add_group(u64 job, unsigned int slots)
+static int add_group(struct polter_group *group)
 {
-	struct polter_group *group;
 	int error;
 
 	if (own_group())
 		return -EEXIST;
-	if (!may_have(true, POLTER_DEVICE_MAX_PROCESSES))
-		return -EDQUOT;
-	group = new_group(job, slots);
-	if (!group)
-		return -ENOMEM;
-	error = polter_attach();
-	if (error) {
-		kvfree(group->member);
-		kfree(group);
-		return error;
+	if (!attached) {
+		error = polter_attach();
+		if (error)
+			return error;
+		attached = true;
 	}
-	list_add_tail(&group->list, &all_groups);
+	group->process.job = job_number(group->user, group->job_key);
+	list_add_tail(&group->list, &group->user->groups);
 	processes++;
 	raw_spin_lock_irq(&tables_lock);
 	hlist_add_head_rcu(&group->node, &groups[hash_32(group->tgid, POLTER_GROUP_BITS)]);
@@ -233,6 +250,7 @@ static int add_group(u64 job, unsigned int slots)
 
 int polter_register_process(u64 job, unsigned int slots)
 {
+	struct polter_group *group;
 	int error;
 
 	if (!slots)
@@ -240,89 +258,113 @@ int polter_register_process(u64 job, unsigned int slots)
 	if (slots > POLTER_DEVICE_MAX_THREADS)
 		return -ENOSPC;
 	polter_net_irqs_refresh();
+	group = new_group(job, slots);
+	if (IS_ERR(group))
+		return PTR_ERR(group);
 	mutex_lock(&registry_lock);
-	error = add_group(job, slots);
+	error = add_group(group);
 	mutex_unlock(&registry_lock);
+	if (error)
+		free_group(group);
 	return error;
 }
 
-static void begin_page(struct polter_member *member, unsigned int slot)
+static void begin_page(struct polter_member *member)
 {
 	struct polter_page_header *header = &member->page->header;
 
 	polter_page_layout(header, POLTER_BACKEND_MODULE, polter_accounts_seen());
 	header->tid = member->thread.tid;
-	header->pid = member->group->tgid;
+	header->pid = member->thread.tgid;
 	header->start_ns = ktime_get_mono_fast_ns();
 	header->state = POLTER_PAGE_LIVE;
 }
 
-static struct polter_member *new_member(struct polter_group *group, unsigned int slot)
+static struct polter_member *new_member(void)
 {
 	struct polter_member *member = kzalloc(sizeof(*member), GFP_KERNEL_ACCOUNT);
 
 	if (!member)
-		return NULL;
-	member->page = vmalloc_user(POLTER_PAGE_SIZE);
-	if (!member->page) {
+		return ERR_PTR(-ENOMEM);
+	member->memory = polter_memory_new(&member->page);
+	if (IS_ERR(member->memory)) {
+		void *error = ERR_CAST(member->memory);
+
 		kfree(member);
-		return NULL;
+		return error;
 	}
-	member->group = group;
-	member->thread.tid = task_pid_nr(current);
-	member->thread.tgid = group->tgid;
-	member->thread.slot = slot;
-	member->thread.job = group->process.job;
-	member->thread.owner = group->process.owner;
-	member->thread.names = group->process.names;
-	member->thread.off = POLTER_RUNNING; /* it is the one that asks */
+	INIT_LIST_HEAD(&member->hashed);
 	INIT_RCU_WORK(&member->release, release_member);
-	begin_page(member, slot);
+	member->thread.tid = task_pid_nr(current);
+	member->thread.tgid = task_tgid_nr(current);
+	member->thread.off = POLTER_RUNNING; /* it is the one that asks */
+	begin_page(member);
 	return member;
 }
 
-static int add_member(unsigned int *slot)
+static bool is_registered_thread(void)
+{
+	struct polter_member *member;
+	bool registered;
+
+	rcu_read_lock();
+	member = polter_find_member(task_pid_nr(current));
+	/* That of another process gave its id away by an exec that has not ended. */
+	registered = member && member->thread.tgid == task_tgid_nr(current);
+	rcu_read_unlock();
+	return registered;
+}
+
+static int add_member(struct polter_member *member, unsigned int *slot)
 {
 	struct polter_group *group = own_group();
-	struct polter_member *member;
 	bool ended;
+	int error;
 
 	if (!group)
 		return -ESRCH;
-	if (polter_find_member(task_pid_nr(current)))
+	if (is_registered_thread())
 		return -EEXIST;
-	for (*slot = 0; *slot < group->slots; ++*slot)
-		if (!group->member[*slot])
-			break;
-	if (*slot == group->slots)
-		return -ENOSPC;
-	if (!may_have(false, POLTER_DEVICE_MAX_THREADS))
-		return -EDQUOT;
-	member = new_member(group, *slot);
-	if (!member)
-		return -ENOMEM;
+	error = xa_alloc(&group->member, slot, member, XA_LIMIT(0, group->slots - 1), GFP_KERNEL);
+	if (error)
+		return error == -EBUSY ? -ENOSPC : error;
+	member->group = group;
+	member->thread.slot = *slot;
+	member->thread.job = group->process.job;
+	member->thread.owner = group->process.owner;
+	member->thread.names = group->process.names;
 	raw_spin_lock_irq(&tables_lock);
 	ended = group->ended; /* by another thread, meanwhile */
 	if (!ended) {
-		group->member[*slot] = member;
-		group->used++;
-		threads++;
+		list_add(&member->hashed, &group->hashed);
 		hlist_add_head_rcu(&member->node, &members[hash_32(member->thread.tid, POLTER_MEMBER_BITS)]);
 	}
 	raw_spin_unlock_irq(&tables_lock);
-	if (!ended)
-		return 0;
-	free_member(member);
-	return -ESRCH;
+	if (ended) {
+		xa_erase(&group->member, *slot);
+		return -ESRCH;
+	}
+	group->used++;
+	threads++;
+	return 0;
 }
 
 int polter_register_thread(unsigned int *slot)
 {
+	struct polter_member *member;
 	int error;
 
+	if (!polter_is_registered())
+		return -ESRCH;
+	/* Its memory first: a cgroup that has none left waits for some. */
+	member = new_member();
+	if (IS_ERR(member))
+		return PTR_ERR(member);
 	mutex_lock(&registry_lock);
-	error = add_member(slot);
+	error = add_member(member, slot);
 	mutex_unlock(&registry_lock);
+	if (error)
+		free_member(member);
 	return error;
 }
 
@@ -333,25 +375,20 @@ int polter_leave(unsigned int slot)
 
 	mutex_lock(&registry_lock);
 	group = own_group();
-	raw_spin_lock_irq(&tables_lock);
-	if (group && !group->ended && slot < group->slots) {
-		member = group->member[slot];
-		group->member[slot] = NULL;
-	}
+	if (group && slot < group->slots)
+		member = xa_erase(&group->member, slot);
 	if (member) {
 		group->used--;
 		threads--;
-		if (!hlist_unhashed(&member->node))
-			hlist_del_init_rcu(&member->node);
+		unhash_member(member);
 	}
-	raw_spin_unlock_irq(&tables_lock);
 	mutex_unlock(&registry_lock);
 	if (!member)
 		return group ? -EINVAL : -ESRCH;
 	/* Of another thread a probe may still be writing. */
 	if (member->thread.tid == task_pid_nr(current))
 		freeze(member);
-	queue_rcu_work(releases, &member->release);
+	queue_rcu_work(polter_works, &member->release);
 	return 0;
 }
 
@@ -369,26 +406,18 @@ int polter_end(void)
 
 int polter_map(struct vm_area_struct *vma, unsigned int slot)
 {
+	struct page *pages[POLTER_MEMORY_PAGES];
 	struct polter_member *member = NULL;
 	struct polter_group *group;
-	struct file *device;
-	int error = -ENXIO;
 
 	mutex_lock(&registry_lock);
 	group = own_group();
 	if (group && slot < group->slots)
-		member = group->member[slot];
+		member = xa_load(&group->member, slot);
 	if (member)
-		error = remap_vmalloc_range(vma, member->page, 0);
+		polter_memory_hold(member->memory, pages);
 	mutex_unlock(&registry_lock);
-	if (error)
-		return error;
-	/* A child must not take its parent's noise for its own. */
-	vm_flags_set(vma, VM_DONTCOPY);
-	device = vma->vm_file;
-	vma->vm_file = get_file(mapping_file);
-	fput(device);
-	return 0;
+	return member ? polter_memory_map(vma, pages) : -ENXIO;
 }
 
 void polter_registry_count(u32 *process_count, u32 *thread_count)
@@ -411,25 +440,47 @@ bool polter_is_registered(void)
 
 int polter_registry_init(void)
 {
-	mapping_file = polter_empty_file("polter");
-	if (IS_ERR(mapping_file))
-		return PTR_ERR(mapping_file);
-	releases = alloc_workqueue("polter", WQ_UNBOUND, 0);
-	if (releases)
+	int error = polter_pages_init();
+
+	if (error)
+		return error;
+	/* One after the other: thousands of threads that leave at once are no thousand workers. */
+	polter_works = alloc_workqueue("polter", WQ_UNBOUND, 1);
+	if (polter_works)
 		return 0;
-	fput(mapping_file);
+	polter_pages_exit();
 	return -ENOMEM;
+}
+
+static void end_all(void)
+{
+	struct polter_group *group;
+	unsigned int bucket;
+
+	mutex_lock(&registry_lock);
+	for (bucket = 0; bucket < ARRAY_SIZE(groups); bucket++)
+		for (;;) {
+			rcu_read_lock();
+			group = hlist_entry_safe(rcu_dereference(hlist_first_rcu(&groups[bucket])), struct polter_group, node);
+			if (group)
+				polter_group_ends(group);
+			rcu_read_unlock();
+			if (!group)
+				break;
+		}
+	mutex_unlock(&registry_lock);
 }
 
 void polter_registry_exit(void)
 {
-	struct polter_group *group;
-
+	end_all();
 	mutex_lock(&registry_lock);
-	list_for_each_entry(group, &all_groups, list)
-		polter_group_ends(group);
+	detach_probes();
 	mutex_unlock(&registry_lock);
-	rcu_barrier(); /* they have queued their works */
-	destroy_workqueue(releases);
-	fput(mapping_file);
+	/* None runs any more, so all ends have been queued. */
+	rcu_barrier();
+	flush_workqueue(polter_works);
+	cancel_delayed_work_sync(&detach);
+	polter_pages_exit();
+	destroy_workqueue(polter_works);
 }

@@ -37,7 +37,8 @@ static const char* meaning(int number) {
         case ENOSPC:
             return "the noise pages of this process are taken, or more were asked for than there are; ask for others when registering it";
         case EDQUOT:
-            return "a limit of this user or this node is reached";
+            return "this user may not register more: one user can have half of what the others leave of the node's processes and noise "
+                   "pages, and a page counts until nobody maps it any more";
         case EPROTO:
         case ENOTTY:
             return "it speaks another version of the interface; use the module of this installation";

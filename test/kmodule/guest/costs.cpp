@@ -103,7 +103,7 @@ void with_exporter(const char* name, const char* path) {
     measure((std::string(name) + ", others registered").c_str(), [] {});
     kill(registered, SIGKILL);
     wait_for(registered);
-    sleep_ms(200);
+    sleep_ms(2000);  // the module's probes stay for a second
 }
 
 }  // namespace

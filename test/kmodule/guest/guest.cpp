@@ -2,7 +2,9 @@
 // Runs the scenarios that are named, or all, or (--without-bpf) those that need the module alone, and says of each how it went.
 #include "guest.hpp"
 
+#include <grp.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 
 namespace guest {
 namespace {
@@ -23,6 +25,12 @@ constexpr struct {
     SCENARIO(execs_and_kills),
     SCENARIO(two_thousand_threads),
     SCENARIO(cpu_unplugged),
+    SCENARIO(quotas),
+    SCENARIO(pages_kept_mapped),
+    SCENARIO(registers_at_once),
+    SCENARIO(thread_id_given_away),
+    {"thread_id_given_away_bpf", thread_id_given_away_bpf, true},
+    {"cpu_unplugged_bpf", cpu_unplugged_bpf, true},
     {"equal_to_bpf", equal_to_bpf, true},
     {"quota_equal_to_bpf", quota_equal_to_bpf, true},
     {"page_faults", page_faults, true},
@@ -101,12 +109,28 @@ bool write_file(const std::string& path, const std::string& text) {
     return out.good();
 }
 
+long used_memory() {
+    const std::string text = read_file("/proc/meminfo");
+    const auto field = [&](const char* name) { return std::atol(text.c_str() + text.find(name) + std::strlen(name)); };
+    return field("MemTotal:") - field("MemFree:") - field("\nCached:") - field("Buffers:") - field("SReclaimable:");
+}
+bool become(unsigned user) {
+    return setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0;
+}
+bool kernel_at_least(int major, int minor) {
+    utsname name;
+    int is[2] = {};
+    uname(&name);
+    std::sscanf(name.release, "%d.%d", &is[0], &is[1]);
+    return is[0] > major || (is[0] == major && is[1] >= minor);
+}
+
 bool module_loaded() {
     return access("/sys/module/polter", F_OK) == 0;
 }
-bool load_module() {
+bool load_module(const char* parameters) {
     const int fd = open("/polter.ko", O_RDONLY | O_CLOEXEC);
-    const bool done = syscall(SYS_finit_module, fd, "", 0) == 0;
+    const bool done = syscall(SYS_finit_module, fd, parameters, 0) == 0;
     close(fd);
     return done && soon([] { return access(POLTER_DEVICE, R_OK) == 0; });
 }

@@ -51,8 +51,13 @@ pid_t child(const std::function<int()>& body);
 int wait_for(pid_t pid);
 std::string read_file(const std::string& path);
 bool write_file(const std::string& path, const std::string& text);
+// Kernel memory that is not the page cache's, and programs', in kB.
+long used_memory();
+// Gives up being root.
+bool become(unsigned user);
+bool kernel_at_least(int major, int minor);
 bool module_loaded();
-bool load_module();
+bool load_module(const char* parameters = "");
 bool unload_module();
 
 struct Session {
@@ -103,6 +108,12 @@ void lives_and_ends();
 void execs_and_kills();
 void two_thousand_threads();
 void cpu_unplugged();
+void cpu_unplugged_bpf();
+void quotas();
+void pages_kept_mapped();
+void registers_at_once();
+void thread_id_given_away();
+void thread_id_given_away_bpf();
 void unloads_under_mappings();
 void unloads_while_all_register();
 void equal_to_bpf();

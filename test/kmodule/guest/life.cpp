@@ -144,17 +144,6 @@ void execs_and_kills() {
     CHECK(soon([] { return status().processes == 0 && status().threads == 0; }));
 }
 
-namespace {
-
-// Kernel memory that is not the page cache's, in kB.
-long used_memory() {
-    const std::string text = read_file("/proc/meminfo");
-    const auto field = [&](const char* name) { return std::atol(text.c_str() + text.find(name) + std::strlen(name)); };
-    return field("MemTotal:") - field("MemFree:") - field("\nCached:") - field("Buffers:") - field("SReclaimable:");
-}
-
-}  // namespace
-
 void two_thousand_threads() {
     long before = 0;
     for (const unsigned count : {300u, 2000u}) {  // the first fills the kernel's own caches
@@ -201,41 +190,6 @@ void two_thousand_threads() {
     const long more = used_memory() - before;
     std::printf("  kernel memory after 2000 threads: %+ld kB\n", more);
     CHECK(more < 16000);
-}
-
-void cpu_unplugged() {
-    const char* const online = "/sys/devices/system/cpu/cpu1/online";
-    CHECK(read_file(online) == "1\n");
-    std::atomic<bool> stop{false};
-    Session session;
-    std::vector<std::thread> threads;
-    std::atomic<int> good{0};
-    for (int i = 0; i < 4; i++)
-        threads.emplace_back([&, i] {
-            if (i % 2) pin(1);
-            const auto page = session.open();
-            const std::uint64_t start = now_ns();
-            while (!stop) {
-                spin(2 * ms);
-                if (i > 1) sleep_ms(1);
-            }
-            polter_counters c;
-            if (!page || polter_noise_snapshot(page.get(), &c) != 0) return;
-            std::uint64_t sum = c.after_yield_ns;
-            for (const auto ns : c.ns) sum += ns;
-            const std::uint64_t wall = now_ns() - start + 10 * ms;
-            if (sum > wall || c.unbalanced > 2) std::printf("  thread %d: %lu ns of %lu, %lu unbalanced\n", i, sum, wall, c.unbalanced);
-            good += sum <= wall && c.unbalanced <= 2;
-        });
-    for (int i = 0; i < 5; i++) {
-        sleep_ms(150);
-        CHECK(write_file(online, "0"));
-        sleep_ms(150);
-        CHECK(write_file(online, "1"));
-    }
-    stop = true;
-    for (auto& t : threads) t.join();
-    CHECK_EQ(good.load(), 4);
 }
 
 void unloads_under_mappings() {

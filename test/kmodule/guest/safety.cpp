@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nobody but the kernel writes a page, nobody but its process maps it.
-#include <grp.h>
 #include <sys/uio.h>
 
 #include "guest.hpp"
@@ -12,10 +11,6 @@ bool refused(void* mapping, int number) {
     const int error = errno;
     if (mapping != MAP_FAILED) munmap(mapping, POLTER_PAGE_SIZE);
     return mapping == MAP_FAILED && error == number;
-}
-
-bool become(unsigned user) {
-    return setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0;
 }
 
 }  // namespace
