@@ -25,7 +25,7 @@ namespace {
 struct Arguments {
     Common common;
     std::string trace, remove, write_approximated, inject, save_model, use_model;
-    bool model = false, attribution = false;
+    bool model = false, attribution = false, seal_foreign = false;
     size_t costliest = 10;
     uint32_t windows = 10;
     CLI::Option* remove_option = nullptr;
@@ -68,7 +68,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     options.use_model = arguments.use_model;
     if (prints && !arguments.save_model.empty()) replay::check_writable(arguments.save_model);
     if (prints && !arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
-    if (prints) launch::seal_left_behind(arguments.trace);
+    if (prints) launch::seal_left_behind(arguments.trace, arguments.seal_foreign);
     if (group) group->gather({});  // the others wait for that
     const replay::Result result = replay::replay(options);
     if (!prints) return;
@@ -153,6 +153,8 @@ void add_replay(CLI::App& parent) {
     verb->add_option("--use-model", arguments->use_model, "Take what communication costs from there instead of from the trace")
         ->check(named)
         ->option_text("FILE");
+    verb->add_flag("--seal-foreign", arguments->seal_foreign,
+                   "Seal an experiment that its run left unsealed although it belongs to another user (root does it with that user's rights)");
     verb->footer(
         "Example: polter replay --remove timer,preempt polter-lmp-20260102-030405\n"
         "         polter replay --attribution polter-lmp-20260102-030405                # who made it, and which events to go after\n"

@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 #include <otf2/otf2.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdarg>
@@ -87,7 +89,7 @@ struct Pair {
     OTF2_Archive* archive = nullptr;
     std::string anchor, written;
 
-    Pair(const std::string& from, const std::string& to) : anchor(from), written(to) {
+    Pair(const std::string& from, const std::string& to, const std::string& shown) : anchor(from), written(shown) {
         reader = OTF2_Reader_Open(from.c_str());
         if (!reader || OTF2_Reader_SetSerialCollectiveCallbacks(reader) != OTF2_SUCCESS)
             throw InputError(fmt::format("{}: can no longer be read; was it changed meanwhile?", from));
@@ -95,7 +97,7 @@ struct Pair {
                                     OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
         static const OTF2_FlushCallbacks flush{write_out, nullptr};
         static const OTF2_MemoryCallbacks memory{allocate, release};
-        if (!archive) throw InputError(fmt::format("{}: OTF2 cannot make an archive there", to));
+        if (!archive) throw InputError(fmt::format("{}: OTF2 cannot make an archive there", shown));
         check(OTF2_Archive_SetFlushCallbacks(archive, &flush, nullptr));
         check(OTF2_Archive_SetMemoryCallbacks(archive, &memory, nullptr));
         check(OTF2_Archive_SetSerialCollectiveCallbacks(archive));
@@ -166,13 +168,19 @@ Approximated::Approximated(const std::string& directory, Group* group, Faults fa
         throw InputError(fmt::format("{}: cannot be made ({}); does the folder that it shall lie in exist, and may you write there?",
                                      directory, std::strerror(errno)));
     if (watch) watch_path(watch->unfinished, partial_);
-    fs::permissions(partial_, fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec,
+    held_ = open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat about;
+    if (held_ < 0 || fstat(held_, &about) != 0 || about.st_uid != geteuid())
+        throw InputError(fmt::format("{}: was changed by another user; give a name in a folder of your own", partial_));
+    reach_ = fmt::format("/proc/self/fd/{}", held_);
+    fs::permissions(reach_, fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec,
                     fs::perm_options::add, error);
 }
 
 Approximated::~Approximated() {
     std::error_code ignored;
     if (!partial_.empty()) fs::remove_all(partial_, ignored);
+    if (held_ >= 0) close(held_);
     if (watch) watch_path(watch->unfinished, "");
 }
 
@@ -182,7 +190,7 @@ void Approximated::begin(const Definitions& definitions, std::vector<bool> remov
     ticks_per_second_ = definitions.ticks_per_second;
     global_offset_ = definitions.global_offset;
     // A process that writes no archive has no folder for one.
-    delays_ = std::make_unique<DelayFile>(partial_.empty() ? temporary_directory() + "/polter-delays" : partial_ + "/delays",
+    delays_ = std::make_unique<DelayFile>(reach_.empty() ? temporary_directory() + "/polter-delays" : reach_ + "/delays",
                                           definitions.locations.size());
 }
 
@@ -256,7 +264,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
         lend(*group_, [this](void* to, size_t bytes, int64_t at) { delays_->read(to, bytes, at); });
         return;
     }
-    Pair pair(anchor, partial_ + "/archive");
+    Pair pair(anchor, reach_ + "/archive", directory_);
     const uint64_t refused = copy_properties(pair.reader, pair.archive);
     pair.check(OTF2_Archive_SetProperty(pair.archive, std::string(names::approximated).c_str(), what.c_str(), true));
 
@@ -311,7 +319,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     pair.close();
     delays_.reset();
 
-    const std::string made = partial_ + "/archive";
+    const std::string made = reach_ + "/archive";
     if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, directory_.c_str(), RENAME_NOREPLACE) != 0) {
         // Some file systems cannot promise it.
         const int why = errno;

@@ -63,6 +63,8 @@ class Approximated {
 
     Group* group_;
     std::string directory_, partial_;
+    std::string reach_;  // a path that leads into partial_ whatever is renamed: the folder around it may be another user's
+    int held_ = -1;
     Faults faults_;
     uint64_t ticks_per_second_ = 1'000'000'000, global_offset_ = 0;
     std::vector<bool> removed_;

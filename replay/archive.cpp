@@ -40,6 +40,19 @@ std::string find_anchor(const std::string& trace) {
     throw InputError(fmt::format("{}: holds no {}; give the directory that `polter run` printed, or an .otf2 file", trace, names::anchor));
 }
 
+// OTF2 would wait for ever for a pipe, and read a device without end. What is missing it says itself.
+void require_file(const std::filesystem::path& path) {
+    std::error_code error;
+    if (const auto kind = std::filesystem::status(path, error).type();
+        !error && kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found)
+        throw InputError(fmt::format("{}: not a regular file; is this an archive that was copied whole?", path.string()));
+}
+
+// Beside `traces.otf2` lie `traces.def` and the folder `traces`.
+std::string beside(const std::string& anchor, const std::string& ending) {
+    return std::filesystem::path(anchor).replace_extension().string() + ending;
+}
+
 // An open file for each location, and more than one for some.
 void raise_file_limit(size_t locations) {
     rlimit limit{};
@@ -55,6 +68,8 @@ void raise_file_limit(size_t locations) {
 Archive::Archive(const std::string& trace) : anchor_(find_anchor(trace)) {
     OTF2_Error_RegisterCallback(keep_error, nullptr);
     otf2_error.clear();
+    require_file(anchor_);
+    require_file(beside(anchor_, ".def"));
     if (watch) watch_path(watch->anchor, anchor_);
     {
         const InOtf2 inside(Reading::anchor);
@@ -109,6 +124,7 @@ Archive::Opened Archive::open_events(const OTF2_EvtReaderCallbacks* callbacks, c
     for (size_t i = 0; i < own.size(); ++i) {
         if (!own[i]) continue;
         const Location& location = definitions_.locations[i];
+        require_file(beside(anchor_, fmt::format("/{}.evt", location.id)));
         const InOtf2 inside(Reading::events, location.id);
         events_[i] = OTF2_Reader_GetEvtReader(reader_, location.id);
         if (!events_[i] || OTF2_Reader_RegisterEvtCallbacks(reader_, events_[i], callbacks, user_data[i]) != OTF2_SUCCESS) {
@@ -148,11 +164,10 @@ uint64_t Archive::event_file_bytes(size_t location) const {
 
 namespace {
 
-// Beside `traces.otf2` lie `traces.def` and the folder `traces`.
 uint64_t bytes_of(const std::string& anchor, const std::string& ending) {
     namespace fs = std::filesystem;
     std::error_code error;
-    const auto size = fs::file_size(fs::path(anchor).replace_extension().string() + ending, error);
+    const auto size = fs::file_size(beside(anchor, ending), error);
     return error ? 0 : size;
 }
 
@@ -177,6 +192,7 @@ size_t read_mappings(OTF2_Reader* reader, const std::string& anchor, const std::
     for (const uint64_t id : locations) OTF2_Reader_SelectLocation(reader, id);
     if (OTF2_Reader_OpenDefFiles(reader) != OTF2_SUCCESS) return 0;
     for (const uint64_t id : locations) {
+        require_file(beside(anchor, fmt::format("/{}.def", id)));
         const InOtf2 inside(Reading::mappings, id);
         const uint64_t bytes = bytes_of(anchor, fmt::format("/{}.def", id));
         OTF2_DefReader* local = OTF2_Reader_GetDefReader(reader, id);

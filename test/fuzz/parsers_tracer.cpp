@@ -83,7 +83,7 @@ class SidecarTarget : public Target {
             told += (random() % 3 ? damage_lines(text, random) : damage_bytes(text, random)) + "; ";
         std::ofstream(folder_ / trace::sidecar_name, std::ios::binary) << text;
         std::string why;
-        auto rank = seal::read_sidecar(folder_, why);
+        auto rank = seal::read_sidecar(seal::Folder::open(folder_), why);
         if (!rank) {
             if (why.empty()) throw std::logic_error("refused without a reason");
             return told + why;

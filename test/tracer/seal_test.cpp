@@ -43,6 +43,11 @@ std::string flaw(const Contents& contents) {
     return {};
 }
 
+polter::seal::Joined joined_of(const fs::path& rank_folder, const fs::path& out) {
+    const auto folder = polter::seal::Folder::open(rank_folder);
+    return polter::seal::join_chunks(folder.sub("traces")->open_file("0.evt"), folder.open_file("0.tail"), out);
+}
+
 void cut(const fs::path& file, uint64_t size) {
     fs::resize_file(file, size);
 }
@@ -227,19 +232,19 @@ TEST_CASE("chunks that stand in the file and in the tail count once") {
     Experiment experiment;
     auto folder = write_rank(experiment.path, {.rank = 0, .size = 1, .calls = 60'000, .finishes = false});
     auto all = experiment.path / "all";
-    auto joined = polter::seal::join_chunks(folder / "traces/0.evt", folder / "0.tail", all);
+    auto joined = joined_of(folder, all);
     REQUIRE(joined.from_tail > 3);
     // Killed between the flush of two chunks and their release.
     fs::copy_file(all, folder / "traces/0.evt", fs::copy_options::overwrite_existing);
     cut(folder / "traces/0.evt", 2 * polter::trace::event_chunk_size);
-    auto again = polter::seal::join_chunks(folder / "traces/0.evt", folder / "0.tail", experiment.path / "again");
+    auto again = joined_of(folder, experiment.path / "again");
     CHECK(again.flushed == 2);
     CHECK(again.from_tail == joined.from_tail - 2);
     CHECK(again.bytes == joined.bytes);
     // And cut in the middle of writing the third.
     fs::copy_file(all, folder / "traces/0.evt", fs::copy_options::overwrite_existing);
     cut(folder / "traces/0.evt", 2 * polter::trace::event_chunk_size + 1000);
-    CHECK(polter::seal::join_chunks(folder / "traces/0.evt", folder / "0.tail", experiment.path / "again").bytes == joined.bytes);
+    CHECK(joined_of(folder, experiment.path / "again").bytes == joined.bytes);
 }
 
 TEST_CASE("the checks can fail: an event file that lost its end, unsealed") {

@@ -8,7 +8,7 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
+#include <folder.hpp>
 #include <seal.hpp>
 
 #include "../conventions.hpp"
@@ -94,7 +94,7 @@ std::string no_trace_text(const Flavour& flavour, const Outcome& outcome) {
 
 void seal_into(Outcome& outcome, const std::vector<std::string>& command, const Flavour& flavour, const Exporter& exporter) {
     try {
-        auto report = seal::seal({outcome.experiment, shell_text(command), exporter.ended_ns});
+        auto report = seal::seal({outcome.experiment, shell_text(command), exporter.ended_ns, seal::Foreign::own_rights});
         if (report.already_sealed) return;
         outcome.sealed = true;
         outcome.ranks = report.ranks;
@@ -203,10 +203,10 @@ Outcome exec(const Options& options) {
     return outcome;
 }
 
-void seal_left_behind(const fs::path& experiment) {
+void seal_left_behind(const fs::path& experiment, bool foreign) {
     if (seal::is_sealed(experiment) || !fs::is_directory(experiment / trace::ranks_folder)) return;
-    std::ifstream file(experiment / trace::provenance_name);
-    auto record = nlohmann::json::parse(file, nullptr, false);
+    constexpr size_t most = 16u << 20;
+    auto record = nlohmann::json::parse(seal::text_of(experiment, trace::provenance_name, most), nullptr, false);
     std::vector<std::string> command;
     std::string job;
     if (record.is_object()) {
@@ -220,7 +220,7 @@ void seal_left_behind(const fs::path& experiment) {
     if (!running.empty())
         throw Error(fmt::format("{}: {} of its processes still run; wait for the job's end", experiment.string(), running.size()));
     try {
-        seal::seal({experiment, shell_text(command), 0});
+        seal::seal({experiment, shell_text(command), 0, foreign ? seal::Foreign::as_owner : seal::Foreign::refuse});
     } catch (const seal::Error& error) {
         throw Error(error.what());
     }

@@ -46,8 +46,8 @@ Outcome run(const Options&);
 // Runs one process of a launcher's job; whichever ends last seals.
 Outcome exec(const Options&);
 
-// Seals an experiment that was left unsealed because polter was killed. Nothing is done where there is nothing to seal. Throws Error where
-// its processes still run, or sealing fails.
-void seal_left_behind(const std::filesystem::path& experiment);
+// Seals an experiment that was left unsealed because polter was killed. Nothing is done where there is nothing to seal. `foreign`: although
+// another user owns it. Throws Error where its processes still run, or sealing fails.
+void seal_left_behind(const std::filesystem::path& experiment, bool foreign);
 
 }  // namespace polter::launch

@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <folder.hpp>
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <system_error>
 #include <thread>
 
 #include "../conventions.hpp"
@@ -31,12 +32,17 @@ bool belongs(pid_t pid, const std::string& job) {
 
 std::vector<pid_t> running_ranks(const fs::path& experiment, const std::string& job) {
     std::vector<pid_t> out;
-    std::error_code error;
-    for (fs::directory_iterator at(experiment / trace::ranks_folder, error), end; !error && at != end; at.increment(error)) {
-        std::ifstream sidecar(at->path() / trace::sidecar_name);
-        std::string line;
-        std::getline(sidecar, line);
-        auto header = nlohmann::json::parse(line, nullptr, false);
+    constexpr size_t longest_header = 64u << 10;
+    std::vector<std::string> headers;
+    try {
+        // The experiment may be another user's, and anything may stand in it.
+        if (const auto ranks = seal::Folder::open(experiment).sub(trace::ranks_folder))
+            for (const auto& name : ranks->folders())
+                if (const auto rank = ranks->sub(name)) headers.push_back(seal::text_of(*rank, trace::sidecar_name, longest_header));
+    } catch (const std::system_error&) {  // sealing says what is wrong
+    }
+    for (const auto& text : headers) {
+        auto header = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, false);
         if (!header.is_object() || !header.contains("pid") || !header["pid"].is_number_unsigned()) continue;
         auto pid = header["pid"].get<uint64_t>();
         // Whether it is on this host, the environment tells.

@@ -37,12 +37,6 @@ std::optional<ChunkHeader> header_of(const char* chunk, size_t size) {
     return header;
 }
 
-uint64_t size_of(const std::filesystem::path& path) {
-    std::error_code error;
-    auto size = std::filesystem::file_size(path, error);
-    return error ? 0 : size;
-}
-
 // Takes chunks in order while their event numbers follow each other.
 class Joiner {
   public:
@@ -77,29 +71,26 @@ class Joiner {
     bool ended_ = false;  // after a chunk that was not full nothing can follow
 };
 
-void join_tail(const std::filesystem::path& path, Joiner& joiner, char* chunk, Joined& joined) {
-    std::ifstream tail(path, std::ios::binary);
+void join_tail(const File& tail, Joiner& joiner, char* chunk, Joined& joined) {
     auto header = std::make_unique<trace::TailHeader>();
-    if (!tail.read(reinterpret_cast<char*>(header.get()), sizeof *header)) return;
+    if (read_at(tail, header.get(), sizeof *header, 0) != sizeof *header) return;
     if (header->magic != trace::tail_magic || header->chunk_size != chunk_size) {
-        joined.problem = fmt::format("{}: not a tail file of this version", path.string());
+        joined.problem = "not a tail file of this version";
         return;
     }
-    auto slots = (size_of(path) - trace::tail_header_size) / chunk_size;
+    auto slots = (tail.size() - trace::tail_header_size) / chunk_size;
     auto in_use = std::min<uint64_t>(header->chunks_in_use, trace::tail_slots);
     for (uint64_t n = 0; n < in_use; ++n) {
         if (header->order[n] >= slots) {
-            joined.problem = fmt::format("{}: chunk {} of {} is outside the file", path.string(), n, in_use);
+            joined.problem = fmt::format("tail: chunk {} of {} is outside the file", n, in_use);
             return;
         }
-        tail.clear();
-        tail.seekg(static_cast<std::streamoff>(trace::tail_header_size + header->order[n] * chunk_size));
-        if (!tail.read(chunk, chunk_size)) return;
+        if (read_at(tail, chunk, chunk_size, trace::tail_header_size + header->order[n] * chunk_size) != chunk_size) return;
         // The newest chunk has been taken, and nothing was written into it yet.
         if (n + 1 == in_use && std::all_of(chunk, chunk + chunk_header, [](char c) { return c == 0; })) return;
         auto taken = joiner.take(chunk, chunk_size);
         if (taken == Joiner::refused) {
-            joined.problem = fmt::format("{}: chunk {} of {} does not follow event {}", path.string(), n, in_use, joiner.next() - 1);
+            joined.problem = fmt::format("tail: chunk {} of {} does not follow event {}", n, in_use, joiner.next() - 1);
             return;
         }
         joined.from_tail += taken == Joiner::taken;
@@ -108,45 +99,40 @@ void join_tail(const std::filesystem::path& path, Joiner& joiner, char* chunk, J
 
 }  // namespace
 
-uint64_t count_closed_events(const std::filesystem::path& event_file) {
-    std::ifstream file(event_file, std::ios::binary);
-    auto size = size_of(event_file);
+uint64_t count_closed_events(const File& event_file) {
+    auto size = event_file.size();
     uint64_t next = 1;
     char bytes[chunk_header];
     for (uint64_t at = 0; at < size; at += chunk_size) {
-        file.seekg(static_cast<std::streamoff>(at));
-        if (!file.read(bytes, sizeof bytes)) return 0;
+        if (read_at(event_file, bytes, sizeof bytes, at) != sizeof bytes) return 0;
         auto header = header_of(bytes, sizeof bytes);
         if (!header || header->first != next || header->last == 0) return 0;
         next = header->last + 1;
     }
     char end = 0;
-    if (size) file.seekg(static_cast<std::streamoff>(size - 1)).get(end);
+    if (size) read_at(event_file, &end, 1, size - 1);
     return end == end_of_file ? next - 1 : 0;
 }
 
-Joined join_chunks(const std::filesystem::path& event_file, const std::filesystem::path& tail, const std::filesystem::path& out) {
+Joined join_chunks(const File& event_file, const File& tail, const std::filesystem::path& out) {
     Joined joined;
     Joiner joiner(out, joined);
     std::vector<char> chunk(chunk_size), last;
-    std::ifstream events(event_file, std::ios::binary);
-    auto size = size_of(event_file);
+    auto size = event_file.size();
     for (uint64_t at = 0; at < size; at += chunk_size) {
         auto bytes = std::min(chunk_size, size - at);
-        if (!events.read(chunk.data(), static_cast<std::streamsize>(bytes))) break;
+        if (read_at(event_file, chunk.data(), bytes, at) != bytes) break;
         if (bytes < chunk_size) {
-            chunk.resize(bytes);
-            last = chunk;
-            chunk.resize(chunk_size);
+            last.assign(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(bytes));
             break;
         }
         if (joiner.take(chunk.data(), bytes) != Joiner::taken) {
-            joined.problem = fmt::format("{}: no event chunk at byte {}", event_file.string(), at);
+            joined.problem = fmt::format("no event chunk at byte {}", at);
             break;
         }
         ++joined.flushed;
     }
-    join_tail(tail, joiner, chunk.data(), joined);
+    if (tail) join_tail(tail, joiner, chunk.data(), joined);
     // A last chunk that is short was cut by the kill, and the tail had it whole; or the file was closed, and the tail is empty.
     if (!last.empty() && joiner.take(last.data(), last.size()) == Joiner::taken) ++joined.flushed;
     return joined;

@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <string>
 
+#include "folder.hpp"
+
 namespace polter::seal {
 
 // The number of events in a file whose every chunk is there and closed; 0 where anything is missing. Reads headers only.
-uint64_t count_closed_events(const std::filesystem::path& event_file);
+uint64_t count_closed_events(const File& event_file);
 
 struct Joined {
     uint64_t flushed = 0, from_tail = 0;  // chunks
@@ -21,6 +23,6 @@ struct Joined {
 
 // Writes into `out` the chunks of the event file (either may be missing) and the tail's chunks that follow them. Bounded by what is
 // in the two files. Throws std::runtime_error if `out` cannot be written.
-Joined join_chunks(const std::filesystem::path& event_file, const std::filesystem::path& tail, const std::filesystem::path& out);
+Joined join_chunks(const File& event_file, const File& tail, const std::filesystem::path& out);
 
 }  // namespace polter::seal

@@ -177,7 +177,7 @@ void set_callbacks(OTF2_EvtReaderCallbacks* to) {
 }
 
 // An archive of one location around the event file, for the reader will open nothing less.
-void frame(const fs::path& folder, const fs::path& event_file, uint64_t location) {
+void frame(const fs::path& folder, const File& event_file, uint64_t location) {
     fs::remove_all(folder);
     fs::create_directories(folder);
     {
@@ -192,7 +192,7 @@ void frame(const fs::path& folder, const fs::path& event_file, uint64_t location
     fs::create_directories(folder / trace::archive_name);
     auto link = folder / trace::archive_name / fmt::format("{}.evt", location);
     fs::remove(link);
-    fs::create_symlink(fs::absolute(event_file), link);
+    fs::create_symlink(fmt::format("/proc/self/fd/{}", event_file.fd()), link);  // the reader is a child of this process
 }
 
 void read_events(const fs::path& folder, uint64_t location, Pass& pass) {
@@ -287,11 +287,9 @@ struct SharedProgress {
     SharedProgress& operator=(const SharedProgress&) = delete;
 };
 
-EventSummary read_bounded(const fs::path& event_file, uint64_t location, const EventLimits& limits, const fs::path& work,
+EventSummary read_bounded(const File& event_file, uint64_t location, const EventLimits& limits, const fs::path& work,
                           const fs::path* out) {
-    std::error_code error;
-    auto size = fs::file_size(event_file, error);
-    if (error) size = 0;
+    const auto size = event_file.size();
     auto in = work / "in", written = work / "out";
     if (size) frame(in, event_file, location);
     auto limit = least_time + std::chrono::seconds(size / bytes_per_second);
@@ -328,11 +326,11 @@ EventSummary read_bounded(const fs::path& event_file, uint64_t location, const E
 
 }  // namespace
 
-EventSummary scan_events(const fs::path& event_file, uint64_t location, const EventLimits& limits, const fs::path& work) {
+EventSummary scan_events(const File& event_file, uint64_t location, const EventLimits& limits, const fs::path& work) {
     return read_bounded(event_file, location, limits, work, nullptr);
 }
 
-EventSummary rewrite_events(const fs::path& event_file, uint64_t location, const EventLimits& limits, const fs::path& work,
+EventSummary rewrite_events(const File& event_file, uint64_t location, const EventLimits& limits, const fs::path& work,
                             const fs::path& out) {
     return read_bounded(event_file, location, limits, work, &out);
 }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "folder.hpp"
+
 namespace polter::seal {
 
 // What the definitions of the rank allow; an event that names anything else ends the reading (it is torn).
@@ -25,11 +27,11 @@ struct EventSummary {
     std::string problem;                 // why reading ended early, if it did by anything else than the end of the file
 };
 
-// Times of a location whose file is whole. `work` is an empty folder that may be written to.
-EventSummary scan_events(const std::filesystem::path& event_file, uint64_t location, const EventLimits&, const std::filesystem::path& work);
+// Times of a location whose file is whole. `work` is a folder that nobody else can write to.
+EventSummary scan_events(const File& event_file, uint64_t location, const EventLimits&, const std::filesystem::path& work);
 
 // Writes what can be read of `event_file` into a clean file `out`. Throws std::runtime_error if it cannot be written.
-EventSummary rewrite_events(const std::filesystem::path& event_file, uint64_t location, const EventLimits&,
+EventSummary rewrite_events(const File& event_file, uint64_t location, const EventLimits&,
                             const std::filesystem::path& work, const std::filesystem::path& out);
 
 }  // namespace polter::seal

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "seal.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pwd.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <mpi_regions.hpp>
 #include <optional>
+#include <system_error>
 
 #include "../conventions.hpp"
 #include "chunks.hpp"
 #include "definitions.hpp"
 #include "events.hpp"
+#include "folder.hpp"
 #include "sidecar.hpp"
+#include "user.hpp"
 
 namespace polter::seal {
 namespace fs = std::filesystem;
@@ -22,17 +28,32 @@ namespace {
 
 constexpr const char* work_folder = ".sealing";
 
-struct Paths {
-    fs::path experiment, ranks, work, fresh, salvaged, archive, anchor;
-    explicit Paths(const fs::path& at)
-        : experiment(at),
-          ranks(at / trace::ranks_folder),
-          work(at / work_folder),
-          fresh(work / "archive"),
-          salvaged(work / "salvaged"),
-          archive(at / trace::archive_name),
-          anchor(at / fmt::format("{}.otf2", trace::archive_name)) {}
+// The experiment, and below it what is being made. `work` is private and reached by its descriptor, so the paths below it are safe to
+// give to OTF2.
+struct Places {
+    Folder experiment;
+    std::optional<Folder> ranks, work;
+    fs::path fresh, salvaged, read, joined;
+
+    explicit Places(Folder&& at) : experiment(std::move(at)), ranks(experiment.sub(trace::ranks_folder)) {}
+    void begin() {
+        work = experiment.make_private(work_folder);
+        const fs::path reach = work->reach();
+        fresh = reach / "archive";
+        salvaged = reach / "salvaged";
+        read = reach / "read";
+        joined = reach / "joined.evt";
+    }
+    std::string shown_ranks() const { return experiment.shown(trace::ranks_folder); }
 };
+
+std::string file_of(const char* suffix) {
+    return fmt::format("{}.{}", trace::archive_name, suffix);
+}
+
+bool sealed(const Folder& experiment) {
+    return experiment.has(file_of("otf2"));
+}
 
 // OTF2 keeps a file open for each location.
 void raise_open_files() {
@@ -43,17 +64,16 @@ void raise_open_files() {
     }
 }
 
-std::vector<Sidecar> read_ranks(const Paths& paths, Report& report) {
-    std::error_code error;
-    std::vector<fs::path> folders;
-    for (fs::directory_iterator at(paths.ranks, error), end; !error && at != end; at.increment(error))
-        if (at->is_directory(error)) folders.push_back(at->path());
-    std::sort(folders.begin(), folders.end());
+std::vector<Sidecar> read_ranks(const Places& places, Report& report) {
     std::vector<Sidecar> ranks;
-    for (const auto& folder : folders) {
+    if (!places.ranks) return ranks;
+    for (const auto& name : places.ranks->folders()) {
+        const auto folder = places.ranks->sub(name);
         std::string why;
-        if (auto rank = read_sidecar(folder, why)) {
-            if (rank->bad_lines) report.warnings.push_back(fmt::format("{}: {} lines cannot be read", folder.string(), rank->bad_lines));
+        if (!folder) continue;
+        if (auto rank = read_sidecar(*folder, why)) {
+            rank->folder = name;
+            if (rank->bad_lines) report.warnings.push_back(fmt::format("{}: {} lines cannot be read", folder->shown(), rank->bad_lines));
             ranks.push_back(std::move(*rank));
         } else {
             report.warnings.push_back(why);
@@ -104,16 +124,17 @@ struct LocationEvents {
 };
 
 // Makes sure that the location's event file is a whole one at its place in the archive or in the rank's folder.
-LocationEvents settle_location(const Paths& paths, const Sidecar& rank, const SidecarLocation& location, bool& unfinished) {
-    auto name = fmt::format("{}.evt", location.id);
-    auto left = rank.folder / trace::archive_name / name;
-    auto settled = paths.archive / name;
-    auto in_place = fs::exists(left) ? left : settled;  // an interrupted sealing has moved it
-    auto work = paths.work / "read";
+LocationEvents settle_location(const Places& places, const Sidecar& rank, const SidecarLocation& location, bool& unfinished) {
+    const auto name = fmt::format("{}.evt", location.id);
+    const auto folder = places.ranks->sub(rank.folder);
+    const auto left = folder ? folder->sub(trace::archive_name) : std::nullopt;
+    File events_file = left ? left->open_file(name) : File();
+    if (!events_file)  // an interrupted sealing has moved it
+        if (const auto archive = places.experiment.sub(trace::archive_name)) events_file = archive->open_file(name);
     if (rank.final) {
         auto said = rank.final->events.find(location.id);
         auto events = said == rank.final->events.end() ? 0 : said->second;
-        if (count_closed_events(in_place) == events && fs::exists(in_place)) {
+        if (events_file && count_closed_events(events_file) == events) {
             LocationEvents out{events, 0, 0};
             if (events == 0) return out;
             if (auto times = rank.final->times.find(location.id); times != rank.final->times.end()) {
@@ -121,15 +142,16 @@ LocationEvents settle_location(const Paths& paths, const Sidecar& rank, const Si
                 out.last_ns = times->second.second;
                 return out;
             }
-            auto summary = scan_events(in_place, location.id, limits_of(rank), work);
+            auto summary = scan_events(events_file, location.id, limits_of(rank), places.read);
             if (summary.events == events) return {events, summary.first_ns, summary.last_ns};
         }
     }
     unfinished = true;
-    auto joined_file = paths.work / "joined.evt";
-    join_chunks(in_place, rank.folder / fmt::format("{}.tail", location.id), joined_file);
-    auto summary = rewrite_events(joined_file, location.id, limits_of(rank), work, paths.salvaged / name);
-    fs::remove(joined_file);
+    const File tail = folder ? folder->open_file(fmt::format("{}.tail", location.id)) : File();
+    join_chunks(events_file, tail, places.joined);
+    auto summary = rewrite_events(File(open(places.joined.c_str(), O_RDONLY | O_CLOEXEC)), location.id, limits_of(rank), places.read,
+                                  places.salvaged / name);
+    fs::remove(places.joined);
     return {summary.events, summary.first_ns, summary.last_ns};
 }
 
@@ -219,7 +241,7 @@ void add_clock(const std::vector<Sidecar>& ranks, Report& report, std::map<std::
     report.warnings.push_back("the ranks ran on several hosts, whose clocks are not corrected: times between hosts cannot be trusted");
 }
 
-void gather(const Paths& paths, const std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
+void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
     std::map<uint32_t, const Sidecar*> by_rank;
     for (const auto& rank : ranks) by_rank[rank.rank] = &rank;
     bool any = false;
@@ -244,7 +266,7 @@ void gather(const Paths& paths, const std::vector<Sidecar>& ranks, Definitions& 
         std::sort(locations.begin(), locations.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
         bool unfinished = !rank.final;
         for (const auto& location : locations) {
-            auto events = settle_location(paths, rank, location, unfinished);
+            auto events = settle_location(places, rank, location, unfinished);
             process.locations.push_back({location.id, events.events, location.name});
             report.events += events.events;
             if (!events.events) continue;
@@ -258,42 +280,38 @@ void gather(const Paths& paths, const std::vector<Sidecar>& ranks, Definitions& 
 }
 
 // The anchor last: until it is there the experiment counts as not sealed, and all this can be done again.
-void put_in_place(const Paths& paths, const Definitions& definitions) {
-    fs::create_directories(paths.archive);
-    auto fresh_files = paths.fresh / trace::archive_name;
+void put_in_place(const Places& places, const Definitions& definitions) {
+    const Folder archive = places.experiment.make(trace::archive_name);
+    const auto fresh_files = places.fresh / trace::archive_name;
     for (const auto& process : definitions.processes) {
+        const auto folder = process.sidecar ? places.ranks->sub(process.sidecar->folder) : std::nullopt;
+        const auto left = folder ? folder->sub(trace::archive_name) : std::nullopt;
         for (const auto& location : process.locations) {
             auto name = fmt::format("{}.evt", location.id);
-            auto left = process.sidecar ? process.sidecar->folder / trace::archive_name / name : fs::path();
-            auto salvaged = paths.salvaged / name, empty = fresh_files / name;
-            if (fs::exists(salvaged)) {
-                fs::rename(salvaged, paths.archive / name);
-            } else if (fs::exists(empty)) {
-                fs::rename(empty, paths.archive / name);
-            } else if (!left.empty() && fs::exists(left)) {
-                fs::rename(left, paths.archive / name);
+            if (fs::exists(places.salvaged / name)) {
+                archive.take(places.salvaged / name, name);
+            } else if (fs::exists(fresh_files / name)) {
+                archive.take(fresh_files / name, name);
+            } else if (left && left->has(name)) {
+                left->move_to(name, archive);
             }
             name = fmt::format("{}.def", location.id);
-            fs::rename(fresh_files / name, paths.archive / name);
+            archive.take(fresh_files / name, name);
         }
     }
-    for (const char* suffix : {"def", "otf2"}) {
-        auto name = fmt::format("{}.{}", trace::archive_name, suffix);
-        fs::rename(paths.fresh / name, paths.experiment / name);
-    }
+    for (const char* suffix : {"def", "otf2"}) places.experiment.take(places.fresh / file_of(suffix), file_of(suffix));
 }
 
-void tidy(const Paths& paths) {
-    std::error_code error;
-    fs::remove_all(paths.work, error);
-    fs::remove_all(paths.ranks, error);
+void tidy(const Folder& experiment) {
+    experiment.remove(work_folder);
+    experiment.remove(trace::ranks_folder);
 }
 
-Report seal_ranks(const Options& options, const Paths& paths) {
+Report seal_ranks(const Options& options, Places& places) {
     Report report;
-    auto found = read_ranks(paths, report);
+    auto found = read_ranks(places, report);
     if (found.empty()) {
-        auto why = report.warnings.empty() ? fmt::format("{}: no rank left anything there", paths.ranks.string()) : report.warnings.front();
+        auto why = report.warnings.empty() ? fmt::format("{}: no rank left anything there", places.shown_ranks()) : report.warnings.front();
         throw NoRanks(why);
     }
     raise_open_files();
@@ -307,17 +325,17 @@ Report seal_ranks(const Options& options, const Paths& paths) {
             fmt::format("only {} of {} ranks left anything: the others are not in the trace", report.ranks, report.size));
         report.size = ranks.back().rank + 1;
         if (report.size > report.ranks * most_missing_factor + most_missing)
-            throw Error(fmt::format("{}: {} ranks of {} left anything, too few to make a trace of", paths.ranks.string(), report.ranks,
+            throw Error(fmt::format("{}: {} ranks of {} left anything, too few to make a trace of", places.shown_ranks(), report.ranks,
                                     ranks.front().size));
     }
-    fs::remove_all(paths.work);
-    fs::create_directories(paths.fresh);
+    places.begin();
+    fs::create_directories(places.fresh);
 
     Definitions definitions;
     Strings strings;
     definitions.unified = unify(ranks, strings);
     for (auto& warning : definitions.unified.warnings) report.warnings.push_back(warning);
-    gather(paths, ranks, definitions, report);
+    gather(places, ranks, definitions, report);
     for (auto& process : definitions.processes)
         if (process.sidecar) process.maps = &definitions.unified.maps[static_cast<size_t>(process.sidecar - ranks.data())];
     add_totals(ranks, report, definitions.properties);
@@ -331,31 +349,52 @@ Report seal_ranks(const Options& options, const Paths& paths) {
     definitions.properties[trace::property::ranks_missing] = joined_ids(report.missing);
     definitions.properties[trace::property::command] = options.command;
     definitions.properties[trace::property::warnings] = fmt::format("{}", fmt::join(report.warnings, "\n"));
-    write_definitions(paths.fresh, definitions, strings);
-    put_in_place(paths, definitions);
+    write_definitions(places.fresh, definitions, strings);
+    put_in_place(places, definitions);
     return report;
+}
+
+Report seal_folder(const Options& options, Folder&& experiment) {
+    if (sealed(experiment)) {
+        tidy(experiment);
+        Report report;
+        report.already_sealed = true;
+        return report;
+    }
+    Places places(std::move(experiment));
+    auto report = seal_ranks(options, places);
+    tidy(places.experiment);
+    return report;
+}
+
+std::string user(uid_t id) {
+    const passwd* entry = getpwuid(id);
+    return entry ? entry->pw_name : fmt::format("user {}", id);
 }
 
 }  // namespace
 
 bool is_sealed(const fs::path& experiment) {
-    return fs::exists(Paths(experiment).anchor);
+    return fs::exists(experiment / file_of("otf2"));
 }
 
 Report seal(const Options& options) {
-    Paths paths(options.experiment);
-    if (is_sealed(options.experiment)) {
-        tidy(paths);
-        Report report;
-        report.already_sealed = true;
-        return report;
-    }
     try {
-        auto report = seal_ranks(options, paths);
-        tidy(paths);
-        return report;
-    } catch (const fs::filesystem_error& error) {
+        auto experiment = Folder::open(options.experiment);
+        const auto owner = experiment.owner();
+        if (sealed(experiment) || owner == geteuid() || options.foreign == Foreign::own_rights)
+            return seal_folder(options, std::move(experiment));
+        if (options.foreign == Foreign::refuse)
+            throw Error(fmt::format("{}: was never sealed and belongs to {}; sealing writes into it: let {} do it, or replay it with "
+                                    "--seal-foreign",
+                                    options.experiment.string(), user(owner), user(owner)));
+        if (geteuid() != 0) return seal_folder(options, std::move(experiment));
+        as_user(owner, [&] { seal_folder(options, std::move(experiment)); });
+        return {};
+    } catch (const fs::filesystem_error& error) {  // its paths are descriptors
         throw Error(fmt::format("{}: the trace cannot be put together: {}", options.experiment.string(), error.code().message()));
+    } catch (const std::system_error& error) {
+        throw Error(fmt::format("{}: the trace cannot be put together: {}", options.experiment.string(), error.what()));
     } catch (const Error&) {
         throw;
     } catch (const std::runtime_error& error) {

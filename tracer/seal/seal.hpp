@@ -3,6 +3,8 @@
 //
 // Can be repeated: an experiment that is sealed is left as it is, one whose sealing was interrupted is sealed again from where it
 // stands (the anchor appears last). Not to be called by two processes at once; the launcher holds a lock.
+//
+// Others may own the experiment and change it meanwhile: nothing outside of it is written, removed or opened (README.md, Sealing).
 #pragma once
 
 #include <cstdint>
@@ -22,10 +24,18 @@ struct NoRanks : Error {
     using Error::Error;
 };
 
+// An experiment that another user owns.
+enum class Foreign {
+    refuse,      // Error, which says how
+    as_owner,    // root becomes the owner in a child process, and tells nothing of what it did; others go on with their own rights
+    own_rights,  // the caller has just run the job there
+};
+
 struct Options {
     std::filesystem::path experiment;
     std::string command;             // for the archive's properties
     uint64_t exporter_ended_ns = 0;  // where the caller saw the exporter end; 0: it did not, or is not known: the ranks tell
+    Foreign foreign = Foreign::refuse;
 };
 
 struct Report {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "../conventions.hpp"
@@ -233,27 +233,54 @@ void read_line(const json& line, Sidecar& rank) {
     throw Bad{};
 }
 
+// Lines of a file that may be anything, in memory bounded by the longest line that is taken.
+class Lines {
+  public:
+    explicit Lines(const File& file) : file_(file) {}
+
+    // False at the end. `torn`: no newline behind it; `too_long`: it is not read on, and nothing behind it.
+    bool next(std::string& line, bool& torn, bool& too_long) {
+        line.clear();
+        torn = too_long = false;
+        for (;;) {
+            if (at_ == have_) {
+                have_ = at_file_ < max_file ? read_at(file_, block_.data(), block_.size(), at_file_) : 0;
+                at_file_ += have_;
+                at_ = 0;
+                if (have_ == 0) return torn = !line.empty();
+            }
+            const auto* begin = block_.data() + at_;
+            const auto* end = static_cast<const char*>(std::memchr(begin, '\n', have_ - at_));
+            const size_t size = end ? static_cast<size_t>(end - begin) : have_ - at_;
+            if (line.size() + size > max_line) return too_long = true;
+            line.append(begin, size);
+            at_ += size + (end ? 1 : 0);
+            if (end) return true;
+        }
+    }
+
+  private:
+    const File& file_;
+    std::vector<char> block_ = std::vector<char>(64 << 10);
+    size_t at_ = 0, have_ = 0;
+    uint64_t at_file_ = 0;
+};
+
 }  // namespace
 
-std::optional<Sidecar> read_sidecar(const std::filesystem::path& folder, std::string& why) {
-    auto path = folder / trace::sidecar_name;
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) {
-        why = fmt::format("{}: no {} in it", folder.string(), trace::sidecar_name);
+std::optional<Sidecar> read_sidecar(const Folder& folder, std::string& why) {
+    const auto path = folder.shown(trace::sidecar_name);
+    const File file = folder.open_file(trace::sidecar_name, why);
+    if (!file) return {};
+    if (file.size() > max_file) {
+        why = fmt::format("{}: larger than any rank writes ({} MiB)", path, max_file >> 20);
         return {};
     }
-    if (auto bytes = std::filesystem::file_size(path, error); error || bytes > max_file) {
-        why = fmt::format("{}: larger than any rank writes ({} MiB)", path.string(), max_file >> 20);
-        return {};
-    }
-    std::ifstream file(path, std::ios::binary);
     Sidecar rank;
-    rank.folder = folder;
     std::string line;
-    bool header = false;
-    while (std::getline(file, line)) {
-        bool torn = file.eof();  // no newline behind it
-        if (line.size() > max_line) {
+    bool header = false, torn = false, too_long = false;
+    for (Lines lines(file); lines.next(line, torn, too_long);) {
+        if (too_long) {
             ++rank.bad_lines;
             break;
         }
@@ -274,7 +301,7 @@ std::optional<Sidecar> read_sidecar(const std::filesystem::path& folder, std::st
         if (!header) break;
     }
     if (!header) {
-        why = fmt::format("{}: its first line is not that of a rank of version {}", path.string(), trace::sidecar_version);
+        why = fmt::format("{}: its first line is not that of a rank of version {}", path, trace::sidecar_version);
         return {};
     }
     return rank;

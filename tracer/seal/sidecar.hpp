@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "folder.hpp"
+
 namespace polter::seal {
 
 struct SidecarLocation {
@@ -49,7 +51,7 @@ struct SidecarFinal {
 };
 
 struct Sidecar {
-    std::filesystem::path folder;
+    std::string folder;  // its name below ranks/
     uint32_t rank = 0, size = 0;
     std::string host, world;
     std::string exporter = "none", exporter_why;
@@ -64,6 +66,6 @@ struct Sidecar {
 };
 
 // Unset where there is no usable first line; `why` says so. Reads at most 256 MiB, lines of at most 16 MiB.
-std::optional<Sidecar> read_sidecar(const std::filesystem::path& folder, std::string& why);
+std::optional<Sidecar> read_sidecar(const Folder& folder, std::string& why);
 
 }  // namespace polter::seal
