@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "../replay/apart.hpp"
 
-#include <fmt/core.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "../tracer/launch/standard_streams.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -13,7 +13,7 @@ void go_apart(int exit_code_if_it_dies) {
     const auto end = replay::go_apart();
     if (!end) return;
     if (!end->error.empty()) {
-        if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");  // over what progress there was
+        if (isatty(STDERR_FILENO)) launch::write_message("\r\033[K");  // over what progress there was
         tell(end->error);
         throw Exit{exit_code_if_it_dies};
     }

@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "../replay/printable.hpp"
 #include "../replay/replay.hpp"
 #include "../tracer/launch/exporter.hpp"
 #include "../tracer/launch/flavour.hpp"
+#include "../tracer/launch/standard_streams.hpp"
 
 namespace polter::cli {
 namespace {
@@ -36,6 +38,8 @@ nlohmann::json run_json(const launch::Outcome& outcome) {
               {"events_not_shown", outcome.events_not_shown}}},
             {"own_cost_ns", outcome.own_cost_ns},
             {"no_trace", outcome.no_trace.empty() ? nlohmann::json() : nlohmann::json(outcome.no_trace)},
+            {"measured_by", outcome.measured_by.empty() ? nlohmann::json() : nlohmann::json(outcome.measured_by)},
+            {"not_measured", outcome.not_measured.empty() ? nlohmann::json() : nlohmann::json(outcome.not_measured)},
             {"warnings", outcome.warnings}};
 }
 
@@ -47,14 +51,16 @@ std::string own_cost(const launch::Outcome& outcome, int64_t measured_ns) {
                        all_ns > 0 ? 100 * cost_ns / all_ns : 0.0);
 }
 
+// What the ranks say counts; the launcher's choice may not have come to them.
+std::string measured_by(const launch::Outcome& outcome) {
+    if (!outcome.not_measured.empty()) return fmt::format("Noise: not measured ({}).", replay::printable(outcome.not_measured));
+    return fmt::format("Noise: measured by {}.", replay::printable(outcome.measured_by));
+}
+
 void print_text(const launch::Outcome& outcome, const replay::Result& result) {
     auto trace = shown(outcome.experiment);
     fmt::print("\n{}", replay::to_short_text(result));
-    if (outcome.exporter == "none") {
-        fmt::print("Not seen: any noise (no exporter: {}).\n", outcome.exporter_why);
-    } else {
-        fmt::print("Measured by {}.\n", outcome.exporter);
-    }
+    fmt::print("{}\n", measured_by(outcome));
     fmt::print("{}\n", own_cost(outcome, result.measured_ns));
     fmt::print("Trace: {}/traces.otf2\n", trace);
     fmt::print("Next: polter replay {}\n", trace);
@@ -83,6 +89,7 @@ void take_command(const CLI::App& verb, JobArguments& arguments) {
     // A "--" within the command is the command's own.
     if (!behind.empty()) command.insert(command.end(), behind.begin() + (command.empty() ? 1 : 0), behind.end());
     if (command.empty()) throw CLI::RequiredError("A command to run");
+    launch::ignore_broken_pipes();
     arguments.launch.quiet = arguments.common.quiet;
     arguments.launch.output_to_error = arguments.common.json;
 }
@@ -93,10 +100,10 @@ void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
     if (!outcome.no_trace.empty()) {
         if (arguments.common.json) fmt::print("{}\n", nlohmann::json{{"run", run_json(outcome)}}.dump(2));
         tell(outcome.no_trace);
-        throw Exit{outcome.exit_code ? outcome.exit_code : 1};
+        throw Exit{outcome.exit_code || outcome.trace_failed ? outcome.exit_code : 1};
     }
     if (!outcome.sealed) throw Exit{outcome.exit_code};
-    go_apart(outcome.exit_code ? outcome.exit_code : 1);
+    go_apart(outcome.exit_code);
     replay::Options options;
     options.trace = outcome.experiment;
     try {
@@ -108,10 +115,11 @@ void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
         } else {
             print_text(outcome, result);
         }
-    } catch (const replay::InputError& error) {
-        // The job's own exit code says more than that its trace cannot be replayed.
+    } catch (const std::exception& error) {
+        // The job has ended as it has, whatever its trace is like. A result that cannot be printed is another matter.
+        const bool not_printed = std::ferror(stdout) != 0;
         tell(error);
-        throw Exit{outcome.exit_code ? outcome.exit_code : 1};
+        if (not_printed && outcome.exit_code == 0) throw Exit{1};
     }
     throw Exit{outcome.exit_code};
 }

@@ -1,5 +1,5 @@
 // polter: only dispatches. One file a verb.
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <stdio_ext.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "../replay/printable.hpp"
+#include "../tracer/launch/standard_streams.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -20,7 +21,7 @@ void add_common(CLI::App& verb, Common& common) {
 }
 
 void tell(const std::string& line) {
-    fmt::print(stderr, "polter: {}\n", replay::printable(line));
+    launch::write_message(fmt::format("polter: {}\n", replay::printable(line)));
 }
 
 void tell(const std::exception& error) {
@@ -93,6 +94,7 @@ int dispatch(int argc, char** argv) {
 }  // namespace polter::cli
 
 int main(int argc, char** argv) {
+    polter::launch::open_closed_streams();
     const int code = polter::cli::dispatch(argc, argv);
     try {
         polter::cli::flush_output();

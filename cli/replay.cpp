@@ -2,7 +2,7 @@
 // polter replay: when each event of a trace would have happened without the noise, and what that adds up to.
 #include "replay/replay.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,6 +12,7 @@
 
 #include "../tracer/launch/launch.hpp"
 #include "../tracer/launch/layout.hpp"
+#include "../tracer/launch/standard_streams.hpp"
 #include "progress.hpp"
 #include "replay/model_file.hpp"
 #include "replay/parallel/group.hpp"
@@ -49,8 +50,7 @@ std::function<void(double)> progress_bar() {
         const std::string line = progress_line(part, std::chrono::duration<double>(Clock::now() - begin).count());
         if (line == last) return;
         last = line;
-        fmt::print(stderr, "\r{}\033[K{}", line, part >= 1 ? "\r\033[K" : "");
-        std::fflush(stderr);
+        launch::write_message(fmt::format("\r{}\033[K{}", line, part >= 1 ? "\r\033[K" : ""));
     };
 }
 

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import unittest
 
@@ -159,6 +160,30 @@ class Run(unittest.TestCase):
             done = self.run_in(folder, "-o", "killed", "--mpi", "openmpi", "sh", "-c", "kill -TERM $$")
             self.assertEqual(done.returncode, 128 + 15)
 
+    def test_messages_that_nobody_can_have(self):
+        """Standard error full, closed or read by nobody, all descriptors closed: the job runs, and its exit code is passed on."""
+        terms = ["2>/dev/full", "2>&-", "<&- 2>&-", "<&- >&- 2>&-"]
+        with p.folder() as folder:
+            def check(name, run):
+                for code in (0, 3):
+                    mark = folder / f"{name}-{code}"
+                    done = run("run", "--exporter", "none", "-o", f"e-{name}-{code}", "--mpi", "openmpi", "sh", "-c", f"touch {mark}; exit {code}")
+                    self.assertEqual(done.returncode, code or 1)  # no MPI: there is nothing to trace
+                    self.assertTrue(mark.exists(), "the job did not run")
+                for words, code in ((["replay", "/polter/nowhere"], 1), (["run", "--bogus"], 2), (["run", "polter-no-such-program"], 1)):
+                    self.assertEqual(run(*words).returncode, code)
+
+            for number, term in enumerate(terms):
+                with self.subTest(term):
+                    check(number, lambda *words, term=term: on_terms(f'"$0" "$@" {term}', *words, cwd=folder))
+            with self.subTest("a pipe that nobody reads"):
+                reader, writer = os.pipe()
+                os.close(reader)
+                words = [p.POLTER, "run", "--exporter", "none", "-o", folder / "pipe", "--mpi", "openmpi", "sh", "-c", "trap - PIPE; kill -PIPE $$"]
+                done = subprocess.run([str(w) for w in words], env=p.ENVIRONMENT, stdout=writer, stderr=writer, timeout=p.LIMIT, check=False)
+                os.close(writer)
+                self.assertEqual(done.returncode, 128 + 13)  # the job has the signal as it was
+
     def test_words_of_the_command_are_its_own(self):
         with p.folder() as folder:
             for separator in ([], ["--"]):
@@ -222,6 +247,27 @@ class WithMpi(unittest.TestCase):
                     self.assertIn(part, done.stdout)
                 self.assertIn("exporter", done.stderr)
                 self.assertFalse((folder / "e" / "ranks").exists())
+
+    def test_result_that_nobody_can_have(self):
+        for flavour in p.FLAVOURS:
+            for term, code in (("2>/dev/full", 0), ("<&- 2>&-", 0), (">/dev/full", 1)):
+                with self.subTest(flavour=flavour, term=term), p.folder() as folder:
+                    done = on_terms(f'"$0" "$@" {term}', "run", "--exporter", "none", "-o", "e", p.PROGRAMS / flavour / "bsp", "2", "1000", cwd=folder)
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    self.assertTrue((folder / "e" / "traces.otf2").exists())
+
+    def test_what_measured_is_said_once(self):
+        """The exporter that was chosen may not come to the ranks: then nothing says that it measured."""
+        job = [*p.launcher(p.FLAVOURS[0], 2), "env", "POLTER_SOCKET=/polter/nowhere", p.PROGRAMS / p.FLAVOURS[0] / "bsp", "2", "1000"]
+        for exporter in ("none", "auto"):
+            with self.subTest(exporter), p.folder() as folder:
+                done = p.command([p.POLTER, "run", "--exporter", exporter, "-o", "e", *job], cwd=folder)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                said = [line.lower() for line in (done.stdout + done.stderr).splitlines()]
+                self.assertEqual(sum("noise: measured by" in line or "measured by bpf" in line for line in said)
+                                 + sum("noise: not measured" in line for line in said), 1, said)
+                if exporter == "none":
+                    self.assertIn("Noise: not measured", done.stdout)
 
     def test_one_process_without_a_launcher(self):
         flavour = p.FLAVOURS[0]

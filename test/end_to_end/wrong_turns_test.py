@@ -73,20 +73,47 @@ class Programs(unittest.TestCase):
 
 
 class Places(unittest.TestCase):
+    @contextlib.contextmanager
+    def small_disk(self, folder, size):
+        small = folder / "small"
+        small.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", small], capture_output=True, check=False).returncode:
+            self.skipTest("a file system that is full needs the right to mount one")
+        try:
+            yield small
+        finally:
+            subprocess.run(["umount", small], check=False)
+
     def test_full_disk(self):
         flavour = p.FLAVOURS[0]
-        with p.folder() as folder:
-            small = folder / "small"
-            small.mkdir()
-            if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], capture_output=True, check=False).returncode:
-                self.skipTest("a file system that is full needs the right to mount one")
-            try:
-                done = p.command([p.POLTER, "run", "-o", small / "e", *odd(flavour)], cwd=folder)
-                self.assertEqual(done.stdout.count("done "), 2, done)
-                self.assertIn("No space left on device", done.stderr)
-                self.assertEqual(done.returncode, 1)
-            finally:
-                subprocess.run(["umount", small], check=False)
+        with p.folder() as folder, self.small_disk(folder, "1m") as small:
+            for how, code in (("", 0), ("abort", 7)):
+                with self.subTest(how):
+                    done = p.command([p.POLTER, "run", "-o", small / "e", *odd(flavour, *how.split())], cwd=folder)
+                    self.assertEqual(done.stdout.count("done "), 0 if code else 2, done)
+                    # The job is not to blame: its own exit code is passed on.
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    for says in ("No space left on device", str(small / "e")):
+                        self.assertIn(says, done.stderr)
+                    shutil.rmtree(small / "e")
+
+    def test_disk_that_is_full_at_the_end(self):
+        """What was recorded stays, and makes a trace once there is room."""
+        flavour = p.FLAVOURS[0]
+        with p.folder() as folder, self.small_disk(folder, "40m") as small:
+            for code in (0, 3):
+                script = f'"$0" "$@"; cat /dev/zero 2>/dev/null >{small}/other; exit {code}'
+                with self.subTest(code):
+                    done = p.command([p.POLTER, "run", "-o", small / "e", "sh", "-c", script, *odd(flavour)], cwd=folder)
+                    self.assertEqual(done.stdout.count("done "), 2, done)
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    for says in ("no room left", f"the job itself ended with exit code {code}", f"polter replay {small / 'e'}"):
+                        self.assertIn(says, done.stderr)
+                    (small / "other").unlink()
+                    done = p.command([p.POLTER, "replay", "--json", small / "e"])
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(json.loads(done.stdout)["ranks"], 2)
+                    shutil.rmtree(small / "e")
 
 
 @contextlib.contextmanager

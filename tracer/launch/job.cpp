@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "launch.hpp"
+#include "standard_streams.hpp"
 
 namespace polter::launch {
 namespace {
@@ -80,6 +81,7 @@ pid_t start(const std::vector<std::string>& command, const Environment& environm
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
         if (options.output_to_error) dup2(STDERR_FILENO, STDOUT_FILENO);
         signals.restore();
+        restore_broken_pipes();
         execvp(arguments[0], arguments.data());
         int reason = errno;
         [[maybe_unused]] auto written = write(ends[1], &reason, sizeof reason);

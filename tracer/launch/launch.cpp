@@ -20,6 +20,7 @@
 #include "launcher_job.hpp"
 #include "layout.hpp"
 #include "remains.hpp"
+#include "standard_streams.hpp"
 
 namespace polter::launch {
 namespace fs = std::filesystem;
@@ -28,7 +29,7 @@ namespace {
 constexpr int grace_seconds = 10;  // for ranks that outlive their launcher
 
 void tell(const Options& options, const std::string& text) {
-    if (!options.quiet) fmt::print(stderr, "polter: {}\n", text);
+    if (!options.quiet) write_message(fmt::format("polter: {}\n", text));
 }
 
 std::string chosen(const std::string& option, const char* variable, const char* otherwise) {
@@ -100,12 +101,10 @@ void seal_into(Outcome& outcome, const std::vector<std::string>& command, const 
         outcome.ranks = report.ranks;
         outcome.own_cost_ns = report.own_cost_ns;
         outcome.trace_warnings = std::move(report.warnings);
-        if (report.exporter == "none" && outcome.exporter != "none")
-            outcome.warnings.push_back(fmt::format("no noise was measured: {}", report.exporter_why));
+        outcome.measured_by = report.exporter;
+        if (report.exporter == "none") outcome.not_measured = report.exporter_why.empty() ? exporter.why : report.exporter_why;
     } catch (const seal::NoRanks&) {
         outcome.no_trace = no_trace_text(flavour, outcome);
-    } catch (const seal::Error& error) {
-        throw Error(error.what());
     }
 }
 
@@ -117,7 +116,7 @@ nlohmann::ordered_json record_of(const Options& options, const Flavour& flavour,
     return record;
 }
 
-void finish_record(nlohmann::ordered_json& record, const Outcome& outcome) {
+void finish_record(nlohmann::ordered_json& record, Outcome& outcome) {
     record["ended"] = time_text();
     record["wall_ns"] = outcome.wall_ns;
     record["exit_code"] = outcome.exit_code;
@@ -125,7 +124,37 @@ void finish_record(nlohmann::ordered_json& record, const Outcome& outcome) {
     if (!outcome.no_trace.empty()) record["no_trace"] = outcome.no_trace;
     record["warnings"] = outcome.warnings;
     for (const auto& warning : outcome.trace_warnings) record["warnings"].push_back(warning);
-    write_json(outcome.experiment / trace::provenance_name, record);
+    try {
+        write_json(outcome.experiment / trace::provenance_name, record);
+    } catch (const Error& error) {
+        outcome.warnings.push_back(fmt::format("{}; the end of the run is not noted there", error.what()));
+    }
+}
+
+// Libraries say in many ways that a file system is full.
+std::string no_room(const fs::path& experiment) {
+    std::error_code error;
+    const auto space = fs::space(experiment, error);
+    return error || space.available > 1 << 20 ? "" : " (there is no room left on its file system)";
+}
+
+// What comes after the job must not change what the job has come to.
+template <class Work>
+void after_job(Outcome& outcome, const Work& work) {
+    try {
+        work();
+    } catch (const std::exception& error) {
+        outcome.trace_failed = true;
+        outcome.no_trace =
+            fmt::format("{}{}; the job itself ended with exit code {}. Once that is mended, this tries again: polter replay {}",
+                        error.what(), no_room(outcome.experiment), outcome.exit_code, outcome.experiment.string());
+    }
+}
+
+// Made for nothing: no job was run.
+void discard(const fs::path& experiment) {
+    std::error_code error;
+    fs::remove_all(experiment, error);
 }
 
 Outcome outcome_of(const Exporter& exporter, const fs::path& experiment) {
@@ -159,7 +188,7 @@ Outcome run(const Options& options) {
         try {
             return choose_exporter(choice, experiment / "polterd.log");
         } catch (const Error&) {
-            fs::remove_all(experiment);  // made for nothing
+            discard(experiment);
             throw;
         }
     }();
@@ -173,10 +202,17 @@ Outcome run(const Options& options) {
     auto job = random_job_id();
     auto environment = job_environment(options.command, experiment, job, flavour.mpi, preload, exporter, outcome.warnings);
     auto record = record_of(options, flavour, exporter, job);
-    write_json(experiment / trace::provenance_name, record);
+    try {
+        write_json(experiment / trace::provenance_name, record);
+    } catch (const Error&) {
+        discard(experiment);
+        throw;
+    }
     timed_job(options, environment, false, exporter, outcome);
-    wait_for_ranks(experiment, job, grace_seconds, outcome.warnings);
-    seal_into(outcome, options.command, flavour, exporter);
+    after_job(outcome, [&] {
+        wait_for_ranks(experiment, job, grace_seconds, outcome.warnings);
+        seal_into(outcome, options.command, flavour, exporter);
+    });
     finish_record(record, outcome);
     return outcome;
 }
@@ -195,11 +231,13 @@ Outcome exec(const Options& options) {
     auto record = record_of(options, flavour, exporter, launched.id);
     timed_job(options, environment, true, exporter, outcome);
 
-    ExperimentLock lock(experiment);
-    if (!last_to_end(experiment, launched)) return outcome;
-    seal_into(outcome, options.command, flavour, exporter);
-    finish_record(record, outcome);
-    forget_processes(experiment);
+    after_job(outcome, [&] {
+        ExperimentLock lock(experiment);
+        if (!last_to_end(experiment, launched)) return;
+        after_job(outcome, [&] { seal_into(outcome, options.command, flavour, exporter); });
+        finish_record(record, outcome);
+        forget_processes(experiment);
+    });
     return outcome;
 }
 

@@ -30,7 +30,10 @@ struct Outcome {
     std::filesystem::path experiment;
     bool sealed = false;                 // this process made the archive
     std::string no_trace;                // why there is none; empty: there is one, or (exec) another process makes it
+    bool trace_failed = false;           // what the job left could not be made a trace of (no_trace says why); else the job left nothing
     std::string exporter, exporter_why;  // as chosen by the launcher
+    std::string measured_by;             // the exporter that the ranks had, as they say; empty: nothing was sealed
+    std::string not_measured;            // why the ranks measured no noise, whatever was chosen; empty: they did, or nothing was sealed
     std::vector<std::string> unseen;     // accounts that it cannot see
     std::string limits;                  // what it does not tell apart; empty: nothing
     uint32_t ranks = 0;
@@ -41,7 +44,7 @@ struct Outcome {
     std::vector<std::string> trace_warnings;  // of sealing; the trace has them too
 };
 
-// Runs a whole job and seals its experiment.
+// Runs a whole job and seals its experiment. Once the job has begun nothing is thrown: what goes wrong with its trace is in the outcome.
 Outcome run(const Options&);
 // Runs one process of a launcher's job; whichever ends last seals.
 Outcome exec(const Options&);
