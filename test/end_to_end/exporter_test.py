@@ -148,6 +148,47 @@ class Exporter(unittest.TestCase):
             self.assertNotIn("ended", run.error)
             self.assertGreaterEqual(run.result["run"]["exporter"]["events_not_shown"], 0)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can make what another user would")
+    def test_names_that_another_user_took_first(self):
+        """Whatever lies in the temporary folder under a name that could be foreseen, and whoever has XDG_RUNTIME_DIR."""
+        other = 65533
+
+        def fnv1a(text):
+            out = 0xCBF29CE484222325
+            for c in text.encode():
+                out = (out ^ c) * 0x100000001B3 % 2**64
+            return out
+
+        def measured_by(folder, name, environment):
+            launcher = {"SLURM_JOB_ID": f"polter-test-{os.getpid()}", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"}
+            unset = [word for variable in launcher for word in ("-u", variable)]
+            script = f'echo "$POLTER_SOCKET" >{folder}/socket; exec "$0" "$@"'
+            job = ["sh", "-c", script, p.PROGRAMS / p.FLAVOURS[0] / "bsp", 2, 1000]
+            done = p.command([p.POLTER, "exec", "--json", "-o", folder / name, "env", *unset, *job], {**launcher, **environment})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)["run"]["exporter"]["name"], (folder / "socket").read_text().strip()
+
+        with p.folder() as folder:
+            expected, _ = measured_by(folder, "expected", {"XDG_RUNTIME_DIR": ""})
+            taken = pathlib.Path(f"/tmp/polter-{os.getuid()}-{fnv1a(f'polter-test-{os.getpid()}.0'):016x}")
+            foreign = folder / "foreign"
+            foreign.mkdir(mode=0o700)
+            os.chown(foreign, other, other)
+            (folder / "link").symlink_to(folder)
+            (folder / "open").mkdir()
+            (folder / "open").chmod(0o777)
+            try:
+                taken.mkdir()
+                os.chown(taken, other, other)
+                for number, runtime in enumerate(("", foreign, folder / "link", folder / "open", folder / "nowhere")):
+                    with self.subTest(runtime):
+                        name, socket = measured_by(folder, f"e{number}", {"XDG_RUNTIME_DIR": str(runtime)})
+                        self.assertEqual(name, expected)
+                        if socket and runtime:
+                            self.assertFalse(socket.startswith(str(runtime)), socket)
+            finally:
+                taken.rmdir()
+
     def test_daemon_waits_for_the_job(self):
         """A script may do other things first, for longer than an unused daemon stays, and between its MPI programs."""
         flavour = p.FLAVOURS[0]
@@ -162,16 +203,18 @@ class Exporter(unittest.TestCase):
         flavour = p.FLAVOURS[0]
         with p.folder() as folder:
             runtime = folder / "r"  # others may use polter on this machine, too
-            runtime.mkdir()
+            runtime.mkdir(mode=0o700)
             environment = {"XDG_RUNTIME_DIR": str(runtime)}
             job = [*p.launcher(flavour, 1), p.PROGRAMS / flavour / "bsp", 2, 1000]
             self.assertEqual(p.Run(job, folder / "e", environment=environment).code, 0)
             self.assertEqual(list(runtime.iterdir()), [])
-            script = f"ls -d /tmp/polter-*-$POLTER_JOB >{folder}/its; exec {p.PROGRAMS / flavour / 'bsp'} 2 1000"
-            done = p.command([*p.launcher(flavour, 2), p.POLTER, "exec", "-o", folder / "x", "--mpi", flavour, "sh", "-c", script])
+            script = f"echo $POLTER_SOCKET >{folder}/its.$$; exec {p.PROGRAMS / flavour / 'bsp'} 2 1000"
+            done = p.command([*p.launcher(flavour, 2), p.POLTER, "exec", "-o", folder / "x", "--mpi", flavour, "sh", "-c", script], environment)
             self.assertEqual(done.returncode, 0, done.stderr)
-            its = pathlib.Path((folder / "its").read_text().strip())
-            self.assertRegex(its.name, r"^polter-\d+-\w+$")
+            its = {f.read_text().strip() for f in folder.glob("its.*")}
+            self.assertEqual(len(its), 1)  # both agree
+            its = pathlib.Path(its.pop()).parent
+            self.assertEqual(its.parent, runtime)
             soon(lambda: not its.exists(), "polter exec left something behind")
             run = subprocess.Popen([str(w) for w in (p.POLTER, "run", "-o", folder / "k", "--mpi", flavour, "sh", "-c", "echo; exec sleep 1")],
                                    env={**p.ENVIRONMENT, **environment}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -7,7 +7,6 @@
 #include <linux/capability.h>
 #include <module/device.h>
 #include <noise.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -35,6 +34,8 @@ struct NoneRunning {
 
 namespace {
 
+constexpr const char* no_folder =
+    "no private folder for the daemon's socket can be made: $XDG_RUNTIME_DIR (if this user's alone), /run and /tmp refuse";
 constexpr const char* default_socket = "/run/polter/polterd.sock";
 
 // Whether this process may load the eBPF backend. Empty: it may; else what is missing and what to do.
@@ -126,16 +127,67 @@ daemon::Status find_running(const std::string& choice, const std::string& socket
     return status;
 }
 
+bool is_ours_alone(const std::string& folder) {
+    struct stat info {};
+    return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 077) == 0;
+}
+
+// Whether what is made in a folder of root's stays there: nobody else may rename it.
+bool keeps_names(const std::string& folder) {
+    struct stat info {};
+    return stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == 0 &&
+           ((info.st_mode & 022) == 0 || (info.st_mode & S_ISVTX) != 0);
+}
+
+// Made with a random name: one that others could foresee they could take first.
 fs::path private_folder() {
-    // Sockets have short names (108 bytes), which $TMPDIR need not.
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-    for (const char* base : {runtime, "/run", "/tmp"}) {
-        if (!base || !*base || std::strlen(base) > 60) continue;
-        auto name = std::string(base) + "/polter-XXXXXX";
+    std::vector<std::string> bases;
+    if (runtime && is_ours_alone(runtime)) bases.push_back(runtime);
+    for (const char* base : {"/run", "/tmp"})
+        if (keeps_names(base)) bases.push_back(base);
+    for (const auto& base : bases) {
+        if (base.size() > 60) continue;  // sockets have short names (108 bytes)
+        auto name = base + "/polter-XXXXXX";
         if (mkdtemp(name.data())) return name;  // mode 0700
     }
     return {};
 }
+
+// The folder that the processes of one node agree on, by a file in the experiment directory, which is theirs. Locked while this lives.
+class AgreedFolder {
+  public:
+    explicit AgreedFolder(const fs::path& note) : fd_(open(note.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) {
+        struct stat info {};
+        if (fd_ >= 0 && (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid())) {
+            close(fd_);
+            fd_ = -1;
+        }
+        struct flock whole {};
+        whole.l_type = F_WRLCK;
+        while (fd_ >= 0 && fcntl(fd_, F_SETLKW, &whole) != 0 && errno == EINTR) {
+        }
+        char known[256] = "";
+        const auto length = fd_ < 0 ? -1 : pread(fd_, known, sizeof known - 1, 0);
+        if (length > 0 && is_ours_alone(known)) {
+            path = known;
+            return;
+        }
+        // The first one. Without the file each process has a daemon of its own.
+        path = private_folder();
+        const auto text = path.string();
+        if (fd_ >= 0 && ftruncate(fd_, 0) == 0) (void)!pwrite(fd_, text.data(), text.size(), 0);
+    }
+    ~AgreedFolder() {
+        if (fd_ >= 0) close(fd_);
+    }
+    AgreedFolder(const AgreedFolder&) = delete;
+    AgreedFolder& operator=(const AgreedFolder&) = delete;
+    fs::path path;  // empty: none can be made
+
+  private:
+    int fd_;
+};
 
 }  // namespace
 
@@ -276,7 +328,7 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     }
     auto folder = private_folder();
     if (folder.empty()) {
-        out.without_daemon(choice, "no private folder for the daemon's socket can be made in $XDG_RUNTIME_DIR, /run or /tmp");
+        out.without_daemon(choice, no_folder);
         return out;
     }
     auto socket = (folder / "polterd.sock").string();
@@ -294,7 +346,7 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     return out;
 }
 
-Exporter choose_node_exporter(const std::string& choice, const std::string& job) {
+Exporter choose_node_exporter(const std::string& choice, const fs::path& note) {
     Exporter out;
     if (out.needs_no_daemon(choice)) return out;
     NoneRunning none;
@@ -304,21 +356,12 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
         out.without_daemon(choice, fmt::format("{}, and bpf: {}", none.reason, obstacle));
         return out;
     }
-    // A name that the other processes of the job find too; it must be ours alone all the same.
-    auto folder = fs::path("/tmp") / fmt::format("polter-{}-{}", getuid(), job);
-    struct stat info {};
-    if ((mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) || lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
-        info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-        out.without_daemon(choice, fmt::format("{} cannot be made, or is not this user's alone", folder.string()));
+    const AgreedFolder folder(note);
+    if (folder.path.empty()) {
+        out.without_daemon(choice, no_folder);
         return out;
     }
-    int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock < 0 || flock(lock, LOCK_EX) != 0) {
-        if (lock >= 0) close(lock);
-        out.without_daemon(choice, fmt::format("{} cannot be locked: {}", folder.string(), std::strerror(errno)));
-        return out;
-    }
-    auto socket = (folder / "polterd.sock").string();
+    auto socket = (folder.path / "polterd.sock").string();
     auto status = daemon::probe(socket);
     std::string reason = status.reason;
     if (!status.answers) {
@@ -333,7 +376,6 @@ Exporter choose_node_exporter(const std::string& choice, const std::string& job)
     } else {
         out.without_daemon(choice, fmt::format("polterd did not start: {}", reason));
     }
-    close(lock);
     return out;
 }
 

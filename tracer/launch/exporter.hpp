@@ -45,7 +45,7 @@ class Exporter {
 
   private:
     friend Exporter choose_exporter(const std::string&, const std::filesystem::path&);
-    friend Exporter choose_node_exporter(const std::string&, const std::string&);
+    friend Exporter choose_node_exporter(const std::string&, const std::filesystem::path&);
     void take_over(pid_t daemon, const std::filesystem::path& folder);
     bool join_running(const std::string& choice, NoneRunning& none);
     void join(const std::string& socket, const daemon::Status&);
@@ -68,7 +68,7 @@ void check_exporter(const std::string& choice);
 Exporter choose_exporter(const std::string& choice, const std::filesystem::path& log);
 
 // The same for one of several processes that a launcher starts on a node and that share one daemon: the first one starts it, it ends
-// with the last. `job` names it.
-Exporter choose_node_exporter(const std::string& choice, const std::string& job);
+// with the last. In the file `note`, which those of one node have in common, stands where its socket lies.
+Exporter choose_node_exporter(const std::string& choice, const std::filesystem::path& note);
 
 }  // namespace polter::launch

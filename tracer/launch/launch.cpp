@@ -224,7 +224,7 @@ Outcome exec(const Options& options) {
     auto preload = choose_preload(options, flavour);
     auto launched = find_launcher_job(application_name(options.command, flavour.program));
     auto experiment = join_experiment(options.output, launched);
-    auto exporter = choose_node_exporter(choice, launched.id);
+    auto exporter = choose_node_exporter(choice, node_note(experiment));
 
     auto outcome = outcome_of(exporter, experiment);
     auto environment = job_environment(options.command, experiment, launched.id, flavour.mpi, preload, exporter, outcome.warnings);

@@ -131,6 +131,10 @@ ExperimentLock::~ExperimentLock() {
     close(fd_);
 }
 
+fs::path node_note(const fs::path& experiment) {
+    return experiment / processes_folder / (plain(host()) + ".node");
+}
+
 bool last_to_end(const fs::path& experiment, const LauncherJob& job) {
     auto folder = experiment / processes_folder;
     if (!fs::exists(folder / "job")) return false;  // sealed and tidied by another

@@ -35,6 +35,9 @@ class ExperimentLock {
     int fd_;
 };
 
+// Where the processes of the job on this node note what they share there.
+std::filesystem::path node_note(const std::filesystem::path& experiment);
+
 // Notes that this process has ended; true if no other is left. Under the lock.
 bool last_to_end(const std::filesystem::path& experiment, const LauncherJob&);
 // Removes those notes once the experiment is sealed.
