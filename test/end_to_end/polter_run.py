@@ -66,7 +66,16 @@ def said_by_bsp(experiment):
 
 
 def program_json(experiment):
-    return json.loads(pathlib.Path(f"{experiment}.bsp.json").read_text(encoding="utf-8"))
+    """What bsp said of itself; "ranks": each rank's account of its run delay."""
+    said = json.loads(pathlib.Path(f"{experiment}.bsp.json").read_text(encoding="utf-8"))
+    said["ranks"] = [json.loads(pathlib.Path(f"{experiment}.bsp.json.{rank}").read_text(encoding="utf-8")) for rank in range(len(said["pids"]))]
+    return said
+
+
+def preempted_bounds(account):
+    """Between which times a rank of bsp was preempted, as the kernel says. Its run delay has waits after wake-ups too: how long those are
+    depends on the machine."""
+    return account["preempted_ns"], account["run_delay_ns"] - account["woken_ns"]
 
 
 class Run:
