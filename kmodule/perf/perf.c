@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../reader/noise.h"
@@ -206,7 +207,8 @@ static void on_record(struct perf_own* own, const struct perf_event_header* h, c
     }
 }
 
-static int moved(struct polter_own* base) {
+static int moved(struct polter_own* base, polter_u64 now_ns) {
+    (void)now_ns;
     const struct perf_own* own = (const struct perf_own*)base;
     return __atomic_load_n(&own->control->data_head, __ATOMIC_ACQUIRE) != own->tail;
 }
@@ -236,11 +238,14 @@ static void update(struct polter_own* base) {
     __atomic_store_n(&own->control->data_tail, own->tail, __ATOMIC_RELEASE);
 }
 
-static void update_after_yield(struct polter_own* base) {
+static int yield(struct polter_own* base) {
     struct perf_own* own = (struct perf_own*)base;
+    update(base);
+    const int result = (int)syscall(SYS_sched_yield);
     own->in_yield = 1;
     update(base);
     own->in_yield = 0;
+    return result;
 }
 
 static void release(struct polter_own* base) {
@@ -252,7 +257,7 @@ static void release(struct polter_own* base) {
     polter_own_free(base, sizeof *own);
 }
 
-static const struct polter_own_tier tier = {"perf", moved, update, update_after_yield, release};
+static const struct polter_own_tier tier = {"perf", moved, update, yield, release};
 
 /* Adds "group:name=config" and "net=line" items of a comma-separated list. What cannot be opened is not seen. */
 static void add_tracepoints(struct perf_own* own, const char* list) {

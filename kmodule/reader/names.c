@@ -35,8 +35,8 @@ const char* polter_backend_limits(unsigned backend) {
                "ran "
                "instead is unknown or the first of them alone, and waiting after a wake-up is not seen";
     if (backend == POLTER_BACKEND_PROC)
-        return "preempt is the kernel's sum of all waiting for a CPU, read at MPI calls: for other programs, the job's own threads and a "
-               "CPU "
-               "quota alike, and after wake-ups; without single events and culprits";
+        return "preempt is the kernel's sum of all waiting for a CPU: for other programs, the job's own threads and a CPU quota alike, and "
+               "after wake-ups; without single events and culprits, and read at MPI calls, but not again before 200 times what a reading "
+               "costs has passed (some tenths of a millisecond), so that it takes less than 1 % of the time";
     return "";
 }

@@ -26,7 +26,8 @@ struct polter_noise_options {
     polter_u64 job;          /* processes of one job share it; 0: $POLTER_JOB (hexadecimal), else this process alone */
     polter_u32 threads;      /* pages the process may need; 0: 16 */
     polter_u32 timeout_ms;   /* for each answer of the daemon; 0: 2000 */
-    const char* exporter;    /* "module": the kernel module; "bpf": a daemon; "perf", "proc": the threads themselves; "auto"; NULL: $POLTER_EXPORTER, else "auto" */
+    const char* exporter;    /* "module": the kernel module; "bpf": a daemon; "perf", "proc": the threads themselves; "auto"; NULL:
+                                $POLTER_EXPORTER, else "auto" */
     const char* tracepoints; /* for perf, see ../perf/perf.h: "group:name=number,…,net=line,…"; NULL: $POLTER_TRACEPOINTS, else none */
 };
 
@@ -40,7 +41,8 @@ void polter_session_close(polter_session*);
 unsigned polter_session_backend(const polter_session*);
 /* What stood in the way of something better; empty: nothing. Lives as long as the session. */
 const char* polter_session_lacks(const polter_session*);
-/* Whether the exporter still serves this session (one system call; three with the module). Once it does not, the pages are no longer written. */
+/* Whether the exporter still serves this session (one system call; three with the module). Once it does not, the pages are no longer
+ * written. */
 int polter_session_alive(const polter_session*);
 
 /* Registers the calling thread and maps its page, read-only, not inherited over fork. NULL on failure, with the reason.
@@ -52,12 +54,15 @@ polter_noise* polter_noise_open_memory(const void* page, size_t size, char* erro
 void polter_noise_close(polter_noise*);
 
 const struct polter_page_header* polter_noise_header(const polter_noise*);
-/* When the exporter stopped writing this page; 0 while it does (as many system calls). A daemon that ended in order says so on the page; of one
- * that was killed it is the page's last update, which is the last that is known. */
+/* When the exporter stopped writing this page; 0 while it does (as many system calls). A daemon that ended in order says so on the page; of
+ * one that was killed it is the page's last update, which is the last that is known. */
 polter_u64 polter_noise_ended_ns(const polter_noise*);
 
 /* One load: nonzero if anything moved since the last snapshot. */
 int polter_noise_moved(const polter_noise*);
+/* The same for who asks often and has just read the clock (of the pages): the tier proc then asks the kernel no more often than costs
+ * 1 % of the time, and answers for the moment at which it asked last. Snapshot and drain keep to that interval too. */
+int polter_noise_moved_at(const polter_noise*, polter_u64 now_ns);
 /* A consistent copy of the counters. 0, or -1 if no consistent copy was had within a bounded number of tries (`out` is then
  * the last one taken consistently). */
 int polter_noise_snapshot(polter_noise*, struct polter_counters* out);

@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../accounting/publish.h"
 #include "noise.h"
 
 struct polter_own* polter_own_new(size_t size, const struct polter_own_tier* tier, polter_u32 backend, polter_u32 seen, char* error,
@@ -41,10 +40,4 @@ struct polter_own* polter_own_new(size_t size, const struct polter_own_tier* tie
 
 void polter_own_free(struct polter_own* own, size_t size) {
     munmap(own->page, size + POLTER_PAGE_SIZE);
-}
-
-void polter_own_add(struct polter_own* own, polter_u32 account, polter_u64 ns, polter_u64 now_ns) {
-    const int outermost = polter_publish_begin(&own->account, POLTER_ALONE);
-    polter_publish_count(&own->account, account, ns, 1, POLTER_ALONE);
-    polter_publish_end(&own->account, own->page, outermost, now_ns, POLTER_ALONE);
 }

@@ -14,12 +14,12 @@ struct polter_own;
 
 struct polter_own_tier {
     const char* name;
-    /* Whether there is anything new to account; may cost a system call. */
-    int (*moved)(struct polter_own*);
-    /* Accounts all up to now. */
+    /* Whether there is anything new to account; may cost a system call. `now_ns`: the page's clock; ~0: look whatever that costs. */
+    int (*moved)(struct polter_own*, polter_u64 now_ns);
+    /* Accounts all up to now, as far as the tier's interval lets it look. */
     void (*update)(struct polter_own*);
-    /* The next update accounts the time off the CPU since the last as that of a sched_yield. */
-    void (*update_after_yield)(struct polter_own*);
+    /* sched_yield(), whose time off the CPU is accounted as such. Returns what it does. */
+    int (*yield)(struct polter_own*);
     void (*close)(struct polter_own*);
 };
 
@@ -39,7 +39,5 @@ struct polter_own* polter_proc_own(char* error, size_t error_size);
 struct polter_own* polter_own_new(size_t size, const struct polter_own_tier*, polter_u32 backend, polter_u32 seen, char* error,
                                   size_t error_size);
 void polter_own_free(struct polter_own*, size_t size);
-/* Counts a wait that has no place in the ring. */
-void polter_own_add(struct polter_own*, polter_u32 account, polter_u64 ns, polter_u64 now_ns);
 
 #endif

@@ -126,21 +126,28 @@ static void update(const polter_noise* noise) {
     own->busy = 0;
 }
 
-int polter_noise_moved(const polter_noise* noise) {
+int polter_noise_moved_at(const polter_noise* noise, polter_u64 now_ns) {
     const struct polter_page_header* h = noise->header;
     if (__builtin_expect(!h, 0)) return 0;
     const int moved = load_acquire(&h->seq) != noise->seen_seq;
     if (__builtin_expect(!noise->own, 1)) return moved; /* the way that must cost next to nothing */
-    return moved || noise->own->tier->moved(noise->own);
+    struct polter_own* own = noise->own;
+    if (moved || own->busy) return moved;
+    own->busy = 1;
+    const int more = own->tier->moved(own, now_ns);
+    own->busy = 0;
+    return more;
+}
+
+int polter_noise_moved(const polter_noise* noise) {
+    return polter_noise_moved_at(noise, ~0ull);
 }
 
 int polter_noise_yield(polter_noise* noise) {
     struct polter_own* own = noise && noise->header ? noise->own : NULL;
     if (!own || own->busy) return (int)syscall(SYS_sched_yield);
     own->busy = 1;
-    own->tier->update(own);
-    const int result = (int)syscall(SYS_sched_yield);
-    own->tier->update_after_yield(own);
+    const int result = own->tier->yield(own);
     own->busy = 0;
     return result;
 }

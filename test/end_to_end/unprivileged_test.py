@@ -15,6 +15,7 @@ PERCENT = 20
 TRIES = 4  # the machine may be busy with something else
 PHASES, WORK = 300, 4_000_000
 NAPPING = [30, 1_000_000, -1, 100, 0, 50]
+MESSAGES = 30000
 SLACK_NS = 2_000_000  # what may pass while readings are taken
 NO_PERF = p.PROGRAMS / "polter-no-perf"
 
@@ -125,6 +126,18 @@ class Unprivileged(unittest.TestCase):
 
     def test_proc_by_choice(self):
         self.disturbed("proc", [], "sum of all waiting for a CPU", ["--exporter", "proc"])
+
+    def test_short_calls_do_not_pay_for_it(self):
+        """The same calls with and without: what measures itself may look at the kernel now and then, not in each call."""
+        for flavour in p.FLAVOURS:
+            used = {"none": [], "perf": [], "proc": []}
+            for name in 3 * list(used):
+                with p.folder() as folder:
+                    run(folder, flavour, [p.PROGRAMS / flavour / "messages", MESSAGES, folder], options=["--exporter", name])
+                    used[name].append(min(int((folder / str(rank)).read_text()) for rank in range(2)))
+            print(f"{flavour}: CPU time of {3 * MESSAGES} calls: {used}", file=sys.stderr)
+            for name in ("perf", "proc"):
+                self.assertLess(min(used[name]), 1.3 * min(used["none"]), name)
 
     def test_perf_refused_by_name(self):
         with p.folder() as folder:

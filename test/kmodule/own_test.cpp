@@ -91,6 +91,49 @@ TEST_CASE("what follows a yield that is made known is apart, and of one that is 
         }
 }
 
+TEST_CASE("who asks often and says when is not made to wait for the kernel each time, and nothing is missing in the end") {
+    for (const char* name : {"perf", "proc"}) {
+        if (!strcmp(name, "perf") && perf_refused()) continue;
+        CAPTURE(name);
+        Pinned pinned;
+        Competitor competitor("competitor", 2 * ms, 8 * ms);
+        Tier tier(name);
+        REQUIRE_MESSAGE(tier.noise, tier.error);
+        const auto offset = static_cast<std::uint64_t>(polter_noise_clock_offset());
+        polter_counters begin, end;
+        const std::uint64_t around = run_delay();
+        (void)polter_noise_moved(tier.noise);
+        polter_noise_snapshot(tier.noise, &begin);
+        const std::uint64_t before = run_delay();
+        // What a hundred questions cost in CPU time: the least of many, in turn.
+        enum { CLOCK, AT, ALWAYS, WAYS };
+        std::uint64_t least[WAYS] = {~0ull, ~0ull, ~0ull};
+        const auto enough = competitor.runs(30 * ms);
+        for (const std::uint64_t start = monotonic_ns();
+             monotonic_ns() - start < 300 * ms || (!enough() && monotonic_ns() - start < patience);)
+            for (int way = 0; way < WAYS; way++) {
+                const std::uint64_t began = cpu_time();
+                for (int i = 0; i < 100; i++) {
+                    const std::uint64_t now = monotonic_ns() + offset;
+                    const int moved = way == AT       ? polter_noise_moved_at(tier.noise, now)
+                                      : way == ALWAYS ? polter_noise_moved(tier.noise)
+                                                      : 0;
+                    if (moved) polter_noise_snapshot(tier.noise, &end);
+                }
+                least[way] = std::min(least[way], cpu_time() - began);
+            }
+        const std::uint64_t delay = run_delay() - before;
+        (void)polter_noise_moved(tier.noise);
+        polter_noise_snapshot(tier.noise, &end);
+        const std::uint64_t delay_around = run_delay() - around;
+        MESSAGE(name, ": 100 times ", least[CLOCK], " ns with the clock alone, ", least[AT], " ns with its time, ", least[ALWAYS],
+                " ns always");
+        CHECK(between(end.ns[POLTER_PREEMPT] - begin.ns[POLTER_PREEMPT], delay, delay_around, 0.05));
+        CHECK(delay > 20 * ms);
+        if (!strcmp(name, "proc")) CHECK(least[AT] - std::min(least[AT], least[CLOCK]) < (least[ALWAYS] - least[CLOCK]) / 3);
+    }
+}
+
 TEST_CASE("sleep is no noise") {
     for (const char* name : {"perf", "proc"}) {
         if (!strcmp(name, "perf") && perf_refused()) continue;

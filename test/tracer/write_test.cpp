@@ -178,11 +178,11 @@ TEST_CASE("one record for each noise event, at its end, with the account's sum s
     page->event(POLTER_TIMER, first + 100, 30, "");
     page->event(POLTER_PREEMPT, first + 200, 70, "kworker");
     page->event(POLTER_TIMER, first + 900, 40, "");  // after the stamp: not yet
-    CHECK(noise->moved());
+    CHECK(noise->moved(UINT64_MAX));
     noise->take(first + 500, *rank.location);
-    CHECK(noise->moved());  // what is left must not be forgotten when nothing more comes
+    CHECK(noise->moved(UINT64_MAX));  // what is left must not be forgotten when nothing more comes
     noise->take(first + 1000, *rank.location);
-    CHECK_FALSE(noise->moved());
+    CHECK_FALSE(noise->moved(UINT64_MAX));
     CHECK(rank.metrics() == std::vector<Record>{{first, POLTER_TIMER, 500, false},
                                                 {first, POLTER_PREEMPT, 0, false},
                                                 {first + 100, POLTER_TIMER, 530, false},
@@ -221,9 +221,9 @@ TEST_CASE("what the ring lost is in the counter, and is counted") {
     SUBCASE("overwritten, and the newest entry ended after the stamp") {
         for (unsigned i = 0; i < POLTER_RING_ENTRIES + 10; i++) page->event(POLTER_TIMER, first + 100 + i, 2, "");
         noise->take(first + 1132, *rank.location);  // the last one ends at 1133
-        CHECK(noise->moved());
+        CHECK(noise->moved(UINT64_MAX));
         noise->take(first + 2000, *rank.location);
-        CHECK_FALSE(noise->moved());
+        CHECK_FALSE(noise->moved(UINT64_MAX));
         const std::vector<Record> records = rank.metrics();
         // What was lost can only be told once all else has been taken.
         CHECK(records[2] == Record{first + 110, POLTER_TIMER, 2, false});

@@ -168,6 +168,7 @@ void Init::begin_trace() {
 
 void Finalize::end(int) {
     if (thread.depth != 1 || !process.archive) return;
+    if (thread.location) thread.location->take_rest();
     call_.leave();
     process.on = false;
     thread.noise = nullptr;

@@ -63,7 +63,7 @@ uint64_t Location::end_startup() {
     uint64_t time = stamp();
     if (!noise_) return time;
     // Until all of what was lost is in a record.
-    for (int i = 0; i < 100 && noise_->moved(); i++) time = stamp();
+    for (int i = 0; i < 100 && noise_->moved(UINT64_MAX); i++) time = stamp();
     noise_->forget_dropped();
     return time;
 }

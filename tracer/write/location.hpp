@@ -37,7 +37,7 @@ class Location {
     // Stamps, and writes the noise that ended by then.
     uint64_t stamp() {
         const uint64_t time = now();
-        if (noise_ && noise_->moved()) [[unlikely]]
+        if (noise_ && noise_->moved(time)) [[unlikely]]
             noise_->take(time, *this);
         return time;
     }
@@ -128,6 +128,10 @@ class Location {
     // The accumulated nanoseconds of one account; `culprit` may be NULL or empty.
     void metric(uint64_t time, unsigned account, uint64_t value, const char* culprit);
 
+    // Before a thread's last event: nothing is left unread, as the tier proc may leave something between its readings.
+    void take_rest() {
+        if (noise_ && noise_->moved(UINT64_MAX)) noise_->take(now(), *this);
+    }
     // The page goes with its thread.
     void close_noise();
     // At the end of MPI_Init, in which nothing was taken from the ring: takes what there is. What the ring held no more is in the account's

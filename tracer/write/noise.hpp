@@ -29,7 +29,8 @@ class NoiseFeed {
     // Writes the baseline records, at the time of the location's first event.
     void write_baseline(uint64_t time, Location& location);
 
-    bool moved() const { return pending_ || polter_noise_moved(page_); }
+    // `time`: of the clock, just now; UINT64_MAX: whatever looking costs.
+    bool moved(uint64_t time) const { return pending_ || polter_noise_moved_at(page_, time); }
     void take(uint64_t time, Location& location);
     // The counters' last state; unmaps the page. Only the thread itself or the process's last one may call it.
     void close();
