@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "page.h"
@@ -21,6 +23,13 @@ using Failure = std::optional<std::string>;
 struct Owner {
     uid_t user = 0;
     bool names = false;
+};
+
+// One thread's page.
+struct Page {
+    int fd;                // can only be mapped for reading
+    std::uint32_t id;      // while anybody has the page mapped or its descriptor open; not used again soon
+    std::uint32_t number;  // the backend's, while the thread is registered
 };
 
 // Used by one thread. Ids are those of the initial pid namespace.
@@ -43,18 +52,24 @@ class Backend {
     // Kernel events not shown to the backend so far: skipped by the kernel as recursion, or missing.
     virtual std::uint64_t recursion_misses() const = 0;
 
-    // Makes the pages of a process: `slots` of POLTER_PAGE_SIZE behind one descriptor that can only be mapped for reading.
-    virtual Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots, Owner owner) = 0;
+    // How many threads can be added now without waiting. If there are too few, say how many wait: pages_event() becomes readable when there
+    // are more, or none can be made, which take_pages_event() gives the reason of. pages_event() is -1 where nobody ever waits.
+    virtual unsigned pages_ready() const = 0;
+    virtual void want_pages(unsigned waiting) = 0;
+    virtual int pages_event() const = 0;
+    virtual Failure take_pages_event() = 0;
+    // The ids of all pages that exist, those included that were given back and are still mapped. Nothing: this cannot be found out.
+    virtual std::optional<std::set<std::uint32_t>> pages_in_memory() const = 0;
+
+    virtual Failure add_process(pid_t tgid, std::uint64_t job, Owner owner) = 0;
     virtual void remove_process(pid_t tgid) = 0;
     // Whether it is still registered: false once it has exited or executed another program, though remove_process is yet to come.
     virtual bool has_process(pid_t tgid) const = 0;
-    // Owned by the backend, until remove_process; -1 for a process that it does not know.
-    virtual int pages(pid_t tgid) const = 0;
 
-    // From here on the thread is accounted, from zero, on that slot.
-    virtual Failure add_thread(pid_t tgid, pid_t tid, unsigned slot) = 0;
+    // From here on the thread is accounted, from zero, on a page of its own. The caller owns the descriptor.
+    virtual std::variant<Page, std::string> add_thread(pid_t tgid, pid_t tid) = 0;
     // Freezes the page. The thread may have exited already.
-    virtual void remove_thread(pid_t tgid, pid_t tid, unsigned slot) = 0;
+    virtual void remove_thread(std::uint32_t number) = 0;
     // Whether the thread is still accounted: false once it has exited.
     virtual bool has_thread(pid_t tid) const = 0;
 };

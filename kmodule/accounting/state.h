@@ -74,7 +74,7 @@ struct polter_thread {
     polter_s32 tid;          /* ids in the initial pid namespace */
     polter_u32 gone;         /* exited: its page is frozen */
     polter_u32 slot;
-    polter_u32 process; /* the backend's number of the process */
+    polter_u32 page;    /* the eBPF backend's number of its page */
     polter_u32 off;     /* enum polter_off */
     polter_u32 tgid;
     struct polter_counters master;

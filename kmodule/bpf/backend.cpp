@@ -5,16 +5,21 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "../accounting/state.h"
 #include "function_ends.hpp"
+#include "page_pool.hpp"
 #include "programs.hpp"
 #include "steal.hpp"
 // The skeleton needs the types.
@@ -54,61 +59,53 @@ class Bpf final : public Backend {
     std::uint32_t accounts_net() const override { return seen_; }
     std::string cannot_see() const override;
     std::uint64_t recursion_misses() const override;
-    Failure add_process(pid_t tgid, std::uint64_t job, unsigned slots, Owner owner) override;
+    unsigned pages_ready() const override { return pool_->ready(); }
+    void want_pages(unsigned waiting) override { pool_->want(waiting); }
+    int pages_event() const override { return pool_->event(); }
+    Failure take_pages_event() override { return pool_->take_event(); }
+    std::optional<std::set<std::uint32_t>> pages_in_memory() const override;
+    Failure add_process(pid_t tgid, std::uint64_t job, Owner owner) override;
     void remove_process(pid_t tgid) override;
     bool has_process(pid_t tgid) const override;
-    int pages(pid_t tgid) const override;
-    Failure add_thread(pid_t tgid, pid_t tid, unsigned slot) override;
-    void remove_thread(pid_t tgid, pid_t tid, unsigned slot) override;
+    std::variant<Page, std::string> add_thread(pid_t tgid, pid_t tid) override;
+    void remove_thread(std::uint32_t number) override;
     bool has_thread(pid_t tid) const override;
 
   private:
+    struct Process {
+        polter_process process;
+        std::set<std::uint32_t> threads;  // numbers
+    };
     struct Thread {
-        pid_t tid;
-        std::uint32_t number;
-    };
-    struct Pages {
-        int fd;
-        unsigned slots;
-        std::uint32_t number;
-        std::map<unsigned, Thread> threads;  // by slot
-    };
-    // Numbers are given out in turn, so that what a program still does with one on another CPU is over before it is used again.
-    struct Numbers {
-        explicit Numbers(std::uint32_t n) : used(n) {}
-        std::vector<bool> used;
-        std::size_t next = 0;
-        std::optional<std::uint32_t> take() {
-            for (std::size_t i = 0; i < used.size(); i++) {
-                const std::size_t n = (next + i) % used.size();
-                if (used[n]) continue;
-                used[n] = true;
-                next = n + 1;
-                return static_cast<std::uint32_t>(n);
-            }
-            return std::nullopt;
-        }
-        void give_back(std::uint32_t n) { used[n] = false; }
+        pid_t tid, tgid;
     };
 
     Failure load_and_attach();
     void attach_fault_end();
     void refresh_net_irqs();
+    polter_tids& bucket_of(pid_t tid) const {
+        return object_->bss->tids[polter_tids_bucket(static_cast<std::uint32_t>(tid), object_->rodata->tids_seed)];
+    }
     // Room for a tid in the programs' table; NULL: there is none.
     std::uint32_t* empty_way(pid_t tid) const {
-        for (auto& way : object_->bss->tids[static_cast<std::uint32_t>(tid) % POLTER_BPF_BUCKETS].tid)
+        for (auto& way : bucket_of(tid).tid)
             if (way == 0) return &way;
         return nullptr;
     }
+    void forget(std::uint32_t number, pid_t tid);
+    void freeze(const std::vector<std::uint32_t>& numbers);
     bool lookup(std::uint32_t number, polter_thread& thread) const {
         return bpf_map_lookup_elem(bpf_map__fd(object_->maps.threads), &number, &thread) == 0;
     }
-    static int run(const bpf_program* program, std::uint64_t (&arguments)[4]);
+    template <std::size_t N>
+    static int run(const bpf_program* program, std::uint64_t (&arguments)[N]);
 
     polter_bpf* object_ = nullptr;
     std::vector<bpf_link*> links_;
-    std::map<pid_t, Pages> processes_;
-    Numbers process_numbers_{POLTER_BPF_PROCESSES}, thread_numbers_{POLTER_BPF_THREADS};
+    std::unique_ptr<PagePool> pool_;
+    std::map<pid_t, Process> processes_;
+    std::map<std::uint32_t, Thread> threads_;  // by number
+    int page_list_ = -1;                       // a link to the iterator
     std::uint32_t seen_ = 0;
     int fault_end_refused_ = 0;  // an errno: why page faults are not timed
     std::uint64_t irqs_refreshed_ns_ = 0;
@@ -133,6 +130,7 @@ Failure Bpf::start() {
         fault_end_refused_ = refuses_ends_of(types, "handle_mm_fault", 4);
         object_->rodata->has_fault_end = fault_end_refused_ == 0;
         bpf_program__set_autoload(object_->progs.on_fault_handled, fault_end_refused_ == 0);
+        (void)!getrandom(&object_->rodata->tids_seed, sizeof object_->rodata->tids_seed, 0);
         failure = load_and_attach();
     }
     if (!failure) return std::nullopt;
@@ -147,7 +145,10 @@ Failure Bpf::load_and_attach() {
     refresh_net_irqs();
     if (auto failure = attach(object_->obj, all_parts(), links_)) return failure;
     attach_fault_end();
-    return std::nullopt;
+    page_list_ = bpf_link_create(bpf_program__fd(object_->progs.list_pages), 0, BPF_TRACE_ITER, nullptr);
+    if (page_list_ < 0) return fmt::format("cannot list the noise pages: {}", std::strerror(errno));
+    pool_ = std::make_unique<PagePool>(bpf_map__fd(object_->maps.pages), POLTER_BPF_THREADS);
+    return pool_->start();
 }
 
 // Goes without where it is refused: faults are counted then.
@@ -169,6 +170,8 @@ void Bpf::stop() {
     while (!processes_.empty()) remove_process(processes_.begin()->first);
     for (bpf_link* link : links_) bpf_link__destroy(link);
     links_.clear();
+    pool_.reset();
+    if (page_list_ >= 0) close(std::exchange(page_list_, -1));
     if (object_) polter_bpf__destroy(object_);
     object_ = nullptr;
 }
@@ -193,104 +196,81 @@ void Bpf::refresh_net_irqs() {
     fill_net_irqs(bpf_map__fd(object_->maps.net_irqs));
 }
 
-int Bpf::run(const bpf_program* program, std::uint64_t (&arguments)[4]) {
+template <std::size_t N>
+int Bpf::run(const bpf_program* program, std::uint64_t (&arguments)[N]) {
     LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments, .ctx_size_in = sizeof arguments);
     const int error = bpf_prog_test_run_opts(bpf_program__fd(program), &options);
     return error ? error : static_cast<int>(options.retval);
 }
 
-Failure Bpf::add_process(pid_t tgid, std::uint64_t job, unsigned slots, Owner owner) {
-    refresh_net_irqs();
-    const auto number = process_numbers_.take();
-    if (!number) return fmt::format("bpf: all of the {} processes of this node are taken", POLTER_BPF_PROCESSES);
-    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-    const int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "polter_pages", sizeof(__u32), POLTER_PAGE_SIZE, slots, &options);
-    if (fd < 0) {
-        const int error = errno;
-        process_numbers_.give_back(*number);
-        return fmt::format("bpf: no memory for {} noise pages of {} bytes: {}", slots, POLTER_PAGE_SIZE, std::strerror(error));
-    }
+std::optional<std::set<std::uint32_t>> Bpf::pages_in_memory() const {
+    const int list = bpf_iter_create(page_list_);
+    if (list < 0) return std::nullopt;
+    std::set<std::uint32_t> ids;
+    std::array<std::uint32_t, 4096> some;
+    ssize_t n;
+    while ((n = read(list, some.data(), sizeof some)) > 0 || (n < 0 && errno == EAGAIN))
+        if (n > 0) ids.insert(some.begin(), some.begin() + n / static_cast<ssize_t>(sizeof some[0]));
+    close(list);
+    if (n < 0) return std::nullopt;
+    return ids;
+}
 
-    const auto page = std::make_unique<polter_page>();
-    auto& header = page->header;
-    polter_page_layout(&header, POLTER_BACKEND_BPF, accounts_seen());
-    header.pid = tgid;
-    int error = 0;
-    for (__u32 slot = 0; slot < slots && !error; slot++) error = bpf_map_update_elem(fd, &slot, page.get(), BPF_ANY);
-    // From here on user space, this daemon included, can only read; so the descriptor may be handed out.
-    if (!error) error = bpf_map_freeze(fd);
+Failure Bpf::add_process(pid_t tgid, std::uint64_t job, Owner owner) {
+    refresh_net_irqs();
     const auto key = static_cast<__u32>(tgid);
     const polter_process process{job, owner.user, owner.names};
-    if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.processes), &key, &process, BPF_ANY);
-    if (!error) error = bpf_map_update_elem(bpf_map__fd(object_->maps.pages), &*number, &fd, BPF_ANY);
-    if (error) {
-        const std::string why = std::strerror(-error);
-        bpf_map_delete_elem(bpf_map__fd(object_->maps.processes), &key);
-        close(fd);
-        process_numbers_.give_back(*number);
-        return fmt::format("bpf: cannot set up the noise pages of process {}: {}", tgid, why);
-    }
-    processes_[tgid] = {fd, slots, *number, {}};
+    if (bpf_map_update_elem(bpf_map__fd(object_->maps.processes), &key, &process, BPF_ANY) != 0)
+        return fmt::format("bpf: cannot register process {}: {}", tgid, std::strerror(errno));
+    processes_[tgid] = {process, {}};
     return std::nullopt;
 }
 
 void Bpf::remove_process(pid_t tgid) {
     const auto found = processes_.find(tgid);
     if (found == processes_.end()) return;
-    while (!found->second.threads.empty()) {
-        const auto& [slot, thread] = *found->second.threads.begin();
-        remove_thread(tgid, thread.tid, slot);
-    }
+    const std::vector<std::uint32_t> numbers(found->second.threads.begin(), found->second.threads.end());
+    for (const std::uint32_t number : numbers) forget(number, threads_.at(number).tid);
+    freeze(numbers);
     const auto key = static_cast<__u32>(tgid);
     bpf_map_delete_elem(bpf_map__fd(object_->maps.processes), &key);
-    bpf_map_delete_elem(bpf_map__fd(object_->maps.pages), &found->second.number);
-    process_numbers_.give_back(found->second.number);
-    close(found->second.fd);
     processes_.erase(found);
 }
 
-int Bpf::pages(pid_t tgid) const {
+std::variant<Page, std::string> Bpf::add_thread(pid_t tgid, pid_t tid) {
     const auto found = processes_.find(tgid);
-    return found == processes_.end() ? -1 : found->second.fd;
-}
-
-Failure Bpf::add_thread(pid_t tgid, pid_t tid, unsigned slot) {
-    const auto found = processes_.find(tgid);
-    if (found == processes_.end() || slot >= found->second.slots) return fmt::format("bpf: process {} has no noise page {}", tgid, slot);
+    if (found == processes_.end()) return fmt::format("bpf: process {} is not registered", tgid);
     if (!has_process(tgid)) return fmt::format("bpf: process {} has executed another program since it registered", tgid);
-    std::uint64_t arguments[4] = {found->second.number, slot, static_cast<std::uint64_t>(tid), now_ns()};
-    if (run(object_->progs.begin_page, arguments) != 0) return fmt::format("bpf: cannot begin the noise page of thread {}", tid);
-
-    const auto number = thread_numbers_.take();
-    std::uint32_t* const free = empty_way(tid);
-    if (!number || !free) {
-        if (number) thread_numbers_.give_back(*number);
-        return fmt::format("bpf: no room for thread {}: {} threads are accounted on this node", tid, POLTER_BPF_THREADS);
-    }
-    polter_process process{};
-    const auto process_key = static_cast<__u32>(tgid);
-    bpf_map_lookup_elem(bpf_map__fd(object_->maps.processes), &process_key, &process);
+    std::uint32_t* const way = empty_way(tid);
+    if (!way) return fmt::format("bpf: no room for thread {} in the table of {} threads", tid, POLTER_BPF_THREADS);
+    const auto page = pool_->take();
+    if (!page) return fmt::format("bpf: no noise page is ready for thread {}", tid);
     polter_thread thread{};
     thread.tid = tid;
     thread.tgid = static_cast<std::uint32_t>(tgid);
-    thread.slot = slot;
-    thread.process = found->second.number;
-    thread.job = process.job;
-    thread.owner = process.owner;
-    thread.names = process.names;
+    thread.page = page->number;
+    thread.job = found->second.process.job;
+    thread.owner = found->second.process.owner;
+    thread.names = found->second.process.names;
     // It waits for our answer, or still runs and will be seen to leave the CPU: both are right with this state.
     thread.off = POLTER_BLOCKED;
-    if (bpf_map_update_elem(bpf_map__fd(object_->maps.threads), &*number, &thread, BPF_ANY) != 0) {
+    std::uint64_t arguments[5] = {page->number, static_cast<std::uint64_t>(tid), static_cast<std::uint64_t>(tgid), accounts_seen(),
+                                  now_ns()};
+    const bool begun = run(object_->progs.begin_page, arguments) == 0;
+    if (!begun || bpf_map_update_elem(bpf_map__fd(object_->maps.threads), &page->number, &thread, BPF_ANY) != 0) {
         const int error = errno;
-        thread_numbers_.give_back(*number);
-        return fmt::format("bpf: cannot account thread {}: {}", tid, std::strerror(error));
+        close(page->fd);
+        pool_->retire({page->number});
+        return fmt::format("bpf: cannot begin the noise page of thread {}: {}", tid, std::strerror(error));
     }
-    free[POLTER_BPF_WAYS] = *number;  // polter_tids.thread of the same way
-    __atomic_store_n(free, static_cast<std::uint32_t>(tid), __ATOMIC_SEQ_CST);
-    found->second.threads[slot] = {tid, *number};
-    if (has_process(tgid)) return std::nullopt;
+    way[POLTER_BPF_WAYS] = page->number;  // polter_tids.thread of the same way
+    __atomic_store_n(way, static_cast<std::uint32_t>(tid), __ATOMIC_SEQ_CST);
+    found->second.threads.insert(page->number);
+    threads_[page->number] = {tid, tgid};
+    if (has_process(tgid)) return *page;
     // It has executed another program meanwhile, and on_exec did not find the thread yet.
-    remove_thread(tgid, tid, slot);
+    close(page->fd);
+    remove_thread(page->number);
     return fmt::format("bpf: process {} has executed another program since it registered", tgid);
 }
 
@@ -300,23 +280,35 @@ bool Bpf::has_process(pid_t tgid) const {
     return bpf_map_lookup_elem(bpf_map__fd(object_->maps.processes), &key, &process) == 0;
 }
 
-void Bpf::remove_thread(pid_t tgid, pid_t, unsigned slot) {
-    const auto found = processes_.find(tgid);
-    if (found == processes_.end()) return;
-    const auto thread = found->second.threads.find(slot);
-    if (thread == found->second.threads.end()) return;
-    // Its id may belong to another thread by now, even a registered one: the entry is known by the number.
-    auto& bucket = object_->bss->tids[static_cast<std::uint32_t>(thread->second.tid) % POLTER_BPF_BUCKETS];
+// The programs do not find the thread any more. Its id may belong to another thread by now, even a registered one: the entry is known by
+// the number.
+void Bpf::forget(std::uint32_t number, pid_t tid) {
+    auto& bucket = bucket_of(tid);
     for (unsigned way = 0; way < POLTER_BPF_WAYS; way++)
-        if (bucket.tid[way] && bucket.thread[way] == thread->second.number) __atomic_store_n(&bucket.tid[way], 0u, __ATOMIC_RELEASE);
-    thread_numbers_.give_back(thread->second.number);
-    std::uint64_t arguments[4] = {found->second.number, slot, now_ns(), 0};
-    run(object_->progs.freeze_page, arguments);
-    found->second.threads.erase(thread);
+        if (bucket.tid[way] && bucket.thread[way] == number) __atomic_store_n(&bucket.tid[way], 0u, __ATOMIC_RELEASE);
+    threads_.erase(number);
+}
+
+void Bpf::freeze(const std::vector<std::uint32_t>& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); i += POLTER_BPF_FREEZE) {
+        std::uint64_t arguments[1 + POLTER_BPF_FREEZE] = {now_ns()};
+        for (std::size_t k = 0; k < POLTER_BPF_FREEZE; k++) arguments[1 + k] = i + k < numbers.size() ? numbers[i + k] : ~0u;
+        run(object_->progs.freeze_pages, arguments);
+    }
+    pool_->retire(numbers);
+}
+
+void Bpf::remove_thread(std::uint32_t number) {
+    const auto thread = threads_.find(number);
+    if (thread == threads_.end()) return;
+    const Thread was = thread->second;
+    forget(number, was.tid);
+    processes_.at(was.tgid).threads.erase(number);
+    freeze({number});
 }
 
 bool Bpf::has_thread(pid_t tid) const {
-    const auto& bucket = object_->bss->tids[static_cast<std::uint32_t>(tid) % POLTER_BPF_BUCKETS];
+    const auto& bucket = bucket_of(tid);
     for (unsigned way = 0; way < POLTER_BPF_WAYS; way++) {
         polter_thread thread;
         if (bucket.tid[way] == static_cast<std::uint32_t>(tid) && lookup(bucket.thread[way], thread) && !thread.gone) return true;

@@ -17,10 +17,10 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* One process's pages: mapped by the process, so a map of its own. */
+/* One thread's page: mapped by its process, so a map of its own. */
 struct page_array {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, 1);
     __uint(key_size, sizeof(u32));
     __uint(value_size, sizeof(struct polter_page)); /* sizes, since clang describes a type only named here as a forward declaration */
@@ -28,8 +28,8 @@ struct page_array {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-    __uint(max_entries, POLTER_BPF_PROCESSES);
-    __type(key, u32); /* the daemon's number of the process */
+    __uint(max_entries, POLTER_BPF_THREADS);
+    __type(key, u32); /* the daemon's number of the thread */
     __array(values, struct page_array);
 } pages SEC(".maps");
 
@@ -52,6 +52,7 @@ unsigned long long processes_ended;
 /* Which of them is a task's: a hash table of the daemon's making, since a look into one of the kernel's costs as much as all the rest of
  * what is done at a switch. A task that is not registered is told so by one cache line. */
 struct polter_tids tids[POLTER_BPF_BUCKETS];
+const volatile unsigned int tids_seed = 0; /* set before loading */
 
 /* An array of all CPUs, not a per-CPU one: a thread that moved while it waited reads the log of the CPU that it left. */
 struct {
@@ -70,19 +71,24 @@ static __always_inline u64 job_of(u32 tgid) {
     return process ? process->job : 0;
 }
 
-static __always_inline struct polter_page* page_at(u32 process, u32 slot) {
-    void* array = bpf_map_lookup_elem(&pages, &process);
-    return array ? bpf_map_lookup_elem(array, &slot) : NULL;
+static __always_inline struct polter_page* page_at(u32 number) {
+    u32 only = 0;
+    void* array = bpf_map_lookup_elem(&pages, &number);
+    return array ? bpf_map_lookup_elem(array, &only) : NULL;
 }
 
 static __always_inline struct polter_page* page_of(struct polter_thread* thread) {
-    return page_at(thread->process, thread->slot);
+    return page_at(thread->page);
+}
+
+static __always_inline struct polter_tids* bucket_of(u32 tid) {
+    return &tids[polter_tids_bucket(tid, tids_seed)];
 }
 
 /* A thread that is not the leader gives its id away when it executes another program, before on_exec is called and, where reading the
  * program takes long, much before. So an id alone does not say who it is; but no other process has the group id of one that lives. */
 static __always_inline struct polter_thread* thread_of(u32 tid, u32 tgid) {
-    struct polter_tids* bucket = &tids[tid & (POLTER_BPF_BUCKETS - 1)];
+    struct polter_tids* bucket = bucket_of(tid);
     u32 thread = POLTER_BPF_THREADS;
 
     if (!tid) return NULL;
@@ -224,7 +230,7 @@ POLTER_SUBPROGRAM int end_thread(struct polter_thread* thread) {
         POLTER_STORE(page->header.state, (u32)POLTER_PAGE_FROZEN);
     }
     thread->gone = 1;
-    struct polter_tids* bucket = &tids[tid & (POLTER_BPF_BUCKETS - 1)];
+    struct polter_tids* bucket = bucket_of(tid);
 #pragma clang loop unroll(full)
     for (u32 i = 0; i < POLTER_BPF_WAYS; i++)
         if (bucket->tid[i] == tid) bucket->tid[i] = 0;
@@ -319,31 +325,46 @@ int BPF_PROG(on_fault_handled, struct vm_area_struct* area, unsigned long addres
 
 /* ---- called by the daemon (BPF_PROG_TEST_RUN), which cannot write a frozen map ---- */
 
-/* A thread takes a slot: (process, slot, tid, start_ns). */
+/* A thread takes a page, which is all zeros: (number, tid, pid, accounts seen, start_ns). */
 SEC("raw_tp")
 int begin_page(struct bpf_raw_tracepoint_args* ctx) {
-    struct polter_page* page = page_at(ctx->args[0], ctx->args[1]);
+    struct polter_page* page = page_at(ctx->args[0]);
     if (!page) return 1;
-    struct polter_counters* copies = page->copy;
-    u64* word = (u64*)copies;
-    for (u32 i = 0; i < 2 * POLTER_COPY_STRIDE / 8; i++) word[i] = 0;
-    page->header.reserved = 0;
-    page->header.tid = ctx->args[2];
-    page->header.start_ns = ctx->args[3];
-    page->header.end_ns = 0;
+    polter_page_layout(&page->header, POLTER_BACKEND_BPF, ctx->args[3]);
+    page->header.tid = ctx->args[1];
+    page->header.pid = ctx->args[2];
+    page->header.start_ns = ctx->args[4];
     POLTER_BARRIER();
     POLTER_STORE(page->header.state, (u32)POLTER_PAGE_LIVE);
     return 0;
 }
 
-/* What stands there is final: (process, slot, end_ns). */
-SEC("raw_tp")
-int freeze_page(struct bpf_raw_tracepoint_args* ctx) {
-    struct polter_page* page = page_at(ctx->args[0], ctx->args[1]);
-    if (!page) return 1;
-    if (page->header.state != POLTER_PAGE_LIVE) return 0;
-    page->header.end_ns = ctx->args[2];
+static __always_inline void freeze(u32 number, u64 end_ns) {
+    struct polter_page* page = page_at(number);
+    if (!page || page->header.state != POLTER_PAGE_LIVE) return;
+    page->header.end_ns = end_ns;
     POLTER_BARRIER();
     POLTER_STORE(page->header.state, (u32)POLTER_PAGE_FROZEN);
+}
+
+/* What stands there is final: (end_ns, numbers…). As many as a call has arguments for, since a process may have thousands of threads. */
+SEC("raw_tp")
+int freeze_pages(struct bpf_raw_tracepoint_args* ctx) {
+    u64 end_ns = ctx->args[0];
+#pragma clang loop unroll(full)
+    for (u32 i = 1; i <= POLTER_BPF_FREEZE; i++) freeze(ctx->args[i], end_ns);
+    return 0;
+}
+
+/* The ids of all noise pages that exist in memory: an id is gone once nobody has the page mapped or its descriptor open. */
+SEC("iter/bpf_map")
+int list_pages(struct bpf_iter__bpf_map* ctx) {
+    static const char name[] = POLTER_BPF_PAGE_NAME;
+    struct bpf_map* map = ctx->map;
+    if (!map) return 0;
+    for (u32 i = 0; i < sizeof name; i++)
+        if (map->name[i] != name[i]) return 0;
+    u32 id = map->id;
+    bpf_seq_write(ctx->meta->seq, &id, sizeof id);
     return 0;
 }

@@ -5,15 +5,24 @@
 
 #include "../page.h"
 
-#define POLTER_BPF_PROCESSES 1024u
-#define POLTER_BPF_THREADS 4096u
-#define POLTER_BPF_BUCKETS 8192u /* a power of two */
+#define POLTER_BPF_PROCESSES 4096u
+#define POLTER_BPF_THREADS 11264u  /* also the pages: those of POLTER_MAX_THREADS, and those prepared or being put away */
+#define POLTER_BPF_BUCKET_BITS 15u /* three buckets a thread: the few that have the same one find room in its ways */
+#define POLTER_BPF_BUCKETS (1u << POLTER_BPF_BUCKET_BITS)
 #define POLTER_BPF_WAYS 4u
+#define POLTER_BPF_FREEZE 11u /* pages that one call freezes */
+#define POLTER_BPF_PAGE_NAME "polter_page"
 
-/* The registered tasks whose ids have these low bits. An entry is valid while its tid is not 0; `thread` is written before it. */
+/* The registered tasks of one bucket. An entry is valid while its tid is not 0; `thread` is written before it. */
 struct polter_tids {
     polter_u32 tid[POLTER_BPF_WAYS];
     polter_u32 thread[POLTER_BPF_WAYS]; /* index into the map of threads */
 };
+
+/* `seed`: the daemon's secret, so that nobody can fill another's bucket by choosing task ids. Ids that follow each other lie far apart
+ * (Knuth's multiplicative hashing). */
+static inline polter_u32 polter_tids_bucket(polter_u32 tid, polter_u32 seed) {
+    return (polter_u32)((tid ^ seed) * 2654435761u) >> (32 - POLTER_BPF_BUCKET_BITS);
+}
 
 #endif

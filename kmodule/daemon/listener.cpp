@@ -48,6 +48,12 @@ bool answers(const sockaddr_un& address) {
     return yes;
 }
 
+// Each message says who sent it. Connections have this from the listening socket, so from their first message on.
+void ask_for_senders(int fd) {
+    const int yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
+}
+
 }  // namespace
 
 std::variant<Listener, std::string> Listener::open(const std::string& path) {
@@ -85,7 +91,8 @@ std::variant<Listener, std::string> Listener::open(const std::string& path) {
     const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     error = errno;
     umask(mask);
-    if (!bound || listen(fd, 512) != 0) {
+    ask_for_senders(fd);
+    if (!bound || listen(fd, 4096) != 0) {
         close(fd);
         return fail(fmt::format("cannot listen on {}: {}", path, std::strerror(bound ? errno : error)));
     }
@@ -99,6 +106,7 @@ std::optional<std::variant<Listener, std::string>> Listener::inherited() {
         return std::string(
             "the service manager gives other than one listening Unix socket of type seqpacket; its unit needs one ListenSequentialPacket=");
     fcntl(SD_LISTEN_FDS_START, F_SETFL, fcntl(SD_LISTEN_FDS_START, F_GETFL) | O_NONBLOCK);
+    ask_for_senders(SD_LISTEN_FDS_START);
     return Listener("", SD_LISTEN_FDS_START, -1);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // polterd: the one privileged process of a node. Picks a backend, then serves.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "say.hpp"
 #include "server.hpp"
 
 namespace {
@@ -19,7 +19,7 @@ namespace exporter = polter::exporter;
 namespace node = polter::daemon;  // ::daemon is a function of libc
 
 int fail(const std::string& text) {
-    fmt::print(stderr, "polterd: {}\n", text);
+    node::say("{}", text);
     return 1;
 }
 
@@ -37,13 +37,20 @@ std::unique_ptr<exporter::Backend> pick(std::string& why) {
 void raise_descriptor_limit() {
     rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    // Three descriptors a process: its connection, the process itself, its pages.
-    const rlim_t wanted = 4 * POLTER_MAX_CONNECTIONS;
+    const rlim_t wanted = POLTER_MAX_DESCRIPTORS;
     if (limit.rlim_cur >= wanted) return;
     rlimit raised{wanted, std::max(limit.rlim_max, wanted)};
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Where standard descriptors are closed, what is opened next would be taken for one of them.
+void fill_standard_descriptors() {
+    int fd;
+    do fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) close(fd);
 }
 
 void say_ready(int fd) {
@@ -63,19 +70,20 @@ int serve(const std::string& socket, const node::ServerOptions& options, int rea
     if (!unseen.empty()) why += (why.empty() ? "" : "; ") + unseen;
     node::Server server(std::get<node::Listener>(listener), *backend, why, options);
     if (const auto failure = server.read_policy()) return fail(*failure);
-    fmt::print(stderr, "polterd: serves on {} by {}{}\n", inherited ? "its service manager's socket" : socket, backend->name(),
-               why.empty() ? "" : "; not seen: " + why);
+    node::say("serves on {} by {}{}", inherited ? "its service manager's socket" : socket, backend->name(),
+              why.empty() ? "" : "; not seen: " + why);
     say_ready(ready_fd);
     sd_notify(0, "READY=1");
     if (const auto failure = server.run()) return fail(*failure);
-    if (const auto missed = backend->recursion_misses())
-        fmt::print(stderr, "polterd: {} events were not shown to the backend by the kernel\n", missed);
+    if (const auto missed = backend->recursion_misses()) node::say("{} events were not shown to the backend by the kernel", missed);
     return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+    fill_standard_descriptors();
+    signal(SIGPIPE, SIG_IGN);
     std::string socket = POLTER_DEFAULT_SOCKET;
     bool foreground = false;
     node::ServerOptions options;
@@ -111,7 +119,6 @@ int main(int argc, char** argv) {
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, nullptr);
-    signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
 
     const bool activated = std::getenv("LISTEN_FDS") != nullptr;  // serve() takes it out of the environment

@@ -13,17 +13,47 @@ namespace polter::daemon {
 struct Peer {
     pid_t pid;
     uid_t uid;
-    int pidfd;                       // readable once the process is gone; owned by the connection
-    std::vector<gid_t> groups = {};  // when it connected
+    int pidfd;                        // readable once the process is gone; owned by the connection
+    std::vector<gid_t> groups = {};   // when it connected
+    std::optional<uid_t> owner = {};  // the user whose subordinate id `uid` is, who answers for it
+    uid_t account() const { return owner.value_or(uid); }
 };
 
-// Nothing if the peer is gone already, or lives in a pid namespace that this process cannot see into.
-std::optional<Peer> peer_of(int socket);
+// How the process is found that a socket's credentials are of.
+enum class Identify {
+    best,      // what the kernel has
+    by_pidfd,  // SO_PEERPIDFD (6.5): the process that connected, whoever has its id now
+    by_proc    // its id, if that process is the same user's and the same one before and after
+};
+
+// Nothing if the peer is gone already, is another process than the one that connected, or lives in a pid namespace that this process cannot
+// see into.
+std::optional<Peer> peer_of(int socket, Identify how = Identify::best, const std::filesystem::path& proc = "/proc");
 
 bool is_alive(const Peer&);
 
-// The thread of process `pid` that itself knows as `tid` (in its innermost pid namespace), by its id here. Nothing if it has no such
-// thread.
-std::optional<pid_t> thread_of(pid_t pid, pid_t tid, const std::filesystem::path& proc = "/proc");
+// Who created the outermost user namespace that the process is in below this one; nothing if it is in none, or that cannot be seen.
+std::optional<uid_t> namespace_owner(pid_t pid, const std::filesystem::path& proc = "/proc");
+
+// Looks for the thread of process `pid` that itself knows as `own` (in its innermost pid namespace).
+class ThreadSearch {
+  public:
+    enum class State { found, none, more };
+    ThreadSearch(pid_t pid, pid_t own, std::filesystem::path proc = "/proc");
+    // Looks at so many threads at most. Only a process in a pid namespace of its own takes more than one step.
+    State step(unsigned most = 32);
+    pid_t tid() const { return tid_; }  // its id here, once found; 0 before
+    bool still_there() const;           // what was found is a thread of the process
+
+  private:
+    State begin();
+    std::filesystem::path process_;
+    pid_t own_, tid_ = 0;
+    bool begun_ = false;
+    std::filesystem::directory_iterator next_;
+};
+
+// All steps at once.
+std::optional<pid_t> thread_of(pid_t pid, pid_t own, const std::filesystem::path& proc = "/proc");
 
 }  // namespace polter::daemon

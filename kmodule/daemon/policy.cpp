@@ -16,6 +16,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "owners.hpp"
+
 namespace polter::daemon {
 namespace {
 
@@ -42,18 +44,35 @@ gid_t group_id(const std::string& name) {
 
 }  // namespace
 
-bool Policy::Entries::match(const Peer& peer) const {
-    return everybody || users.contains(peer.uid) ||
-           std::any_of(peer.groups.begin(), peer.groups.end(), [&](gid_t group) { return groups.contains(group); });
+bool Policy::Entries::match(uid_t uid, const std::vector<gid_t>& in) const {
+    return everybody || users.contains(uid) || std::any_of(in.begin(), in.end(), [&](gid_t group) { return groups.contains(group); });
+}
+
+const std::vector<gid_t>& Policy::groups_of(uid_t uid) const {
+    const auto [known, first] = groups_of_.try_emplace(uid);
+    const passwd* user = first ? getpwuid(uid) : nullptr;
+    if (!user) return known->second;
+    const std::string name = user->pw_name;
+    const gid_t own = user->pw_gid;
+    int n = 64;
+    do known->second.resize(static_cast<std::size_t>(n));
+    while (getgrouplist(name.c_str(), own, known->second.data(), &n) < 0 && static_cast<std::size_t>(n) > known->second.size());
+    known->second.resize(static_cast<std::size_t>(std::max(n, 0)));
+    return known->second;
 }
 
 bool Policy::permits(const Peer& peer) const {
-    if (peer.uid == 0 || peer.uid == geteuid()) return true;
-    return allow_.match(peer) && !deny_.match(peer);
+    if (is_exempt(peer)) return true;
+    const uid_t account = peer.account();
+    const auto by_account = [&](const Entries& entries) {
+        return entries.match(account, entries.groups.empty() ? std::vector<gid_t>() : groups_of(account));
+    };
+    const bool allowed = allow_.match(peer.uid, peer.groups) || (account != peer.uid && by_account(allow_));
+    return allowed && !deny_.match(peer.uid, peer.groups) && !by_account(deny_);
 }
 
 bool Policy::shows_names(const Peer& peer) const {
-    return peer.uid == 0 || peer.uid == geteuid() || names_.match(peer);
+    return peer.uid == 0 || peer.uid == geteuid() || names_.match(peer.uid, peer.groups);
 }
 
 std::variant<Policy, std::string> Policy::read(const std::filesystem::path& file) {

@@ -3,12 +3,14 @@
  * What polterd and its clients say to each other: a Unix SOCK_SEQPACKET socket, one fixed-size request, one fixed-size reply, in turn.
  *
  * A connection that sends anything else (another size, magic, version, type, or set reserved bytes) is answered POLTER_BAD_REQUEST and
- * closed. Who the peer is comes from SO_PEERCRED, never from the message. Integers in host order: both ends are on one host.
+ * closed. Who the peer is comes from SO_PEERCRED, never from the message, and only that process may use the connection: what a forked child
+ * sends, or another process that was given the descriptor, is refused. A client reads the reply before it sends the next request; one that
+ * does not is closed. Integers in host order: both ends are on one host.
  *
  *   STATUS   anybody may ask; changes nothing
  *   PROCESS  registers the peer process (once a connection); `job` and `threads` are its arguments
- *   THREAD   registers a thread of the peer process; the reply carries the descriptor of the process's pages (SCM_RIGHTS) and
- *            the slot: the thread's page lies at slot * page_size
+ *   THREAD   registers a thread of the peer process; the reply carries the descriptor of the thread's page (SCM_RIGHTS) and
+ *            the slot, by which it is given back
  *   LEAVE    gives a thread's page back; the slot may be handed out again
  *
  * The version changes with any change of layout or meaning.
@@ -19,13 +21,17 @@
 #include "../page.h"
 
 #define POLTER_PROTOCOL_MAGIC 0x4b4c4154u /* "TALK" in memory order */
-#define POLTER_PROTOCOL_VERSION 1u
+#define POLTER_PROTOCOL_VERSION 2u
 #define POLTER_DEFAULT_SOCKET "/run/polter/polterd.sock"
 
+/* For one answer: a daemon that thousands of threads ask at once takes about a second for all of them, on a busy node a few. */
+#define POLTER_DEFAULT_TIMEOUT_MS 10000u
 #define POLTER_DEFAULT_THREADS 16u
-#define POLTER_MAX_THREADS_PROCESS 1024u
-#define POLTER_MAX_THREADS 4096u
-#define POLTER_MAX_CONNECTIONS 1024u
+/* Of the node. One user may have half of what the others leave: 5120 threads and 2048 connections where he is alone. */
+#define POLTER_MAX_THREADS_PROCESS 4096u
+#define POLTER_MAX_THREADS 10240u
+#define POLTER_MAX_CONNECTIONS 4096u
+#define POLTER_MAX_DESCRIPTORS 10240u /* that the daemon has open: two a connection, and pages that are ready */
 
 enum polter_request_type { POLTER_REQUEST_STATUS = 1, POLTER_REQUEST_PROCESS, POLTER_REQUEST_THREAD, POLTER_REQUEST_LEAVE };
 

@@ -2,6 +2,7 @@
 // Which processes and threads are registered, on which pages, in which job. Knows no sockets.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -9,20 +10,25 @@
 #include <vector>
 
 #include "../backend.hpp"
+#include "accounts.hpp"
 #include "peer.hpp"
 #include "protocol.h"
 
 namespace polter::daemon {
 
-// POLTER_OK, or the refusal with its reason.
+// POLTER_OK, or the refusal with its reason. Or neither: it is to be asked again.
 struct Outcome {
+    enum class Again { no, soon, with_page, after_look };
     polter_reply_status status = POLTER_OK;
-    std::string text;
+    std::string text = "";
     unsigned slot = 0;
+    int page = -1;            // the caller's descriptor
+    Again again = Again::no;  // soon: there is more of the search to do; with_page: when the backend has one; after_look: at next_look()
 };
 
 class Registry {
   public:
+    using Clock = std::chrono::steady_clock;
     explicit Registry(exporter::Backend& backend) : backend_(backend) {}
 
     // `names`: whether its pages may name other users' tasks.
@@ -30,9 +36,11 @@ class Registry {
     void remove_process(pid_t pid);
     bool has_process(pid_t pid) const { return processes_.contains(pid); }
 
-    // `tid` as the peer knows it.
-    Outcome add_thread(const Peer&, pid_t tid);
-    Outcome remove_thread(const Peer&, pid_t tid, unsigned slot);
+    // One step, however large the process is. `search` is for the thread by the peer's own name for it.
+    Outcome add_thread(const Peer&, pid_t own, ThreadSearch& search);
+    Outcome remove_thread(const Peer&, pid_t own, unsigned slot);
+    // When it may be seen next which pages that were given back are gone.
+    Clock::time_point next_look() const { return looked_ + look_interval; }
 
     unsigned processes() const { return static_cast<unsigned>(processes_.size()); }
     unsigned threads() const { return threads_; }
@@ -46,18 +54,27 @@ class Registry {
     struct Slot {
         pid_t tid = 0;  // here; 0: free
         pid_t own = 0;  // as the peer knows it
+        std::uint32_t page = 0, number = 0;
     };
     struct Process {
         JobKey key;  // {0, 0}: a job of its own
         bool shared_job;
+        uid_t account;
+        unsigned most;
         std::vector<Slot> slots;
     };
+    // A look passes over all pages of the node.
+    static constexpr std::chrono::milliseconds look_interval{20};
 
     std::uint64_t enter_job(const JobKey& key);
+    Outcome room_for_page(const Peer&);
+    void free_slot(Process&, Slot&);
 
     exporter::Backend& backend_;
     std::map<pid_t, Process> processes_;
     std::map<JobKey, Job> jobs_;
+    PageAccounts pages_;
+    Clock::time_point looked_{};
     std::uint64_t jobs_made_ = 0;
     unsigned threads_ = 0;
 };

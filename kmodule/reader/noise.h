@@ -25,7 +25,7 @@ struct polter_noise_options {
     const char* socket_path; /* of polterd, or the module's device; NULL: $POLTER_SOCKET, else the module's or polterd's own */
     polter_u64 job;          /* processes of one job share it; 0: $POLTER_JOB (hexadecimal), else this process alone */
     polter_u32 threads;      /* pages the process may need; 0: 16 */
-    polter_u32 timeout_ms;   /* for each answer of the daemon; 0: 2000 */
+    polter_u32 timeout_ms;   /* for each answer of the daemon; 0: 10000 */
     const char* exporter;    /* "module": the kernel module; "bpf": a daemon; "perf", "proc": the threads themselves; "auto"; NULL:
                                 $POLTER_EXPORTER, else "auto" */
     const char* tracepoints; /* for perf, see ../perf/perf.h: "group:name=number,…,net=line,…"; NULL: $POLTER_TRACEPOINTS, else none */

@@ -73,7 +73,7 @@ static int open_daemon(polter_session* session, const char* path, const struct p
     request.job = options->job;
     if (!request.job && job_from_environment(&request.job, error, error_size) < 0) return -1;
     session->kind = DAEMON;
-    session->socket = polter_connect(path, options->timeout_ms ? options->timeout_ms : 2000, error, error_size);
+    session->socket = polter_connect(path, options->timeout_ms ? options->timeout_ms : POLTER_DEFAULT_TIMEOUT_MS, error, error_size);
     if (session->socket < 0) return -1;
     if (polter_exchange(session->socket, &request, &reply, NULL, error, error_size) == 0) {
         session->backend = reply.backend;
@@ -179,9 +179,9 @@ polter_u64 polter_noise_ended_ns(const polter_noise* noise) {
     return updated ? updated : h->start_ns;
 }
 
-static int map_page(polter_noise* noise, int fd, char* error, size_t error_size) {
+static int map_page(polter_noise* noise, int fd, polter_u32 at, char* error, size_t error_size) {
     noise->mapping_size = POLTER_PAGE_SIZE;
-    void* page = mmap(NULL, noise->mapping_size, PROT_READ, MAP_SHARED, fd, (off_t)noise->slot * POLTER_PAGE_SIZE);
+    void* page = mmap(NULL, noise->mapping_size, PROT_READ, MAP_SHARED, fd, (off_t)at * POLTER_PAGE_SIZE);
     if (page == MAP_FAILED) {
         snprintf(error, error_size, "cannot map the noise page: %s", strerror(errno));
         return -1;
@@ -208,7 +208,7 @@ static void leave(polter_session* session, polter_s32 tid, polter_u32 slot) {
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Registers the calling thread with the daemon. A descriptor in which its page lies at *slot * POLTER_PAGE_SIZE, or -1. */
+/* Registers the calling thread with the daemon. The descriptor of its page, or -1. */
 static int daemon_thread(polter_session* session, polter_s32 tid, polter_u32* slot, char* error, size_t error_size) {
     struct polter_request request;
     struct polter_reply reply;
@@ -252,7 +252,8 @@ static int open_page(polter_session* session, polter_noise* noise, char* error, 
     const int fd = session->kind == MODULE ? polter_device_thread(session->device, &noise->slot, error, error_size)
                                            : daemon_thread(session, noise->tid, &noise->slot, error, error_size);
     if (fd < 0) return -1;
-    const int result = map_page(noise, fd, error, error_size);
+    /* The daemon gives each page alone, the module a device with all of them. */
+    const int result = map_page(noise, fd, session->kind == MODULE ? noise->slot : 0, error, error_size);
     close(fd);
     if (result < 0) {
         leave(session, noise->tid, noise->slot);

@@ -67,13 +67,33 @@ static int take_descriptor(struct msghdr* message, int keep) {
     return kept;
 }
 
+/* With this process's credentials, which the kernel checks: a daemon that is started by this connection has not asked for them yet. */
+static ssize_t send_request(int s, const struct polter_request* request) {
+    const struct ucred self = {.pid = getpid(), .uid = getuid(), .gid = getgid()};
+    struct iovec data = {.iov_base = (void*)request, .iov_len = sizeof *request};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof self)];
+    } control;
+    memset(&control, 0, sizeof control);
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_CREDENTIALS;
+    header->cmsg_len = CMSG_LEN(sizeof self);
+    memcpy(CMSG_DATA(header), &self, sizeof self);
+    return sendmsg(s, &message, MSG_NOSIGNAL);
+}
+
 int polter_exchange(int s, const struct polter_request* request, struct polter_reply* reply, int* fd, char* error, size_t error_size) {
     ssize_t n;
     if (fd) *fd = -1;
-    do n = send(s, request, sizeof *request, MSG_NOSIGNAL);
+    do n = send_request(s, request);
     while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof *request) {
-        snprintf(error, error_size, "polterd does not take requests any more: %s", n < 0 ? strerror(errno) : "short send");
+    const int send_error = n < 0 ? errno : 0;
+    /* A daemon that takes no more requests from here on may have said why. */
+    if (n != (ssize_t)sizeof *request && send_error != EPIPE) {
+        snprintf(error, error_size, "polterd does not take requests any more: %s", n < 0 ? strerror(send_error) : "short send");
         return -1;
     }
     struct iovec data = {.iov_base = reply, .iov_len = sizeof *reply};
@@ -86,12 +106,13 @@ int polter_exchange(int s, const struct polter_request* request, struct polter_r
     while (n < 0 && errno == EINTR);
     if (n < 0) {
         snprintf(error, error_size, "polterd does not answer: %s", errno == EAGAIN ? "timed out" : strerror(errno));
+        shutdown(s, SHUT_RDWR); /* what it answers later would be taken for the answer to the next request */
         return -1;
     }
     int received = take_descriptor(&message, fd != NULL);
     const char* wrong = NULL;
     if (n == 0)
-        wrong = "polterd closed the connection; see its messages";
+        wrong = send_error ? "polterd does not take requests any more" : "polterd closed the connection; see its messages";
     else if (n != (ssize_t)sizeof *reply || (message.msg_flags & MSG_TRUNC) || reply->magic != POLTER_PROTOCOL_MAGIC)
         wrong = "what answered is not polterd; check the socket path";
     else if (reply->version != POLTER_PROTOCOL_VERSION)

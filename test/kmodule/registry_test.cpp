@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -23,7 +24,11 @@ namespace fs = std::filesystem;
 
 struct Invented : polter::exporter::Backend {
     std::map<pid_t, std::uint64_t> jobs;
-    std::set<pid_t> live;
+    std::map<std::uint32_t, pid_t> live;  // by number, which is the page's id too
+    std::set<std::uint32_t> existing;     // pages
+    mutable unsigned looks = 0;
+    std::uint32_t made = 0;
+    unsigned ready = ~0u;
     Failure refuse;
     const char* name() const override { return "invented"; }
     polter_backend id() const override { return POLTER_BACKEND_NONE; }
@@ -33,19 +38,32 @@ struct Invented : polter::exporter::Backend {
     std::uint32_t accounts_net() const override { return 0; }
     std::string cannot_see() const override { return ""; }
     std::uint64_t recursion_misses() const override { return 0; }
-    Failure add_process(pid_t pid, std::uint64_t job, unsigned, polter::exporter::Owner) override {
+    unsigned pages_ready() const override { return ready; }
+    void want_pages(unsigned) override {}
+    int pages_event() const override { return -1; }
+    Failure take_pages_event() override { return {}; }
+    std::optional<std::set<std::uint32_t>> pages_in_memory() const override {
+        ++looks;
+        return existing;
+    }
+    Failure add_process(pid_t pid, std::uint64_t job, polter::exporter::Owner) override {
         if (!refuse) jobs[pid] = job;
         return refuse;
     }
-    void remove_process(pid_t pid) override { jobs.erase(pid); }
-    bool has_process(pid_t pid) const override { return jobs.contains(pid); }
-    int pages(pid_t) const override { return 0; }
-    Failure add_thread(pid_t, pid_t tid, unsigned) override {
-        live.insert(tid);
-        return {};
+    void remove_process(pid_t pid) override {
+        jobs.erase(pid);
+        live.clear();  // a test has threads of one process only
     }
-    void remove_thread(pid_t, pid_t tid, unsigned) override { live.erase(tid); }
-    bool has_thread(pid_t tid) const override { return live.contains(tid); }
+    bool has_process(pid_t pid) const override { return jobs.contains(pid); }
+    std::variant<polter::exporter::Page, std::string> add_thread(pid_t, pid_t tid) override {
+        live[++made] = tid;
+        existing.insert(made);
+        return polter::exporter::Page{-1, made, made};
+    }
+    void remove_thread(std::uint32_t number) override { live.erase(number); }
+    bool has_thread(pid_t tid) const override {
+        return std::any_of(live.begin(), live.end(), [&](const auto& thread) { return thread.second == tid; });
+    }
 };
 
 Peer peer(pid_t pid, uid_t uid) {
@@ -106,6 +124,7 @@ TEST_CASE("a thread is looked for among those of its process, by its own name fo
     CHECK_FALSE(thread_of(pid, 0));
     CHECK_FALSE(thread_of(-1, -1));
     Directory proc;  // process 700 in a namespace where its threads are 1 and 702
+    proc.file("700/status", "Name:\tx\nNSpid:\t700\t1\n");
     proc.file("700/task/700/status", "Name:\tx\nNSpid:\t700\t1\n");
     proc.file("700/task/702/status", "Name:\tx\nNSpid:\t702\t9\n");
     proc.file("700/task/709/status", "Name:\tx\nNSpid:\t709\t702\n");

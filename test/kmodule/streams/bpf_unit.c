@@ -15,7 +15,18 @@ typedef int64_t s64;
 struct vm_area_struct;
 struct pt_regs;
 struct bpf_raw_tracepoint_args {
-    u64 args[4];
+    u64 args[12];
+};
+struct bpf_map {
+    u32 id;
+    char name[16];
+};
+struct bpf_iter_meta {
+    void* seq;
+};
+struct bpf_iter__bpf_map {
+    struct bpf_iter_meta* meta;
+    struct bpf_map* map;
 };
 
 #define SEC(name)
@@ -52,6 +63,10 @@ static long bpf_loop(u32 n, long (*callback)(u32, void*), void* context, u64 fla
     for (u32 i = 0; i < n; i++)
         if (callback(i, context)) return i + 1;
     return n;
+}
+static long bpf_seq_write(void* to, const void* data, u32 size) {
+    (void)to, (void)data, (void)size; /* the list of pages is the daemon's, not asked for here */
+    return 0;
 }
 static long bpf_probe_read_kernel_str(void* to, u32 size, const char* from) {
     return snprintf(to, size, "%.*s", (int)size - 1, from);
@@ -115,8 +130,8 @@ static void* bpf_map_lookup_elem(void* map, const void* key) {
     if (map == &net_irqs) return unit_is_net_irq(k) ? &yes : NULL;
     if (map == &work_names) return NULL;
     if (map == &threads) return k < added ? &thread[k] : NULL;
-    if (map == &pages) return page;                             /* all threads of all processes have different slots here */
-    if (map != &processes) return (struct polter_page*)map + k; /* a map in `pages` */
+    if (map == &pages) return k < added ? &page[k] : NULL;
+    if (map != &processes) return map; /* a map in `pages`, of one page */
     for (unsigned i = 0; i < added; i++)
         if (tgid_of[i] == k) return &process[i];
     return NULL;
@@ -148,12 +163,13 @@ static struct polter_page* add_thread(const struct task_struct* task, uint64_t j
     tgid_of[i] = (u32)task->tgid;
     thread[i].tid = task->pid;
     thread[i].tgid = (u32)task->tgid;
-    thread[i].slot = i;
+    thread[i].page = i;
     thread[i].job = job;
     thread[i].owner = task->owner;
     thread[i].off = POLTER_BLOCKED;
-    tids[task->pid & (POLTER_BPF_BUCKETS - 1)].tid[0] = (u32)task->pid;
-    tids[task->pid & (POLTER_BPF_BUCKETS - 1)].thread[0] = i;
+    struct polter_tids* const bucket = bucket_of((u32)task->pid);
+    bucket->tid[0] = (u32)task->pid;
+    bucket->thread[0] = i;
     return &page[i];
 }
 static struct polter_thread* state(int tid) {
