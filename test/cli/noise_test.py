@@ -29,7 +29,10 @@ def as_nobody(*words):
         copy = folder / "polter"
         shutil.copy(p.POLTER, copy)
         copy.chmod(0o755)
-        return p.command(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", copy, *words], cwd="/")
+        nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", copy]
+        if p.command([*nobody, "--version"], cwd="/").returncode:
+            raise unittest.SkipTest(f"another user can execute nothing in {folder}")
+        return p.command([*nobody, *words], cwd="/")
 
 
 def can_observe():
@@ -44,6 +47,7 @@ def catches(pid, number):
     return bool(caught >> (number - 1) & 1)
 
 
+SERVED = os.path.exists("/run/polter/polterd.sock") or os.path.exists("/dev/polter")  # whoever may run here has an exporter
 CANNOT = can_observe() if p.POLTER.exists() else "not built"
 
 
@@ -136,7 +140,7 @@ class Node(Check):
     def test_loop_explained(self):
         done = noise("--loop", "selfish", "--seconds", "0.5", "--json")
         result = json.loads(done.stdout)
-        self.assertEqual(result["measured_by"], "bpf")
+        self.assertIn(result["measured_by"], ("bpf", "module"))
         self.assertIn("timer", {s["source"] for s in result["sources"]})
         self.assertGreater(result["explained_ns"], 0)
 
@@ -192,8 +196,9 @@ class Loops(Check):
             self.assertEqual(done.returncode, 0, done.stderr)
             result = json.loads(done.stdout)
             self.loop(result, kind)
-            self.assertNotEqual(result["measured_by"], "bpf")
-            self.assertTrue(result["exporter_why"])
+            if not SERVED:
+                self.assertNotIn(result["measured_by"], ("bpf", "module"))
+                self.assertTrue(result["exporter_why"])
 
     def test_off_the_cpu_is_seen_without_privilege(self):
         """The kernel's own count of waiting explains the long detours of a loop that shares its CPU."""
@@ -201,14 +206,17 @@ class Loops(Check):
         rival = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"])
         try:
             time.sleep(0.3)
+            stolen = p.stolen_ns(cpu)
             result = json.loads(noise("--loop", "selfish", "--exporter", "proc", "--seconds", "1.5", "--json", "--cpu", cpu).stdout)
+            stolen = p.stolen_ns(cpu) - stolen
         finally:
             rival.kill()
             rival.wait()
         self.loop(result, "selfish")
         self.assertEqual({(s["source"], s["culprit"]) for s in result["sources"]}, {("preempt", "?")})
         self.assertGreater(result["lost_ns"], 0.2 * result["wall_ns"])
-        self.assertGreater(result["explained_ns"], 0.9 * result["lost_ns"])
+        # The scheduler does not know what the hypervisor takes.
+        self.assertGreater(result["explained_ns"], 0.9 * result["lost_ns"] - 1.1 * stolen)
 
 
 class Doctor(unittest.TestCase):
@@ -228,7 +236,8 @@ class Doctor(unittest.TestCase):
 
     def test_here(self):
         result, found = self.check(p.command([p.POLTER, "doctor", "--json"]))
-        self.assertEqual(found["exporter", "bpf"]["state"] == "works", not CANNOT)
+        if not CANNOT:  # there are kernels that let jobs be measured, but not the node
+            self.assertEqual(found["exporter", "bpf"]["state"], "works")
         for flavour in p.FLAVOURS:
             self.assertNotEqual(found["mpi", flavour]["state"], "fails", found["mpi", flavour])
         if p.FLAVOURS and not CANNOT:

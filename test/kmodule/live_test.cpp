@@ -29,7 +29,7 @@ TEST_CASE("a competitor on the thread's CPU is preempt, agrees with run-delay, a
     CHECK(counted <= m.nonvoluntary_around + 2);
     CHECK(its > 100 * ms);
     CAPTURE(its);
-    CHECK(agrees(m.culprits["preempt:competitor"], its));
+    CHECK(agrees(m.culprits["preempt:competitor"], its, m.stolen));
     CHECK(m.ns[POLTER_PREEMPT_JOB] == 0);
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("a mate of the job is preempt_job, the same process under another job 
         const std::uint64_t its = mate.ran() - ran;
         const unsigned expected = other_job == 77 ? POLTER_PREEMPT_JOB : POLTER_PREEMPT;
         CHECK(its > 20 * ms);
-        CHECK(agrees(m.culprits[std::string(polter_account_name(expected)) + ":mate"], its));
+        CHECK(agrees(m.culprits[std::string(polter_account_name(expected)) + ":mate"], its, m.stolen));
         CHECK(m.culprits[std::string(polter_account_name(other_job == 77 ? POLTER_PREEMPT : POLTER_PREEMPT_JOB)) + ":mate"] == 0);
         CHECK(between(m.off(), m.delay, m.delay_around, 0.02));
     }
@@ -107,7 +107,7 @@ TEST_CASE("a thread of the own process is a mate, registered or not") {
     stop = true;
     other.join();
     CHECK(its > 20 * ms);
-    CHECK(agrees(m.ns[POLTER_PREEMPT_JOB], its));
+    CHECK(agrees(m.ns[POLTER_PREEMPT_JOB], its, m.stolen));
 }
 
 TEST_CASE("waiting after a wake-up while another runs is runqueue; sleep is nothing") {
@@ -123,17 +123,20 @@ TEST_CASE("waiting after a wake-up while another runs is runqueue; sleep is noth
             sleeps += nanosleep(&t, nullptr) == 0;
         }
     };
-    {
-        Competitor competitor("fifo", 6 * ms, 4 * ms, [] {
-            const sched_param first{10};
-            sched_setscheduler(0, SCHED_FIFO, &first);
-        });
+    const sched_param real_time{10};
+    const bool allowed = in_child([&] { return sched_setscheduler(0, SCHED_FIFO, &real_time) == 0 ? 0 : 1; }) == 0;
+    if (!allowed) MESSAGE("no real-time scheduling here, which puts a competitor first: not tested");
+    if (allowed) {
+        Competitor competitor("fifo", 6 * ms, 4 * ms, [&] { sched_setscheduler(0, SCHED_FIFO, &real_time); });
         sleep_ms(20);
         Measured m = measure(noise.get(), 1500 * ms, sleeper);
         CHECK(m.culprits["runqueue:fifo"] > m.wall / 10);
         CHECK(m.culprits["preempt:fifo"] < m.wall / 10);
         CHECK(m.ns[POLTER_PREEMPT] + m.ns[POLTER_RUNQUEUE] > 0);
-        CHECK(between(m.ns[POLTER_PREEMPT] + m.ns[POLTER_RUNQUEUE] + m.ns[POLTER_WAKEUP], m.delay, m.delay_around, 0.05));
+        // Wake-ups on an idle CPU, which take long on some machines, the kernel's sum counts in part: it ends a wait early.
+        const std::uint64_t busy = m.ns[POLTER_PREEMPT] + m.ns[POLTER_RUNQUEUE];
+        CHECK(static_cast<double>(busy) <= 1.05 * static_cast<double>(m.delay_around));
+        CHECK(static_cast<double>(busy + m.ns[POLTER_WAKEUP]) >= 0.95 * static_cast<double>(m.delay));
     }
     sleeps = 0;
     Measured m = measure(noise.get(), 500 * ms, sleeper, [&] { return sleeps > 50; });
@@ -178,9 +181,12 @@ TEST_CASE("the local timer's count is that of /proc/interrupts for a thread that
         const std::uint64_t before = ticks();
         Measured m = measure(noise.get(), 800 * ms, spin);
         const std::uint64_t counted = ticks() - before;
-        const bool good = relative(m.count[POLTER_TIMER], counted) < 0.02;
+        // The readings lie around the measurement: some ticks apart, which weigh more where there are few in a second.
+        const bool good = m.count[POLTER_TIMER] <= counted && counted - m.count[POLTER_TIMER] <= 3 + counted / 50;
         if (!good && !last) return false;
-        CHECK(relative(m.count[POLTER_TIMER], counted) < 0.02);
+        CAPTURE(counted);
+        CAPTURE(m.count[POLTER_TIMER]);
+        CHECK(good);
         return true;
     });
     sched_setscheduler(0, SCHED_OTHER, &none);
@@ -338,19 +344,6 @@ TEST_CASE("reading from elsewhere while the kernel writes: nothing torn, nothing
 }
 
 TEST_CASE("what the hypervisor takes agrees with what the kernel books") {
-    const auto booked_ticks = [] {
-        std::ifstream file("/proc/stat");
-        const std::string label = "cpu" + std::to_string(cpu);
-        for (std::string line; std::getline(file, line);) {
-            std::istringstream words(line);
-            std::string name;
-            std::uint64_t ticks = 0;
-            words >> name;
-            for (int i = 0; i < 8; i++) words >> ticks;
-            if (name == label) return ticks;
-        }
-        return std::uint64_t{0};
-    };
     Daemon daemon;
     Pinned pinned;
     Session session(daemon.socket());
@@ -361,9 +354,9 @@ TEST_CASE("what the hypervisor takes agrees with what the kernel books") {
         return;
     }
     const std::uint64_t tick = 1'000'000'000u / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
-    const std::uint64_t before = booked_ticks();
+    const std::uint64_t before = booked_steal();
     Measured m = measure(noise.get(), 2000 * ms, spin);
-    const std::uint64_t booked = (booked_ticks() - before) * tick;
+    const std::uint64_t booked = booked_steal() - before;
     // Off the CPU it is part of the wait, and not in this account; the kernel books whole ticks.
     const std::uint64_t off = m.off();
     CHECK(m.ns[POLTER_STEAL] <= booked + 2 * tick);
