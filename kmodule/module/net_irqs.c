@@ -63,10 +63,11 @@ void polter_net_irqs_refresh(void)
 	struct net *net;
 	unsigned int i;
 
-	/* That lock is taken for long by others. */
-	if (READ_ONCE(known) && time_before(jiffies, READ_ONCE(refreshed) + REFRESH_EVERY))
+	/* That lock is taken for long by others, any user who makes himself a network among them: what is known is enough meanwhile. */
+	if (!READ_ONCE(known))
+		rtnl_lock();
+	else if (time_before(jiffies, READ_ONCE(refreshed) + REFRESH_EVERY) || !rtnl_trylock())
 		return;
-	rtnl_lock();
 	bitmap_zero(lines, IRQS);
 	down_read(&net_rwsem);
 	for_each_net(net)

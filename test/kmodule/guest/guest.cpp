@@ -26,6 +26,7 @@ constexpr struct {
     SCENARIO(two_thousand_threads),
     SCENARIO(cpu_unplugged),
     SCENARIO(quotas),
+    SCENARIO(one_user_loops),
     SCENARIO(pages_kept_mapped),
     SCENARIO(registers_at_once),
     SCENARIO(thread_id_given_away),

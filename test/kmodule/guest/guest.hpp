@@ -110,6 +110,7 @@ void two_thousand_threads();
 void cpu_unplugged();
 void cpu_unplugged_bpf();
 void quotas();
+void one_user_loops();
 void pages_kept_mapped();
 void registers_at_once();
 void thread_id_given_away();
