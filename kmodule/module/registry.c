@@ -5,6 +5,7 @@
  * Threads are found by tid and processes by tgid of the initial pid namespace, in tables that probes read. What leaves them is released
  * after a grace period of RCU, by a work item: then no probe writes its page any more.
  */
+#include <linux/cred.h>
 #include <linux/hash.h>
 #include <linux/mutex.h>
 #include <linux/rculist.h>
@@ -222,7 +223,8 @@ static struct polter_group *new_group(u64 job, unsigned int slots)
 	group->tgid = task_tgid_nr(current);
 	group->user = user;
 	group->job_key = job;
-	group->process.owner = from_kuid(&init_user_ns, user->id);
+	/* Whoever that counts for: names are told by the ids that tasks have. */
+	group->process.owner = from_kuid(&init_user_ns, current_euid());
 	group->process.names = polter_user_sees_names();
 	return group;
 }
