@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "../tracer/launch/exporter.hpp"
 #include "../tracer/launch/flavour.hpp"
 #include "../tracer/launch/standard_streams.hpp"
+#include "wording.hpp"
 
 namespace polter::cli {
 namespace {
@@ -27,7 +29,7 @@ std::string shown(const fs::path& path) {
 }
 
 nlohmann::json run_json(const launch::Outcome& outcome) {
-    return {{"experiment", outcome.experiment.string()},
+    return {{"experiment", outcome.experiment.empty() ? nlohmann::json() : nlohmann::json(outcome.experiment.string())},
             {"exit_code", outcome.exit_code},
             {"wall_ns", outcome.wall_ns},
             {"exporter",
@@ -59,11 +61,9 @@ std::string measured_by(const launch::Outcome& outcome) {
 
 void print_text(const launch::Outcome& outcome, const replay::Result& result) {
     auto trace = shown(outcome.experiment);
-    fmt::print("\n{}", replay::to_short_text(result));
-    fmt::print("{}\n", measured_by(outcome));
-    fmt::print("{}\n", own_cost(outcome, result.measured_ns));
-    fmt::print("Trace: {}/traces.otf2\n", trace);
-    fmt::print("Next: polter replay {}\n", trace);
+    const auto text = fmt::format("\n{}{}\n{}\nTrace: {}/traces.otf2\nNext: polter replay {}\n", replay::to_short_text(result),
+                                  measured_by(outcome), own_cost(outcome, result.measured_ns), trace, trace);
+    fmt::print("{}", wrap(text, terminal_width(STDOUT_FILENO)));
 }
 
 }  // namespace
@@ -96,7 +96,8 @@ void take_command(const CLI::App& verb, JobArguments& arguments) {
 
 void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
     std::fflush(stdout);
-    for (const auto& warning : outcome.warnings) tell(warning);
+    if (!arguments.common.quiet)
+        for (const auto& warning : outcome.warnings) tell(warning);
     if (!outcome.no_trace.empty()) {
         if (arguments.common.json) fmt::print("{}\n", nlohmann::json{{"run", run_json(outcome)}}.dump(2));
         tell(outcome.no_trace);

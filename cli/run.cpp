@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // polter run: runs a job traced and says what the noise cost it.
+#include <fmt/format.h>
+
 #include <memory>
 
+#include "../tracer/launch/launcher_job.hpp"
 #include "job.hpp"
 
 namespace polter::cli {
@@ -16,6 +19,13 @@ void add_run(CLI::App& parent) {
         "Example: polter run -o melt mpirun -n 4 lmp -in melt.in");
     verb->callback([verb, arguments] {
         take_command(*verb, *arguments);
+        if (const auto size = launch::launched_processes(); size > 1) {
+            tell(
+                fmt::format("run: a launcher has started this as one of {} processes, and each would be a job of its own; "
+                            "use exec: mpirun -n {} polter exec {}",
+                            size, size, arguments->launch.command.front()));
+            throw Exit{2};
+        }
         finish_job(*arguments, launch::run(arguments->launch));
     });
 }

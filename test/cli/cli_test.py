@@ -1,20 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """`polter run` and `polter exec` on the wrong turns that users take: the exit code, and one line that says what, where, what to do."""
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import shutil
 import stat
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 import polter_run as p
 
 # command line after `polter`, exit code, what standard error must say
 WRONG = [
-    ([], 2, "subcommand"),
-    (["nosuchverb"], 2, ""),
+    ([], 2, "Usage: polter"),
+    (["gremlins"], 2, "gremlins: no such verb; polter --help"),
+    (["rnu"], 2, "did you mean run?"),
+    (["help", "repaly"], 2, "did you mean replay?"),
+    (["replay", "--remov", "timer", "/polter/nowhere"], 2, "did you mean --remove?"),
+    (["run", "--exporte=none", "true"], 2, "did you mean --exporter?"),
+    (["exec", "--outptu", "e", "true"], 2, "did you mean --output?"),
+    (["doctor", "--gremlins"], 2, "--gremlins: no such option of polter doctor; polter doctor --help"),
     (["run"], 2, "command"),
     (["run", "--"], 2, "command"),
     (["run", "--bogus", "true"], 2, "--bogus"),
@@ -55,6 +66,34 @@ class Wrong(unittest.TestCase):
             self.assertEqual(done.returncode, 0)
             self.assertIn("Example:", done.stdout)
         self.assertRegex(p.command([p.POLTER, "--version"]).stdout, r"^polter \d+\.\d+")
+
+    def test_help_as_a_verb(self):
+        for words, as_option in ((["help"], ["--help"]), (["help", "replay"], ["replay", "--help"]), (["help", "--help"], ["--help"])):
+            done = p.command([p.POLTER, *words])
+            self.assertEqual((done.returncode, done.stdout), (0, p.command([p.POLTER, *as_option]).stdout))
+        for verb in ("run", "exec"):
+            self.assertIn(f"Usage: polter {verb} [OPTIONS] [--] COMMAND", p.command([p.POLTER, verb, "--help"]).stdout)
+
+    def test_narrow_terminal(self):
+        """What is said fits it, but for words that are longer."""
+        columns = 60
+        with p.folder() as folder:
+            for words in (["--help"], ["run", "--help"], ["replay", "--help"], ["rnu"], ["run", "--exporter", "module", "true"]):
+                with self.subTest(words):
+                    terminal, inside = pty.openpty()
+                    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+                    run = subprocess.Popen([p.POLTER, *words], env=p.ENVIRONMENT, stdin=inside, stdout=inside, stderr=inside, cwd=folder)
+                    os.close(inside)
+                    said = b""
+                    with contextlib.suppress(OSError):  # at the end
+                        while part := os.read(terminal, 4096):
+                            said += part
+                    os.close(terminal)
+                    run.wait(p.LIMIT)
+                    lines = said.decode().splitlines()
+                    self.assertTrue(lines)
+                    for line in lines:
+                        self.assertTrue(len(line) <= columns or " " not in line.strip(), line)
 
 
 def on_terms(script, *words, environment=None, cwd=None):
@@ -217,17 +256,20 @@ class Run(unittest.TestCase):
             self.assertIn(str(target), done.stderr)
             self.assertIn("-o", done.stderr)
 
-    def test_default_directory_and_provenance(self):
+    def test_nothing_is_left_where_nothing_called_mpi(self):
         with p.folder() as folder:
-            self.run_in(folder, "true")
-            self.run_in(folder, "true")
-            found = sorted(folder.iterdir())
-            self.assertEqual(len(found), 2)
-            self.assertTrue(found[0].name.startswith("polter-true-"))
-            record = json.loads((found[0] / "experiment.json").read_text())
-            self.assertEqual(record["command"], ["true"])
-            self.assertEqual(record["exit_code"], 0)
-            self.assertEqual(record["exporter"]["name"], "none")
+            for words in (["true"], ["-o", "e", "true"], ["-o", "e", "--mpi", "openmpi", "sh", "-c", "exit 3"], ["--mpi", "mpich", "sh", "-c", "kill -9 $$"]):
+                done = self.run_in(folder, *words)
+                self.assertIn("no trace", done.stderr)
+                self.assertEqual([f.name for f in folder.iterdir()], [])
+            # What the job itself has put there stays.
+            self.run_in(folder, "-o", "e", "--mpi", "openmpi", "sh", "-c", "echo dear >e/thesis.tex")
+            self.assertEqual((folder / "e" / "thesis.tex").read_text(), "dear\n")
+
+    def test_quiet(self):
+        with p.folder() as folder:
+            done = self.run_in(folder, "-q", "-o", "e", "--mpi", "openmpi", "sh", "-c", "exit 3")
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)  # that there is no trace
 
     def test_wrong_exporter_in_the_environment(self):
         with p.folder() as folder:
@@ -238,6 +280,53 @@ class Run(unittest.TestCase):
 
 @unittest.skipUnless(p.FLAVOURS, "no MPI launcher")
 class WithMpi(unittest.TestCase):
+    def test_default_directory_and_provenance(self):
+        job = [p.PROGRAMS / p.FLAVOURS[0] / "bsp", "2", "100"]
+        with p.folder() as folder:
+            for _ in range(2):
+                done = p.command([p.POLTER, "run", "-q", "--exporter", "none", *job], cwd=folder)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+            found = sorted(folder.iterdir())
+            self.assertEqual(len(found), 2)
+            self.assertTrue(found[0].name.startswith("polter-bsp-"))
+            record = json.loads((found[0] / "experiment.json").read_text())
+            self.assertEqual(record["command"], [str(word) for word in job])
+            self.assertEqual(record["exit_code"], 0)
+            self.assertEqual(record["exporter"]["name"], "none")
+
+    def test_exporter_is_one_line(self):
+        with p.folder() as folder:
+            done = p.command([p.POLTER, "run", "-o", "e", *p.launcher(p.FLAVOURS[0], 2), p.PROGRAMS / p.FLAVOURS[0] / "bsp", "2", "1000"], cwd=folder)
+            said = [line for line in done.stderr.splitlines() if "exporter" in line]
+            self.assertEqual(len(said), 1, done.stderr)
+            self.assertLess(len(said[0]), 160)
+
+    def test_run_under_a_launcher(self):
+        for flavour in p.FLAVOURS:
+            with self.subTest(flavour), p.folder() as folder:
+                said = 'exec "$0" "$@" 2>>said'  # Hydra may lose what a rank said that ended at once
+                done = p.command([*p.launcher(flavour, 2), "sh", "-c", said, p.POLTER, "run", p.PROGRAMS / flavour / "bsp", "2", "100"], cwd=folder)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("one of 2 processes", (folder / "said").read_text())
+                self.assertIn("polter exec", (folder / "said").read_text())
+                self.assertEqual([f.name for f in folder.iterdir()], ["said"])
+
+    def test_root_under_open_mpi(self):
+        """Told before anything is made."""
+        if os.geteuid() != 0 or "openmpi" not in p.FLAVOURS:
+            self.skipTest("for root, with Open MPI")
+        environment = {k: v for k, v in p.ENVIRONMENT.items() if not k.startswith("OMPI_ALLOW")}
+        with p.folder() as folder:
+            words = [p.POLTER, "run", *p.launcher("openmpi", 2), p.PROGRAMS / "openmpi" / "bsp", "2", "100"]
+            done = subprocess.run(words, env=environment, capture_output=True, text=True, cwd=folder, timeout=p.LIMIT, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", done.stderr)
+            self.assertEqual(list(folder.iterdir()), [])
+            words[2:2] = ["-o", "e"]
+            words.insert(5, "--allow-run-as-root")
+            done = subprocess.run(words, env=environment, capture_output=True, text=True, cwd=folder, timeout=p.LIMIT, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_short_result(self):
         for flavour in p.FLAVOURS:
             with self.subTest(flavour), p.folder() as folder:

@@ -159,8 +159,8 @@ class Exporter(unittest.TestCase):
                 out = (out ^ c) * 0x100000001B3 % 2**64
             return out
 
-        def measured_by(folder, name, environment):
-            launcher = {"SLURM_JOB_ID": f"polter-test-{os.getpid()}", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"}
+        def measured_by(folder, name, environment, step="0"):
+            launcher = {"SLURM_JOB_ID": f"polter-test-{os.getpid()}", "SLURM_STEP_ID": step, "SLURM_STEP_NUM_TASKS": "1"}
             unset = [word for variable in launcher for word in ("-u", variable)]
             script = f'echo "$POLTER_SOCKET" >{folder}/socket; exec "$0" "$@"'
             job = ["sh", "-c", script, p.PROGRAMS / p.FLAVOURS[0] / "bsp", 2, 1000]
@@ -169,7 +169,7 @@ class Exporter(unittest.TestCase):
             return json.loads(done.stdout)["run"]["exporter"]["name"], (folder / "socket").read_text().strip()
 
         with p.folder() as folder:
-            expected, _ = measured_by(folder, "expected", {"XDG_RUNTIME_DIR": ""})
+            expected, _ = measured_by(folder, "expected", {"XDG_RUNTIME_DIR": ""}, "1")
             taken = pathlib.Path(f"/tmp/polter-{os.getuid()}-{fnv1a(f'polter-test-{os.getpid()}.0'):016x}")
             foreign = folder / "foreign"
             foreign.mkdir(mode=0o700)

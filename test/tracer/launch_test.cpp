@@ -17,6 +17,7 @@
 #include "../../tracer/launch/capture.hpp"
 #include "../../tracer/launch/command_programs.hpp"
 #include "../../tracer/launch/elf.hpp"
+#include "../../tracer/launch/experiment.hpp"
 #include "../../tracer/launch/flavour.hpp"
 #include "../../tracer/launch/libraries.hpp"
 #include "../../tracer/launch/loader_cache.hpp"
@@ -92,6 +93,9 @@ TEST_CASE("the programs of a command: options, their values and arguments are no
     CHECK(told("env") == "env");
     CHECK(told("missing app") == "");
     CHECK(told("").empty());
+    CHECK(application_name({"mpirun", "-n", "2", "app", "data"}, "") == "app");
+    CHECK(application_name({"missing", "app"}, "") == "missing");
+    CHECK(application_name({"mpirun", "app"}, "/usr/bin/other") == "other");
 }
 
 TEST_CASE("the programs of sh -c, and of scripts") {

@@ -6,7 +6,7 @@
 
 namespace polter::doctor {
 
-// Both MPIs: launcher, version, tracer library.
+// Both MPIs: launcher, version, tracer library. Runs the launchers along PATH with --version: here that is what was asked for.
 Findings mpis();
 // OTF2, PAPI, libpfm4. PAPI is looked at in a child, since libraries that know the hardware may do anything.
 Findings libraries();

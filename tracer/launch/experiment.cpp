@@ -12,7 +12,8 @@
 #include <ctime>
 #include <fstream>
 
-#include "flavour.hpp"
+#include "../conventions.hpp"
+#include "command_programs.hpp"
 #include "launch.hpp"
 
 namespace polter::launch {
@@ -35,7 +36,9 @@ void require_empty(const fs::path& path) {
 }  // namespace
 
 std::string application_name(const std::vector<std::string>& command, const std::string& program) {
-    return fs::path(program.empty() ? command.front() : program).filename();
+    if (!program.empty()) return fs::path(program).filename();
+    const auto found = programs_of(command);
+    return fs::path(found.programs.empty() ? command.front() : found.programs.back().path).filename();
 }
 
 fs::path make_experiment(const fs::path& wanted, const std::string& application) {
@@ -60,6 +63,20 @@ fs::path make_experiment(const fs::path& wanted, const std::string& application)
             throw Error(fmt::format("{}: the experiment directory cannot be made: {}; choose another with -o", path.string(),
                                     std::strerror(errno)));
     }
+}
+
+bool take_back_experiment(const fs::path& experiment) {
+    std::error_code error;
+    fs::remove(experiment / trace::ranks_folder, error);  // where it is empty
+    std::vector<fs::path> ours;
+    for (fs::directory_iterator at(experiment, error), end; !error && at != end; at.increment(error)) {
+        const auto name = at->path().filename().string();
+        if (name != trace::provenance_name && name != daemon_log && name != std::string(trace::provenance_name) + ".new") return false;
+        ours.push_back(at->path());
+    }
+    if (error) return false;
+    for (const auto& file : ours) fs::remove(file, error);
+    return fs::remove(experiment, error);
 }
 
 std::string time_text() {

@@ -9,12 +9,18 @@
 
 namespace polter::launch {
 
-// "lmp" of {"mpirun", "-n", "2", "lmp", "-in", "x"}: the program that the flavour was found from if there is one, else the first word.
+inline constexpr const char* daemon_log = "polterd.log";  // in the directory: messages of a daemon that was started for the job
+
+// "lmp" of {"mpirun", "-n", "2", "lmp", "-in", "x"}: the program that the flavour was found from if there is one, else the last
+// that the command starts, else its first word.
 std::string application_name(const std::vector<std::string>& command, const std::string& program);
 
 // Makes the directory: `wanted`, or polter-<app>-<local time> below the current one. Never one that holds anything. Returns its
 // absolute path; throws Error.
 std::filesystem::path make_experiment(const std::filesystem::path& wanted, const std::string& application);
+
+// Takes back a directory that holds nothing but what the launcher wrote: no rank has left anything there. True: it is gone.
+bool take_back_experiment(const std::filesystem::path&);
 
 // Provenance known before the job starts.
 nlohmann::ordered_json provenance(const std::vector<std::string>& command);

@@ -202,6 +202,7 @@ Exporter::Exporter(Exporter&& other) noexcept
       socket(std::move(other.socket)),
       why(std::move(other.why)),
       unseen(std::move(other.unseen)),
+      notice(std::move(other.notice)),
       limits(std::move(other.limits)),
       tracepoints(std::move(other.tracepoints)),
       ended(std::move(other.ended)),
@@ -321,6 +322,7 @@ Exporter choose_exporter(const std::string& choice, const fs::path& log) {
     if (out.needs_no_daemon(choice)) return out;
     NoneRunning none;
     if (out.join_running(choice, none)) return out;
+    if (none.was_expected) out.notice = none.reason;
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
         out.without_daemon(choice, fmt::format("{}, and bpf: {}", none.reason, obstacle));
@@ -351,6 +353,7 @@ Exporter choose_node_exporter(const std::string& choice, const fs::path& note) {
     if (out.needs_no_daemon(choice)) return out;
     NoneRunning none;
     if (out.join_running(choice, none)) return out;
+    if (none.was_expected) out.notice = none.reason;
     auto obstacle = bpf_obstacle();
     if (!obstacle.empty()) {
         out.without_daemon(choice, fmt::format("{}, and bpf: {}", none.reason, obstacle));

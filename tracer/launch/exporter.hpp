@@ -38,6 +38,7 @@ class Exporter {
     std::string socket;               // of the daemon, or the module's device; empty: none
     std::string why;                  // why it was taken, and what it cannot see
     std::vector<std::string> unseen;  // accounts
+    std::string notice;               // what was expected to serve and does not; empty: nothing
     std::string limits;               // what it does not tell apart; empty: nothing
     std::string tracepoints;          // for perf
     std::string ended;                // the daemon ended before the job did: what is known of it; empty: it did not

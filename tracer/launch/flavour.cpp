@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -92,6 +93,15 @@ std::optional<std::string> find_program(const std::string& word) {
     return {};
 }
 
+std::string refusal_as_root(const Flavour& flavour, const std::vector<std::string>& command) {
+    if (flavour.launcher != Mpi::openmpi || geteuid() != 0) return {};
+    if (std::getenv("OMPI_ALLOW_RUN_AS_ROOT") && std::getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) return {};
+    for (const auto& word : command)
+        for (const char* other : {"--allow-run-as-root", "-allow-run-as-root", "sudo", "setpriv", "runuser", "su", "env"})
+            if (fs::path(word).filename() == other) return {};  // told to, or perhaps another user or environment by then
+    return "Open MPI refuses to run as root; if that is meant: export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
+}
+
 Flavour find_flavour(const std::vector<std::string>& command) {
     Flavour out;
     const auto found = programs_of(command);
@@ -121,6 +131,7 @@ Flavour find_flavour(const std::vector<std::string>& command) {
     } else if (!without.empty()) {
         out.why = fmt::format("{} is not linked with an MPI library", without);
         out.certainly_none = found.launcher.empty() && !may_start_others;
+        if (out.certainly_none) out.why += "; if it starts a program that is, say --mpi";
     } else {
         out.why = found.launcher.empty() ? "no program in the command says which MPI it uses"
                                          : fmt::format("{} does not say to which MPI it belongs", found.launcher);

@@ -25,6 +25,9 @@ struct Flavour {
 // run for it.
 Flavour find_flavour(const std::vector<std::string>& command);
 
+// Open MPI's launcher does not run as root unless told to, twice. What to do; empty: it does run, or is another's.
+std::string refusal_as_root(const Flavour&, const std::vector<std::string>& command);
+
 // Where a word of a command leads: itself if it has a slash, else along PATH. Unset: no such executable.
 std::optional<std::string> find_program(const std::string& word);
 

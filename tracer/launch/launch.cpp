@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -151,10 +152,18 @@ void after_job(Outcome& outcome, const Work& work) {
     }
 }
 
-// Made for nothing: no job was run.
-void discard(const fs::path& experiment) {
-    std::error_code error;
-    fs::remove_all(experiment, error);
+// A run that never came to MPI_Init: the next one may want the same name.
+void leave_nothing_in_the_way(Outcome& outcome) {
+    if (!outcome.no_trace.empty() && !outcome.trace_failed && take_back_experiment(outcome.experiment)) outcome.experiment.clear();
+}
+
+// One line: what measures, and by name what it does not see. The whole is in experiment.json and, if it matters, in the result.
+std::string exporter_line(const Exporter& exporter) {
+    auto line = fmt::format("exporter {}", exporter.name);
+    if (exporter.name == "none") return line + ": no noise is measured" + (exporter.unseen.empty() ? "" : "; why: polter doctor");
+    if (!exporter.unseen.empty()) line += fmt::format("; not seen: {}", fmt::join(exporter.unseen, ", "));
+    if (exporter.name == "perf" || exporter.name == "proc") line += "; for more: polter doctor";
+    return exporter.notice.empty() ? line : fmt::format("{}; {}", line, exporter.notice);
 }
 
 Outcome outcome_of(const Exporter& exporter, const fs::path& experiment) {
@@ -183,16 +192,17 @@ Outcome run(const Options& options) {
     auto choice = exporter_choice(options);
     auto flavour = choose_flavour(options);
     auto preload = choose_preload(options, flavour);
+    if (const auto refusal = refusal_as_root(flavour, options.command); !refusal.empty()) throw Error(refusal);
     auto experiment = make_experiment(options.output, application_name(options.command, flavour.program));
     auto exporter = [&] {
         try {
-            return choose_exporter(choice, experiment / "polterd.log");
+            return choose_exporter(choice, experiment / daemon_log);
         } catch (const Error&) {
-            discard(experiment);
+            take_back_experiment(experiment);
             throw;
         }
     }();
-    tell(options, fmt::format("exporter {}{}{}", exporter.name, exporter.why.empty() ? "" : ": ", exporter.why));
+    tell(options, exporter_line(exporter));
     if (!flavour.obstacle.empty()) tell(options, fmt::format("not traced: {}; the job runs as it is", flavour.obstacle));
     if (flavour.launcher != Mpi::none && flavour.mpi != flavour.launcher)
         tell(options, fmt::format("{} uses {} and its launcher is that of {}: each process will be alone in its own MPI_COMM_WORLD",
@@ -205,7 +215,7 @@ Outcome run(const Options& options) {
     try {
         write_json(experiment / trace::provenance_name, record);
     } catch (const Error&) {
-        discard(experiment);
+        take_back_experiment(experiment);
         throw;
     }
     timed_job(options, environment, false, exporter, outcome);
@@ -214,6 +224,7 @@ Outcome run(const Options& options) {
         seal_into(outcome, options.command, flavour, exporter);
     });
     finish_record(record, outcome);
+    leave_nothing_in_the_way(outcome);
     return outcome;
 }
 
@@ -237,6 +248,7 @@ Outcome exec(const Options& options) {
         after_job(outcome, [&] { seal_into(outcome, options.command, flavour, exporter); });
         finish_record(record, outcome);
         forget_processes(experiment);
+        leave_nothing_in_the_way(outcome);
     });
     return outcome;
 }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <seal.hpp>
+#include <utility>
 
 #include "../conventions.hpp"
 #include "environment.hpp"
@@ -59,24 +60,34 @@ std::string plain(std::string text) {
     return text;
 }
 
+// The job's name and its size, as the launcher says them; empty: it does not.
+std::pair<std::string, std::string> named_by_launcher() {
+    for (const auto& naming : namings) {
+        auto job = value_of(naming.job);
+        if (job.empty()) continue;
+        if (auto step = value_of(naming.step); !step.empty()) job += "." + step;
+        return {job, value_of(naming.size)};
+    }
+    // Hydra on one node hands down descriptors and no name: the launcher's proxy is the parent of all of its node's processes.
+    auto size = value_of("PMI_SIZE");
+    return {size.empty() ? "" : fmt::format("hydra-{}-{}", host(), getppid()), size};
+}
+
+uint32_t number_in(const std::string& text) {
+    uint32_t number = 0;
+    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc{} ? number : 0;
+}
+
 }  // namespace
+
+uint32_t launched_processes() {
+    return std::max(number_in(named_by_launcher().second), 1u);
+}
 
 LauncherJob find_launcher_job(const std::string& application) {
     LauncherJob out;
     out.process = plain(fmt::format("{}.{}", host(), getpid()));
-    std::string job, size;
-    for (const auto& naming : namings) {
-        job = value_of(naming.job);
-        if (job.empty()) continue;
-        if (auto step = value_of(naming.step); !step.empty()) job += "." + step;
-        size = value_of(naming.size);
-        break;
-    }
-    if (job.empty() && !value_of("PMI_SIZE").empty()) {
-        // Hydra on one node hands down descriptors and no name: the launcher's proxy is the parent of all of its node's processes.
-        job = fmt::format("hydra-{}-{}", host(), getppid());
-        size = value_of("PMI_SIZE");
-    }
+    const auto [job, size] = named_by_launcher();
     if (job.empty()) {
         out.id = random_job_id();
         out.name = fmt::format("polter-{}-{}", plain(application), out.process);
@@ -85,8 +96,7 @@ LauncherJob find_launcher_job(const std::string& application) {
     }
     out.id = fmt::format("{:016x}", hash(job));
     out.name = fmt::format("polter-{}-{}", plain(application), plain(job));
-    uint32_t number = 0;
-    if (std::from_chars(size.data(), size.data() + size.size(), number).ec == std::errc{}) out.size = number;
+    out.size = number_in(size);
     return out;
 }
 

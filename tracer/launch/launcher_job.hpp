@@ -19,6 +19,9 @@ struct LauncherJob {
 // From the launcher's environment (Slurm, PMIx, Open MPI, Hydra); a process of no launcher is a job of its own.
 LauncherJob find_launcher_job(const std::string& application);
 
+// How many processes the launcher of this one has started with it; 1: there is no launcher, or it does not say.
+uint32_t launched_processes();
+
 // Makes or joins the directory: `wanted`, $POLTER_EXPERIMENT, or one named after the job in the current directory. One that another job
 // has used is refused. Throws Error.
 std::filesystem::path join_experiment(const std::filesystem::path& wanted, const LauncherJob&);

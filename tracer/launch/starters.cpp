@@ -52,6 +52,13 @@ constexpr Starter starters[] = {
     {Kind::wrapper, "xargs", "a arg-file d delimiter E I L n max-args P max-procs s max-chars", ""},
     {Kind::wrapper, "sudo", "u user g group h host p prompt C close-from T command-timeout r role t type R chroot D chdir", "", 0, true},
     {Kind::wrapper, "apptainer singularity", "B bind H home W workdir pwd cwd o overlay S scratch env env-file network", "", 2},
+    {Kind::wrapper, "setpriv", "reuid regid ruid rgid euid egid groups inh-caps ambient-caps bounding-set securebits pdeathsig", ""},
+    {Kind::wrapper, "runuser", "u user g group G supp-group", ""},
+    {Kind::wrapper, "unshare nsenter", "t target S setuid G setgid R root w wd propagation setgroups", ""},
+    {Kind::wrapper, "chroot", "", "", 1},
+    {Kind::wrapper, "prlimit cgexec", "g o output", ""},
+    {Kind::wrapper, "systemd-run", "p property u unit E setenv slice uid gid d working-directory nice", ""},
+    {Kind::wrapper, "perf", "e event o output F freq c count C cpu p pid t tid g", "", 1},
     {Kind::shell, "sh bash dash zsh ksh* busybox", "o O rcfile init-file", ""},
     {Kind::interpreter, "csh tcsh R Rscript java python* perl* ruby* julia* lua* node make", "", ""},
 };
