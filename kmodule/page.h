@@ -42,9 +42,20 @@ typedef __s64 polter_s64;
 #endif
 
 #define POLTER_PAGE_MAGIC 0x315245544c4f50ull /* "POLTER1" in memory order */
-#define POLTER_PAGE_VERSION 1u
+#define POLTER_PAGE_VERSION 2u
 
-/* The sources of noise, then the services; X(enumerator, name). The names are those of the trace: os:<name>, os-service:<name>. */
+/*
+ * The sources of noise, then the services; X(enumerator, name). The names are those of the trace: os:<name>, os-service:<name>.
+ *
+ * Off the CPU while runnable:
+ *   preempt      taken off for tasks outside of the job; and what such tasks take after a sched_yield, which would have returned at once
+ *   preempt_job  taken off for a task of the own job, or woken and waiting for one
+ *   runqueue     woken, and a task outside of the job goes on running
+ *   wakeup       woken, and nobody holds the CPU: it is idle, or its task has been told to give way at once and does so to this thread
+ *   throttle     its cgroup's CPU quota is used up
+ * What tasks of the own job take after a sched_yield is in none of them (after_yield_ns): it was given. Nor is sleep.
+ * Without the wakeup that is the kernel's run-delay, as far as the kernel sees it; the whole is not less.
+ */
 #define POLTER_NOISE_SOURCES(X) \
     X(TIMER, "timer")           \
     X(IRQ, "irq")               \
@@ -97,11 +108,11 @@ struct polter_counters {
     polter_u64 count[POLTER_ACCOUNT_SLOTS]; /* noise events since registration */
     polter_u64 recorded;                    /* ring entries complete since registration */
     polter_u64 updated_ns;                  /* the latest time of what was published; never goes back */
-    polter_u64 after_yield_ns;              /* off the CPU after sched_yield: not noise, counted apart */
-    polter_u64 yields;
-    polter_u64 unbalanced; /* entries without exit and the like: readings dropped, never guessed */
-    polter_u64 give_ups;   /* publications left to the next event */
-    polter_u64 dropped;    /* noise events that are in ns but could not be put into the ring */
+    polter_u64 after_yield_ns;              /* given to the own job by sched_yield, or nobody knows to whom: not noise, counted apart */
+    polter_u64 yields;                      /* after which no task outside of the job ran; else it counts as a preemption */
+    polter_u64 unbalanced;                  /* entries without exit and the like: readings dropped, never guessed */
+    polter_u64 give_ups;                    /* publications left to the next event */
+    polter_u64 dropped;                     /* noise events that are in ns but could not be put into the ring */
     polter_u64 reserved_;
 };
 

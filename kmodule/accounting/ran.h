@@ -28,6 +28,7 @@ POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
         POLTER_STORE(ran->ns, ran->ns + (now_ns - cpu->since_ns));
         POLTER_RAN_HOOK(cpu, ran, now_ns - cpu->since_ns);
     }
+    cpu->came_ns = cpu->since_ns;
     cpu->since_ns = now_ns;
 }
 

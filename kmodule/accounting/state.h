@@ -92,6 +92,8 @@ struct polter_thread {
     char throttler[POLTER_CULPRIT_LEN]; /* the cgroup whose quota holds it */
     polter_u32 owner;                   /* as in polter_process */
     polter_u32 names;
+    polter_u32 made_way; /* see polter_waiting_queue */
+    polter_u32 padding;
 };
 
 /* One registered process. */
@@ -153,6 +155,7 @@ struct polter_split {
 struct polter_cpu {
     polter_u64 head;          /* windows begun so far */
     polter_u64 since_ns;      /* since when the current task runs */
+    polter_u64 came_ns;       /* and since when the one before it ran */
     polter_u64 stolen_ns;     /* by the hypervisor, at the last look */
     polter_u64 steal_end_ns;  /* of what was stolen last */
     polter_u64 steal_look_ns; /* when the clock of it was read last */

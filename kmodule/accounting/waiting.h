@@ -18,6 +18,9 @@
 #include "publish.h"
 #include "ran.h"
 
+/* The account of the time after a sched_yield that was not taken by strangers: it stands in no slot, see page.h. */
+#define POLTER_AFTER_YIELD (POLTER_ACCOUNT_SLOTS + 1)
+
 struct polter_waiting {
     struct polter_thread* thread;
     struct polter_page* page;
@@ -30,7 +33,9 @@ POLTER_INLINE void polter_waiting_flush(struct polter_waiting* w) {
     struct polter_culprit culprit;
     polter_u32 account = s->part_account & (POLTER_ACCOUNT_SLOTS - 1);
 
-    if (s->cursor_ns > s->part_from_ns) {
+    if (s->cursor_ns > s->part_from_ns && s->part_account == POLTER_AFTER_YIELD) {
+        POLTER_ADD_ALONE(w->thread->master.after_yield_ns, s->cursor_ns - s->part_from_ns);
+    } else if (s->cursor_ns > s->part_from_ns) {
         culprit.pid = s->part_tid;
         __builtin_memcpy(culprit.name, s->part_culprit, POLTER_CULPRIT_LEN);
         polter_publish_record(w->thread, w->page, s->cursor_ns, s->cursor_ns - s->part_from_ns, account, !(s->counted & (1u << account)),
@@ -58,13 +63,20 @@ POLTER_INLINE void polter_waiting_give(struct polter_waiting* w, polter_u64 unti
     s->cursor_ns = until_ns;
 }
 
-/* The account of what another task, or idleness, took of a wait. */
+/* The account of what another task, or idleness, took of a wait. What a yield gives away to the own job is what it asked for; what a
+ * stranger takes then it would have had back at once. */
 POLTER_INLINE polter_u32 polter_waiting_account(const struct polter_thread* thread, polter_s32 tid, polter_u32 tgid) {
-    int woken = thread->off == POLTER_WOKEN;
+    int woken = thread->off == POLTER_WOKEN, yielded = thread->off == POLTER_YIELDED;
 
-    if (tid == 0) return woken ? POLTER_WAKEUP : POLTER_PREEMPT;
-    if (tgid == thread->tgid || POLTER_JOB_OF(tgid) == thread->job) return POLTER_PREEMPT_JOB;
+    if (tid == 0) return woken ? POLTER_WAKEUP : yielded ? POLTER_AFTER_YIELD : POLTER_PREEMPT;
+    if (tid < 0 && yielded) return POLTER_AFTER_YIELD; /* not known who: nobody is blamed */
+    if (tgid == thread->tgid || POLTER_JOB_OF(tgid) == thread->job) return yielded ? POLTER_AFTER_YIELD : POLTER_PREEMPT_JOB;
     return woken ? POLTER_RUNQUEUE : POLTER_PREEMPT;
+}
+
+/* The account of what cannot be told apart any more. */
+POLTER_INLINE polter_u32 polter_waiting_account_unknown(const struct polter_thread* thread) {
+    return thread->off == POLTER_WOKEN ? POLTER_RUNQUEUE : thread->off == POLTER_YIELDED ? POLTER_AFTER_YIELD : POLTER_PREEMPT;
 }
 
 /* A task of another user is a culprit without a name or an id, and all of them are one, but to those who may know. */
@@ -73,6 +85,14 @@ static const char polter_another_user[POLTER_CULPRIT_LEN] = POLTER_ANOTHER_USER;
 
 POLTER_INLINE int polter_waiting_may_name(const struct polter_thread* thread, const struct polter_ran* ran) {
     return thread->names || ran->owner == thread->owner || ran->owner == POLTER_OWNER_KERNEL;
+}
+
+/* Gives the time up to `until_ns` to what ran. */
+POLTER_INLINE void polter_waiting_give_to(struct polter_waiting* w, polter_u64 until_ns, polter_u32 account, const struct polter_ran* ran) {
+    if (polter_waiting_may_name(w->thread, ran))
+        polter_waiting_give(w, until_ns, account, ran->tid, ran->work, ran->comm);
+    else
+        polter_waiting_give(w, until_ns, account, 0, POLTER_WORK_HIDDEN, polter_another_user);
 }
 
 /* One task of one window. */
@@ -86,7 +106,6 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     int left = s->stay + 1 < w->thread->stays; /* another stay follows: this one ends before now */
     struct polter_window* window;
     struct polter_ran* ran;
-    polter_u32 account;
 
     if (!cpu || s->cursor_ns >= s->end_ns || (left && number > stay->end.window)) return 1;
     window = &cpu->window[number & (POLTER_WINDOWS - 1)];
@@ -96,11 +115,7 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     ns = left && number == stay->end.window ? stay->end.ran_ns[slot] : POLTER_LOAD(ran->ns);
     if (number == stay->begin.window) ns = ns > stay->begin.ran_ns[slot] ? ns - stay->begin.ran_ns[slot] : 0;
     if (!ns || ran->tid == w->thread->tid) return 0;
-    account = polter_waiting_account(w->thread, ran->tid, ran->tgid);
-    if (polter_waiting_may_name(w->thread, ran))
-        polter_waiting_give(w, s->cursor_ns + ns, account, ran->tid, ran->work, ran->comm);
-    else
-        polter_waiting_give(w, s->cursor_ns + ns, account, 0, POLTER_WORK_HIDDEN, polter_another_user);
+    polter_waiting_give_to(w, s->cursor_ns + ns, polter_waiting_account(w->thread, ran->tid, ran->tgid), ran);
     return 0;
 }
 
@@ -116,7 +131,7 @@ POLTER_INLINE void polter_waiting_stay(struct polter_waiting* w, polter_u32 k, p
     s->window = stay->begin.window;
     if (head > POLTER_WINDOWS && s->window < head - POLTER_WINDOWS) s->window = head - POLTER_WINDOWS;
     POLTER_REPEAT(POLTER_WINDOWS * POLTER_WINDOW_TASKS, polter_waiting_step, w);
-    polter_waiting_give(w, end_ns, w->thread->off == POLTER_WOKEN ? POLTER_RUNQUEUE : POLTER_PREEMPT, -1, 0, polter_unknown);
+    polter_waiting_give(w, end_ns, polter_waiting_account_unknown(w->thread), -1, 0, polter_unknown);
 }
 
 /* The thread leaves the CPU, after polter_ran_close: `off` says why. */
@@ -126,25 +141,28 @@ POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct pol
     thread->off_ns = now_ns;
     thread->stolen_known = 0; /* until it is seen to come back */
     thread->stays = 0;
-    if (off != POLTER_PREEMPTED) return;
+    if (off != POLTER_PREEMPTED && off != POLTER_YIELDED) return;
     thread->stays = 1;
     thread->stay[0].from_ns = now_ns;
     thread->stay[0].cpu = cpu_number;
     polter_ran_mark(cpu, &thread->stay[0].begin, now_ns);
 }
 
-/* The thread is put on the queue of a CPU: woken, or moved there while it waits. */
+/* The thread is put on the queue of a CPU: woken, or moved there while it waits. `made_way`: woken, and the scheduler has told the task
+ * that runs there to give way at once. */
 POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number, int woken,
-                                        polter_u64 now_ns) {
+                                        int made_way, polter_u64 now_ns) {
     polter_u32 k;
 
     if (woken) {
         if (thread->off != POLTER_BLOCKED) return; /* was on its way to sleep and still runs, or waits already */
         thread->off = POLTER_WOKEN;
         thread->stays = 0;
-    } else if (thread->off != POLTER_WOKEN && thread->off != POLTER_PREEMPTED) {
+    } else if (thread->off != POLTER_WOKEN && thread->off != POLTER_PREEMPTED && thread->off != POLTER_YIELDED) {
         return;
     }
+    /* Idleness makes way at any time. */
+    thread->made_way = made_way && cpu->head && polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid != 0;
     k = thread->stays;
     if (k > 0 && k <= POLTER_STAYS) {
         struct polter_stay* left = &thread->stay[(k - 1) & (POLTER_STAYS - 1)];
@@ -161,11 +179,45 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct pol
     polter_ran_mark(cpu, &thread->stay[k & (POLTER_STAYS - 1)].begin, now_ns);
 }
 
-/* The thread runs again: its wait is accounted and published. `split` is the CPU's scratch. */
-POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct polter_page* page, struct polter_split* split,
-                                         polter_u64 now_ns) {
+/* Where one task alone ran on one CPU for the whole of the wait, which most waits are, it is the one that leaves the CPU now, and there is
+ * nothing to split. */
+POLTER_INLINE const struct polter_ran* polter_waiting_only_one(const struct polter_thread* thread, struct polter_cpu* cpu,
+                                                               polter_u32 cpu_number) {
+    const struct polter_ran* ran = &polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)];
+
+    return thread->stays == 1 && thread->stay[0].cpu == cpu_number && cpu->head && cpu->came_ns <= thread->stay[0].from_ns &&
+                   ran->tid != thread->tid
+               ? ran
+               : (const struct polter_ran*)0;
+}
+
+/* The wait by what ran meanwhile. */
+POLTER_INLINE void polter_waiting_split(struct polter_waiting* w, struct polter_cpu* cpu, polter_u32 cpu_number, polter_u64 now_ns) {
+    struct polter_thread* thread = w->thread;
+    struct polter_split* split = w->split;
+    const struct polter_ran* one = polter_waiting_only_one(thread, cpu, cpu_number);
+    polter_u32 stays = thread->stays, account;
+
+    split->part_from_ns = split->cursor_ns = thread->stay[0].from_ns;
+    if (one) {
+        split->end_ns = now_ns;
+        account = polter_waiting_account(thread, one->tid, one->tgid);
+        /* It was on its way out: nobody held the CPU, and what this took is the kernel's way to the thread. */
+        if (thread->off == POLTER_WOKEN && thread->made_way) account = POLTER_WAKEUP;
+        polter_waiting_give_to(w, now_ns, account, one);
+        return;
+    }
+    for (polter_u32 k = 0; k < POLTER_STAYS; k++) {
+        if (k >= stays) break;
+        polter_waiting_stay(w, k, k + 1 < stays ? thread->stay[(k + 1) & (POLTER_STAYS - 1)].from_ns : now_ns);
+    }
+}
+
+/* The thread runs again, on the CPU `cpu_number`, after polter_ran_close: its wait is accounted and published. */
+POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct polter_page* page, struct polter_cpu* cpu,
+                                         polter_u32 cpu_number, polter_u64 now_ns) {
+    struct polter_split* split = &cpu->split;
     struct polter_waiting w = {thread, page, split};
-    polter_u32 stays = thread->stays;
     int outermost;
 
     if (thread->off == POLTER_RUNNING) { /* it was not seen to leave */
@@ -177,27 +229,20 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
         return;
     }
     outermost = polter_publish_begin(thread, POLTER_ALONE);
-    if (thread->off == POLTER_YIELDED) {
-        POLTER_ADD(thread->master.after_yield_ns, now_ns > thread->off_ns ? now_ns - thread->off_ns : 0ull);
-        POLTER_ADD(thread->master.yields, 1ull);
+    split->counted = 0;
+    split->part_account = POLTER_ACCOUNT_SLOTS; /* none */
+    split->part_tid = 0;
+    split->part_work = 0;
+    if (thread->off == POLTER_THROTTLED) {
+        split->part_from_ns = split->cursor_ns = thread->off_ns;
+        split->end_ns = now_ns;
+        polter_waiting_give(&w, now_ns, POLTER_THROTTLE, 0, 0, thread->throttler);
     } else {
-        split->counted = 0;
-        split->part_account = POLTER_ACCOUNT_SLOTS; /* none */
-        split->part_tid = 0;
-        split->part_work = 0;
-        if (thread->off == POLTER_THROTTLED) {
-            split->part_from_ns = split->cursor_ns = thread->off_ns;
-            split->end_ns = now_ns;
-            polter_waiting_give(&w, now_ns, POLTER_THROTTLE, 0, 0, thread->throttler);
-        } else {
-            split->part_from_ns = split->cursor_ns = thread->stay[0].from_ns;
-            for (polter_u32 k = 0; k < POLTER_STAYS; k++) {
-                if (k >= stays) break;
-                polter_waiting_stay(&w, k, k + 1 < stays ? thread->stay[(k + 1) & (POLTER_STAYS - 1)].from_ns : now_ns);
-            }
-        }
-        polter_waiting_flush(&w);
+        polter_waiting_split(&w, cpu, cpu_number, now_ns);
     }
+    polter_waiting_flush(&w);
+    /* Each time it is taken off the CPU while runnable counts once: as a yield, or as a preemption. */
+    if (thread->off == POLTER_YIELDED && !(split->counted & (1u << POLTER_PREEMPT))) POLTER_ADD_ALONE(thread->master.yields, 1ull);
     thread->off = POLTER_RUNNING;
     polter_publish_end(thread, page, outermost, now_ns, POLTER_ALONE);
 }

@@ -73,6 +73,31 @@ static __always_inline bool task_is_throttled(struct task_struct* task) {
     return false;
 }
 
+/* Whether the task that runs on the CPU of a task that is being woken has been told to give way at once. The run queue says so by leaving
+ * out its clock's next update (RQCF_REQ_SKIP of kernel/sched/sched.h, 1 since 9edfbfed3f54, 4.1, which has its name by cb42c9a3ebbb, 4.9):
+ * then the time until the switch is no run-delay either. Not where the scheduler waits for the next tick or return to user space
+ * (CONFIG_PREEMPT_LAZY): there the clock goes on. */
+struct rq___flags {
+    unsigned int clock_update_flags;
+} __attribute__((preserve_access_index));
+struct cfs_rq___flags {
+    struct rq___flags* rq;
+} __attribute__((preserve_access_index));
+struct sched_entity___flags {
+    struct cfs_rq___flags* cfs_rq;
+} __attribute__((preserve_access_index));
+struct task_struct___flags {
+    struct sched_entity___flags se;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool task_makes_way_for(struct task_struct* woken) {
+    struct task_struct___flags* t = (void*)woken;
+    if (!bpf_core_field_exists(t->se.cfs_rq) || !bpf_core_field_exists(struct cfs_rq___flags, rq) ||
+        !bpf_core_field_exists(struct rq___flags, clock_update_flags))
+        return false;
+    return t->se.cfs_rq->rq->clock_update_flags & 1;
+}
+
 /* Whose task it is: the real user, also while a set-user-id program runs. PF_KTHREAD has been this since 2.6.27. */
 static __always_inline u32 task_owner(struct task_struct* task) {
     const struct cred* credentials = task->real_cred;

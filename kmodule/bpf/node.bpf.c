@@ -198,7 +198,7 @@ static __always_inline void reset(struct polter_cpu* cpu, struct polter_thread* 
 }
 
 POLTER_SUBPROGRAM int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
-    if (thread && cpu) polter_waiting_return(thread, NULL, &cpu->split, now);
+    if (thread && cpu) polter_waiting_return(thread, NULL, cpu, bpf_get_smp_processor_id(), now);
     return 0;
 }
 
@@ -246,7 +246,7 @@ static __always_inline void leaves(struct polter_cpu* cpu, struct task_struct* t
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct* task) {
     struct polter_thread* thread = waiter(task);
-    if (thread) queued(thread, task_cpu(task), true);
+    if (thread) queued(thread, task_cpu(task), true, task_makes_way_for(task));
     return 0;
 }
 

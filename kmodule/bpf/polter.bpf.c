@@ -198,7 +198,7 @@ static __always_inline void reset(struct polter_cpu* cpu, struct polter_thread* 
 /* Twice in on_switch: a function of its own keeps that small. */
 POLTER_SUBPROGRAM int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
     struct polter_page* page = page_of(thread);
-    if (page) polter_waiting_return(thread, page, &cpu->split, now);
+    if (page) polter_waiting_return(thread, page, cpu, bpf_get_smp_processor_id(), now);
     return 0;
 }
 

@@ -67,22 +67,22 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
 }
 
 /* Woken, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
-static __always_inline void queued(struct polter_thread* thread, u32 number, bool woken) {
+static __always_inline void queued(struct polter_thread* thread, u32 number, bool woken, bool made_way) {
     struct polter_cpu* cpu = cpu_state(number);
-    if (cpu) polter_waiting_queue(thread, cpu, number, woken, bpf_ktime_get_ns());
+    if (cpu) polter_waiting_queue(thread, cpu, number, woken, made_way, bpf_ktime_get_ns());
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct* task) {
     struct polter_thread* thread = waiter(task);
-    if (thread) queued(thread, task_cpu(task), true);
+    if (thread) queued(thread, task_cpu(task), true, task_makes_way_for(task));
     return 0;
 }
 
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct* task, int dest_cpu) {
     struct polter_thread* thread = waiter(task);
-    if (thread) queued(thread, dest_cpu, false);
+    if (thread) queued(thread, dest_cpu, false, false);
     return 0;
 }
 

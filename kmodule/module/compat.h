@@ -10,6 +10,8 @@
 #include <linux/kernel.h>
 #include <linux/kernel_stat.h>
 #include <linux/mm.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/task_stack.h>
@@ -87,6 +89,24 @@ static inline bool polter_task_is_throttled(struct task_struct *task)
 #else
 	return false;
 #endif
+}
+
+/*
+ * Whether a task that runs has been told to give way at once; for the one that is running on a CPU by its id, which may be out of date. Not
+ * where the scheduler waits for the next tick or return to user space (CONFIG_PREEMPT_LAZY). Under RCU.
+ */
+static inline bool polter_task_makes_way(pid_t tid, unsigned int cpu)
+{
+	struct task_struct *task = current;
+
+	if (cpu != raw_smp_processor_id()) {
+		struct pid *pid = find_pid_ns(tid, &init_pid_ns);
+
+		task = pid ? pid_task(pid, PIDTYPE_PID) : NULL;
+		if (!task || task_cpu(task) != cpu)
+			return false;
+	}
+	return test_tsk_need_resched(task);
 }
 
 /* Whose task it is: the real user, also while a set-user-id program runs. Under RCU. */

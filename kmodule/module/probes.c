@@ -151,7 +151,7 @@ static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_s
 
 static noinline void returns(struct polter_member *member, struct polter_cpu *cpu, u64 now)
 {
-	polter_waiting_return(&member->thread, member->page, &cpu->split, now);
+	polter_waiting_return(&member->thread, member->page, cpu, raw_smp_processor_id(), now);
 }
 
 static __always_inline void runs(struct polter_cpu *cpu, struct task_struct *task)
@@ -228,9 +228,13 @@ static void queued(struct task_struct *task, u32 number, int woken)
 {
 	struct polter_member *member = member_of(task);
 	struct polter_cpu *cpu = member ? cpu_state(number) : NULL;
+	pid_t running;
 
-	if (cpu)
-		polter_waiting_queue(&member->thread, cpu, number, woken, ktime_get_mono_fast_ns());
+	if (!cpu)
+		return;
+	running = cpu->head ? polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid : 0;
+	polter_waiting_queue(&member->thread, cpu, number, woken, woken && running && polter_task_makes_way(running, number),
+			     ktime_get_mono_fast_ns());
 }
 
 static void on_wakeup(void *data, struct task_struct *task)

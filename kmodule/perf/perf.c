@@ -102,11 +102,12 @@ static void on_switch(struct perf_own* own, int out, int runnable) {
     polter_nesting_reset(&own->cpu, thread);
     polter_ran_close(&own->cpu, own->now_ns);
     if (!out) {
-        polter_waiting_return(thread, own->base.page, &own->cpu.split, own->now_ns);
+        polter_waiting_return(thread, own->base.page, &own->cpu, 0, own->now_ns);
         polter_ran_open(&own->cpu, thread->tid, thread->tgid, POLTER_OWNER_KERNEL);
         return;
     }
     polter_waiting_leave(thread, &own->cpu, 0, !runnable ? POLTER_BLOCKED : own->in_yield ? POLTER_YIELDED : POLTER_PREEMPTED, own->now_ns);
+    if (own->in_yield) own->named = 0; /* of which job he is, and how long he ran, is not known: none of it is noise */
     own->in_yield = 0;
     /* Who came is known, not who came after him; and to whom the kernel tells it, it may be told. */
     ran = polter_ran_open(&own->cpu, own->named ? own->next.pid : -1, 0, POLTER_OWNER_KERNEL);

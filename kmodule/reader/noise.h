@@ -70,8 +70,9 @@ int polter_noise_snapshot(polter_noise*, struct polter_counters* out);
  * *lost is increased by those that were overwritten before they could be taken. */
 size_t polter_noise_drain(polter_noise*, polter_u64 until_ns, struct polter_ring_entry* out, size_t capacity, polter_u64* lost);
 
-/* sched_yield(), and what the thread waits in it is not noise. Exporters in the kernel know yields by themselves; the tiers perf and proc
- * take a yield that is not made known for a preemption. Safe in a signal handler. NULL: only yields. Returns what sched_yield() does. */
+/* sched_yield(), and what the thread waits in it is not noise. Exporters in the kernel know yields by themselves, and what strangers took
+ * meanwhile; the tiers perf and proc know neither, and take a yield that is not made known for a preemption. Safe in a signal handler.
+ * NULL: only yields. Returns what sched_yield() does. */
 int polter_noise_yield(polter_noise*);
 
 /* What to add to this process's CLOCK_MONOTONIC to get that of the initial time namespace. */

@@ -45,6 +45,7 @@ struct Node : Fixture {
     char error[256] = "";
     Noise noise = open_page(*page, error, sizeof error);
     polter_u64 lost = 0;
+    bool always_split = false;  // also where one task alone ran
 
     Node() {
         clock_ns = 1000;
@@ -65,7 +66,8 @@ struct Node : Fixture {
     }
     void self(unsigned cpu) {
         polter_ran_close(&cpus[cpu], clock_ns);
-        polter_waiting_return(&thread, page.get(), &cpus[cpu].split, clock_ns);
+        if (always_split) cpus[cpu].came_ns = ~0ull;
+        polter_waiting_return(&thread, page.get(), &cpus[cpu], cpu, clock_ns);
         begins(cpu, 100, 100, "self");
     }
     void idle(unsigned cpu) { runs(cpu, 0, 0, "swapper", POLTER_OWNER_KERNEL); }
@@ -79,8 +81,8 @@ struct Node : Fixture {
         polter_publish_record(&thread, page.get(), clock_ns, ns, POLTER_TIMER, 1, &timer, POLTER_ALONE);
         polter_publish_end(&thread, page.get(), outermost, clock_ns, POLTER_ALONE);
     }
-    void wake(unsigned cpu) { polter_waiting_queue(&thread, &cpus[cpu], cpu, 1, clock_ns); }
-    void move(unsigned cpu) { polter_waiting_queue(&thread, &cpus[cpu], cpu, 0, clock_ns); }
+    void wake(unsigned cpu, bool made_way = false) { polter_waiting_queue(&thread, &cpus[cpu], cpu, 1, made_way, clock_ns); }
+    void move(unsigned cpu) { polter_waiting_queue(&thread, &cpus[cpu], cpu, 0, 0, clock_ns); }
 
     // What was recorded since the last look, as "account:culprit:duration".
     std::string take() {
@@ -152,16 +154,122 @@ TEST_CASE("a wake-up waits for idleness, for others, for its own job") {
     CHECK(n.take() == "runqueue:daemon:6 preempt_job:thread:8");
 }
 
-TEST_CASE("a yield is not noise, sleep is not noise, a wake-up of a running thread is nothing") {
+TEST_CASE("what a yield gives to its own job is not noise, what strangers take then is") {
     Node n;
     n.self(0);
     n.off(0, POLTER_YIELDED);
-    n.runs(0, 50, 50, "daemon");
+    n.runs(0, 101, 101, "mate");
     clock_ns += 100;
     n.self(0);
     CHECK(n.take().empty());
     CHECK(n.counters().after_yield_ns == 100);
     CHECK(n.counters().yields == 1);
+    n.off(0, POLTER_YIELDED);
+    n.runs(0, 102, 100, "own thread");
+    clock_ns += 10;
+    n.idle(0);
+    clock_ns += 20;
+    n.runs(0, 50, 50, "daemon");
+    clock_ns += 300;
+    n.runs(0, 101, 101, "mate");
+    clock_ns += 40;
+    n.runs(0, 200, 200, "other job");
+    clock_ns += 7;
+    n.self(0);
+    CHECK(n.take() == "preempt:daemon:300 preempt:other job:7");
+    auto c = n.counters();
+    CHECK(c.after_yield_ns == 170);
+    CHECK(c.yields == 1);  // that one counts as a preemption
+    CHECK(c.count[POLTER_PREEMPT] == 1);
+    CHECK(c.count[POLTER_PREEMPT_JOB] == 0);
+    // Of what is not known any more nobody is blamed.
+    n.off(0, POLTER_YIELDED);
+    for (int i = 0; i < 3000; i++) {
+        n.runs(0, 1000 + i, 101, "mate");
+        clock_ns += 10;
+    }
+    n.self(0);
+    CHECK(n.take().empty());
+    CHECK(n.counters().after_yield_ns == 170 + 30000);
+    // It is moved while it waits.
+    n.off(0, POLTER_YIELDED);
+    n.runs(0, 101, 101, "mate");
+    clock_ns += 10;
+    n.runs(1, 50, 50, "far");
+    n.move(1);
+    clock_ns += 5;
+    n.self(1);
+    CHECK(n.take() == "preempt:far:5");
+    CHECK(n.counters().after_yield_ns == 170 + 30000 + 10);
+}
+
+TEST_CASE("what a task takes that has been told to give way is the way to a woken thread") {
+    Node n;
+    n.self(0);
+    const auto sleeps_until_woken = [&](bool made_way) {
+        n.off(0, POLTER_BLOCKED);
+        n.runs(0, 50, 50, "daemon");
+        clock_ns += 500;
+        n.wake(0, made_way);
+        clock_ns += 6;
+    };
+    sleeps_until_woken(true);
+    n.self(0);
+    CHECK(n.take() == "wakeup:daemon:6");
+    sleeps_until_woken(false);
+    n.self(0);
+    CHECK(n.take() == "runqueue:daemon:6");
+    // Somebody else came first.
+    sleeps_until_woken(true);
+    n.runs(0, 60, 60, "first");
+    clock_ns += 40;
+    n.self(0);
+    CHECK(n.take() == "runqueue:daemon:6 runqueue:first:40");
+    // It was moved away, to where nobody had been told.
+    n.runs(1, 61, 61, "far");
+    sleeps_until_woken(true);
+    n.move(1);
+    clock_ns += 9;
+    n.self(1);
+    CHECK(n.take() == "runqueue:daemon:6 runqueue:far:9");
+}
+
+TEST_CASE("a wait that one task took is accounted as one that is split") {
+    for (unsigned seed = 1; seed <= 100; seed++) {
+        std::string taken[2];
+        for (const bool always_split : {false, true}) {
+            Node n;
+            n.always_split = always_split;
+            std::mt19937 random(seed);
+            const auto draw = [&](unsigned k) { return std::uniform_int_distribution<unsigned>(0, k - 1)(random); };
+            n.self(0);
+            for (int i = 0; i < 200; i++) {
+                const unsigned why[] = {POLTER_BLOCKED, POLTER_PREEMPTED, POLTER_YIELDED};
+                n.off(0, why[draw(3)]);
+                for (unsigned k = 1 + draw(3); k-- > 0;) {
+                    const unsigned tid = draw(4) * 50;
+                    n.runs(0, tid == 100 ? 101 : static_cast<int>(tid), tid == 100 ? 101 : tid, "x", draw(2) * 1000);
+                    clock_ns += draw(10);
+                    if (draw(2)) n.wake(0);
+                    clock_ns += draw(10);
+                    if (!draw(8)) n.move(draw(2));
+                }
+                n.self(0);
+                clock_ns += 5;
+                n.tick(1);
+                taken[always_split] += n.take() + "\n";
+            }
+            const auto c = n.counters();
+            taken[always_split] += std::to_string(c.after_yield_ns) + " " + std::to_string(c.yields);
+        }
+        CAPTURE(seed);
+        CHECK(taken[0] == taken[1]);
+    }
+}
+
+TEST_CASE("sleep is not noise, a wake-up of a running thread is nothing") {
+    Node n;
+    n.self(0);
     n.wake(0);
     clock_ns += 10;
     n.off(0, POLTER_PREEMPTED);
@@ -232,7 +340,7 @@ TEST_CASE("a switch that was not shown is made good from the kernel's record, or
         REQUIRE(polter_ran_gap(&cpus[0], 100));
         const std::uint64_t known = polter_ran_came(&cpus[0], recorded ? came : 0, clock_ns);
         CHECK(known == (recorded ? came : 0));
-        if (known) polter_waiting_return(&n.thread, n.page.get(), &cpus[0].split, known);
+        if (known) polter_waiting_return(&n.thread, n.page.get(), &cpus[0], 0, known);
         CHECK(n.take() == (recorded ? "timer:local_timer:5 preempt:daemon:10" : "timer:local_timer:5"));
         CHECK(n.counters().updated_ns == ticked);
         n.begins(0, 100, 100, "self");

@@ -33,31 +33,43 @@ TEST_CASE("a competitor on the thread's CPU is preempt, agrees with run-delay, a
     CHECK(m.ns[POLTER_PREEMPT_JOB] == 0);
 }
 
-TEST_CASE("time off the CPU after a yield is apart") {
+TEST_CASE("after a yield a mate's time is apart, and a stranger's is preempt") {
     Daemon daemon;
     Pinned pinned;
-    Competitor competitor("competitor", 2 * ms, 8 * ms);
-    Session session(daemon.socket());
-    const auto noise = session.open();
-    REQUIRE(noise);
-    const auto yields = [&] {
-        polter_counters c{};
-        polter_noise_snapshot(noise.get(), &c);
-        return c.yields;
-    };
-    const auto enough = [&, first = yields()] { return yields() > first + 20; };
-    Measured m = measure(
-        noise.get(), 1500 * ms,
-        [](std::uint64_t ns) {
-            for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end;) sched_yield();
-        },
-        enough);
-    const std::uint64_t counted = m.count[POLTER_PREEMPT] + m.yields;
-    CHECK(between(m.off(), m.delay, m.delay_around, 0.02));
-    CHECK(counted + 3 >= m.nonvoluntary);
-    CHECK(counted <= m.nonvoluntary_around + 3);
-    CHECK(m.yields > 5);
-    CHECK(m.after_yield > 10 * ms);
+    for (const std::uint64_t other_job : {77u, 78u}) {
+        CAPTURE(other_job);
+        const bool mate = other_job == 77;
+        Competitor competitor("competitor", 2 * ms, 8 * ms, [&] {
+            auto* session = new Session(daemon.socket(), 0, other_job);  // until it is killed
+            if (!session->handle) _exit(1);
+        });
+        CHECK(soon([&] { return probe(daemon.socket()).processes == 1; }));
+        Session session(daemon.socket(), 0, 77);
+        const auto noise = session.open();
+        REQUIRE(noise);
+        const std::uint64_t ran = competitor.ran();
+        Measured m = measure(
+            noise.get(), 1000 * ms,
+            [](std::uint64_t ns) {
+                for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end;) sched_yield();
+            },
+            competitor.runs(100 * ms));
+        const std::uint64_t its = competitor.ran() - ran;
+        const std::uint64_t counted = m.count[POLTER_PREEMPT] + m.yields;
+        CHECK(between(m.off(), m.delay, m.delay_around, 0.02));
+        CHECK(counted <= m.nonvoluntary_around + 3);
+        if (!mate) CHECK(counted + 3 >= m.nonvoluntary);  // a mate preempts, too
+        const std::uint64_t taken = m.culprits["preempt:competitor"], given = m.after_yield + m.culprits["preempt_job:competitor"];
+        CAPTURE(its);
+        if (mate) {
+            CHECK(taken == 0);
+            CHECK(m.yields > 5);
+            CHECK(given >= its - std::min(its, its / 20 + 10 * ms));
+        } else {
+            CHECK(agrees(taken, its));
+            CHECK(m.culprits["preempt_job:competitor"] == 0);
+        }
+    }
 }
 
 TEST_CASE("a mate of the job is preempt_job, the same process under another job is preempt") {

@@ -162,7 +162,7 @@ Measured measure(polter_noise* noise, std::uint64_t length, const std::function<
 }
 
 // Quiet enough for a comparison that load from outside can spoil? Otherwise once more, a few times.
-void retry(const std::function<bool(bool last)>& attempt) {
+[[maybe_unused]] void retry(const std::function<bool(bool last)>& attempt) {
     for (int i = 0; i < 5; i++)
         if (attempt(i == 4)) return;
 }

@@ -47,6 +47,7 @@ extern unsigned unit_cpu;
 enum { UNIT_CPUS = 4, UNIT_THREADS = 8 };
 uint64_t unit_now(void);
 int unit_is_net_irq(unsigned irq);
+int unit_makes_way(unsigned cpu);   /* whether the task that runs there has been told to give way */
 uint64_t unit_stolen(unsigned cpu); /* by the hypervisor, so far */
 
 /* One backend. */

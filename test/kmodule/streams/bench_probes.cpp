@@ -24,6 +24,10 @@ int unit_is_net_irq(unsigned) {
     return 0;
 }
 
+int unit_makes_way(unsigned) {
+    return 0;
+}
+
 std::uint64_t unit_stolen(unsigned) {
     return 0;
 }

@@ -87,6 +87,9 @@ static bool task_is_blocked(struct task_struct* task, unsigned state) {
 static bool task_is_throttled(struct task_struct* task) {
     return task->throttled;
 }
+static bool task_makes_way_for(struct task_struct* woken) {
+    return unit_makes_way(woken->cpu);
+}
 static u32 task_owner(struct task_struct* task) {
     return task->owner;
 }

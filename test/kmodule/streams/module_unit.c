@@ -62,6 +62,10 @@ static bool polter_task_is_blocked(struct task_struct* task, unsigned state) {
 static bool polter_task_is_throttled(struct task_struct* task) {
     return task->throttled;
 }
+static bool polter_task_makes_way(pid_t tid, unsigned cpu) {
+    (void)tid;
+    return unit_makes_way(cpu);
+}
 static u32 polter_task_owner(struct task_struct* task) {
     return task->owner;
 }

@@ -44,6 +44,11 @@ int unit_is_net_irq(unsigned irq) {
     return irq == 5;
 }
 
+bool makes_way[UNIT_CPUS];
+int unit_makes_way(unsigned cpu) {
+    return makes_way[cpu];
+}
+
 std::uint64_t stolen[UNIT_CPUS];
 std::uint64_t unit_stolen(unsigned cpu) {
     return stolen[cpu];
@@ -226,6 +231,7 @@ class World {
         queue_[cpu].push_back(task);
         if (fault()) return;
         const unsigned waker = draw(UNIT_CPUS);
+        makes_way[cpu] = clock_ns % 3 == 0 || running_[cpu] == &idle_[cpu];
         both_.give(waker, running_[waker], [&](const unit& u) { u.on_wakeup(task); });
         if (fault()) both_.give(waker, running_[waker], [&](const unit& u) { u.on_wakeup(task); });
     }
@@ -343,7 +349,7 @@ TEST_CASE("random streams give both backends the same pages, and never more than
         CAPTURE(a);
         CHECK(counted[a] > 100);
     }
-    CHECK(yields > 1000);
+    CHECK(yields > 100);
     CHECK(unbalanced > 1000);
     MESSAGE(recorded, " events recorded");
 }
