@@ -27,6 +27,9 @@ struct list_head {
 struct rcu_work {
     int unused;
 };
+struct xarray {
+    int unused;
+};
 struct linux_binprm;
 struct pt_regs;
 
