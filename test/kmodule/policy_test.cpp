@@ -3,13 +3,17 @@
 #include "policy.hpp"
 
 #include <doctest/doctest.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "owners.hpp"
+
 namespace {
 
+using polter::daemon::Owners;
 using polter::daemon::Peer;
 using polter::daemon::Policy;
 
@@ -78,6 +82,33 @@ TEST_CASE("to whom other users' tasks are named") {
     CHECK(shows(R"({"names": ["group:70002"]})", alice));
     CHECK_FALSE(shows(R"({"names": ["group:70003"]})", alice));
     CHECK(shows(R"({"names": []})", root));
+}
+
+TEST_CASE("a subordinate id is its owner's") {
+    const File subuid("# ranges\n60001:100000:65536\nno-such-user-here:300000:5\n60003:broken\n60002:200000:1\n0:400000:10\n");
+    const Owners owners(subuid.path);
+    CHECK_FALSE(owners.of(60001));
+    CHECK(owners.of(100000) == 60001u);
+    CHECK(owners.of(165535) == 60001u);
+    CHECK_FALSE(owners.of(165536));
+    CHECK(owners.of(200000) == 60002u);
+    CHECK_FALSE(owners.of(300001));
+    CHECK_FALSE(Owners("/polter/no/such/file").of(100000));
+    Peer sub = peer(100005, {100005});
+    sub.pid = -1;
+    sub.owner = owners.of(sub);
+    CHECK(sub.account() == 60001);
+    Peer of_root = peer(400001, {400001});
+    of_root.pid = -1;
+    CHECK_FALSE(owners.of(of_root));  // who may do more than others
+    CHECK_FALSE(permits(R"({"deny": ["user:60001"]})", sub));
+    CHECK(permits(R"({"deny": ["user:60002"]})", sub));
+    CHECK_FALSE(permits(R"({"deny": ["user:100005"]})", sub));
+    CHECK(permits(R"({"allow": ["user:60001"]})", sub));
+    CHECK_FALSE(permits(R"({"allow": ["user:60002"]})", sub));
+    // A group that a user is in by the user database counts though his process has put it away.
+    const passwd* user = getpwuid(65534);
+    if (user) CHECK_FALSE(permits(R"({"deny": ["group:)" + std::to_string(user->pw_gid) + R"("]})", peer(65534, {})));
 }
 
 TEST_CASE("what is no policy says so") {

@@ -134,6 +134,102 @@ TEST_CASE("a thread is looked for among those of its process, by its own name fo
     CHECK_FALSE(thread_of(700, 700, proc.path));
 }
 
+TEST_CASE("a search looks at few threads at a time, and at none where ids are those of here") {
+    Directory proc;
+    proc.file("700/status", "NSpid:\t700\n");
+    proc.file("700/task/700/status", "NSpid:\t700\n");
+    CHECK(ThreadSearch(700, 701, proc.path).step(0) == ThreadSearch::State::none);
+    proc.file("800/status", "NSpid:\t800\t1\n");
+    for (int i = 1; i <= 100; i++)
+        proc.file("800/task/" + std::to_string(799 + i) + "/status",
+                  "NSpid:\t" + std::to_string(799 + i) + "\t" + std::to_string(i) + "\n");
+    ThreadSearch search(800, 101, proc.path);
+    int steps = 1;
+    while (search.step(10) == ThreadSearch::State::more) steps++;
+    CHECK(steps >= 10);
+    CHECK(search.tid() == 0);
+    CHECK(thread_of(800, 77, proc.path) == 876);
+}
+
+TEST_CASE("a share is half of what the others leave") {
+    CHECK(within_share(49, 49, 100, false));
+    CHECK_FALSE(within_share(50, 50, 100, false));
+    CHECK(within_share(24, 74, 100, false));
+    CHECK_FALSE(within_share(25, 75, 100, false));
+    CHECK(within_share(99, 99, 100, true));
+    CHECK_FALSE(within_share(0, 100, 100, true));
+    // However many users come, each finds something.
+    unsigned taken = 0;
+    for (int user = 0; user < 5; user++) {
+        unsigned own = 0;
+        while (within_share(own, taken, 1000, false)) own++, taken++;
+        CHECK(own > 0);
+    }
+}
+
+TEST_CASE("who has taken the least time is served next; nobody saves time up") {
+    Turns turns;
+    for (std::uint64_t i = 0; i < 100; i++) turns.add(1, i);
+    turns.add(2, 1000);
+    turns.add(2, 1001);
+    std::map<uid_t, int> served;
+    for (int i = 0; i < 4; i++) {
+        const auto turn = turns.next();
+        REQUIRE(turn);
+        served[turn->user]++;
+        turns.charge(turn->user, 10);
+    }
+    CHECK(served[1] == 2);
+    CHECK(served[2] == 2);
+    for (int i = 0; i < 50; i++) turns.charge(turns.next()->user, 10);
+    turns.add(3, 2000);  // came late: it is owed nothing, and is not behind either
+    turns.add(3, 2001);
+    CHECK(turns.next()->user != 0);
+    turns.charge(3, 1000);
+    turns.set_aside(2, 1002);
+    CHECK(turns.set_aside() == 1);
+    for (int i = 0; i < 30; i++)
+        if (const auto turn = turns.next()) {
+            CHECK(turn->request != 1002);
+            turns.charge(turn->user, 1);
+        }
+    turns.wake();
+    CHECK(turns.set_aside() == 0);
+    bool woken = false;
+    while (const auto turn = turns.next()) woken |= turn->request == 1002;
+    CHECK(woken);
+    CHECK_FALSE(turns.any());
+}
+
+TEST_CASE("a page that was given back counts for its user until it is gone") {
+    Invented backend;
+    Registry registry(backend);
+    const Peer self = peer(getpid(), 10);
+    REQUIRE(registry.add_process(self, 0, 1).status == POLTER_OK);
+    const auto tid = static_cast<pid_t>(syscall(SYS_gettid));
+    const auto once = [&] {
+        ThreadSearch search(self.pid, tid);
+        Outcome outcome = registry.add_thread(self, tid, search);
+        while (outcome.again == Outcome::Again::after_look) {
+            usleep(1000);
+            outcome = registry.add_thread(self, tid, search);
+        }
+        if (outcome.status == POLTER_OK) registry.remove_thread(self, tid, outcome.slot);
+        return outcome;
+    };
+    for (unsigned i = 0; i < POLTER_MAX_THREADS / 2; i++) REQUIRE(once().status == POLTER_OK);
+    const auto refused = once();
+    CHECK(refused.status == POLTER_NO_ROOM);
+    CHECK(refused.text.find("still mapped") != std::string::npos);
+    CHECK(backend.looks == 1);
+    backend.existing.clear();
+    CHECK(once().status == POLTER_OK);
+    CHECK(backend.looks == 2);
+    // Where no page is ready, it is to be asked again.
+    backend.ready = 0;
+    CHECK(once().again == Outcome::Again::with_page);
+}
+
 #ifdef POLTER_HAVE_BPF
 TEST_CASE("the interrupts of network devices") {
     Directory root;

@@ -107,6 +107,62 @@ class Service(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("policy", done.stderr)
 
+    def test_subordinate_ids_are_their_owners(self):
+        # As newuidmap(1) does it for a user: a range of ids that are nobody else's, in a namespace of his own.
+        first, inside = 2000000, 5
+        with folder() as path:
+            policy = path / "policy.json"
+            policy.write_text(json.dumps({"deny": [f"user:{USER}"]}))
+            policy.chmod(0o644)
+            sleeper = subprocess.Popen(as_user(USER, "unshare", "--user", "sleep", "600"))
+            try:
+                own = os.readlink("/proc/self/ns/user")
+                try:
+                    until(lambda: os.readlink(f"/proc/{sleeper.pid}/ns/user") != own or sleeper.poll() is not None, "no user namespace")
+                except OSError:
+                    pass
+                if sleeper.poll() is not None:
+                    self.skipTest("no user namespaces here")
+                for ids in ("uid_map", "gid_map"):
+                    pathlib.Path(f"/proc/{sleeper.pid}/{ids}").write_text(f"0 {USER} 1\n1 {first} 1000\n")
+                with running([POLTERD, "--foreground", "--socket", path / "s", "--policy", policy], path / "log"):
+                    enter = ["nsenter", "-t", str(sleeper.pid), "--user", f"--setuid={inside}", f"--setgid={inside}", str(CLIENT)]
+                    done = subprocess.run(enter, env=dict(os.environ, POLTER_SOCKET=str(path / "s")), capture_output=True, text=True, timeout=LIMIT, check=False)
+                    self.assertEqual(done.returncode, 1, done.stdout)
+                    self.assertIn(f"user {first + inside - 1} may not register", done.stderr)
+                    self.assertEqual(client(path / "s", OTHER).returncode, 0)
+            finally:
+                sleeper.kill()
+                sleeper.wait()
+
+    def test_messages_that_cannot_be_written_end_nothing(self):
+        with folder() as path:
+            policy = path / "policy.json"
+            policy.write_text("{}")
+            policy.chmod(0o644)
+            words = [str(w) for w in (POLTERD, "--foreground", "--socket", path / "s", "--policy", policy)]
+
+            def serves(process):
+                until(lambda: process.poll() is not None or (path / "s").exists(), "polterd does not serve")
+                until(lambda: process.poll() is not None or client(path / "s").returncode == 0, "polterd does not answer")
+                for _ in range(3):
+                    process.send_signal(signal.SIGHUP)
+                    self.assertEqual(client(path / "s", USER).returncode, 0)
+                self.assertIsNone(process.poll())
+                process.terminate()
+                self.assertEqual(process.wait(LIMIT), 0)
+
+            read, write = os.pipe()
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=write, stderr=write)
+            os.close(write)
+            until(lambda: (path / "s").exists(), "polterd does not serve")
+            os.close(read)
+            serves(process)
+            with open("/dev/full", "wb") as full:
+                serves(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=full, stderr=full))
+            # Closed: nothing that the daemon opens may be taken for its standard output.
+            serves(subprocess.Popen(["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", *words]))
+
     def test_socket_of_a_service_manager(self):
         with folder() as path:
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
