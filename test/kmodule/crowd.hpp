@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -53,7 +55,8 @@ class Crowd {
         for (int i = 0; i < processes; i++) {
             const pid_t pid = fork();
             if (pid == 0) {
-                close(go_[1]), close(end_[1]);
+                keep_only(go_[0], end_[0]);
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
                 if (!become(uid)) _exit(1);
                 live(socket, timeout_ms);
                 _exit(0);
@@ -94,6 +97,13 @@ class Crowd {
         timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);
         return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+    }
+    // Another crowd's gate would stay shut while its ends are open here.
+    static void keep_only(int a, int b) {
+        if (a > b) std::swap(a, b);
+        if (a > 3) close_range(3, static_cast<unsigned>(a) - 1, 0);
+        if (b > a + 1) close_range(static_cast<unsigned>(a) + 1, static_cast<unsigned>(b) - 1, 0);
+        close_range(static_cast<unsigned>(b) + 1, ~0u, 0);
     }
     static void raise_to(std::atomic<std::uint64_t>& what, std::uint64_t value) {
         for (std::uint64_t old = what; old < value && !what.compare_exchange_weak(old, value);) {
