@@ -221,7 +221,7 @@ void tell_what_was_read(Result& result, const Replayed& replayed, const std::vec
         return std::any_of(thread->local.begin(), thread->local.end(), [](int64_t ns) { return ns > 0; });
     });
     if (definitions.accounts.empty())
-        result.warnings.push_back("the trace has no noise metrics (os:…): nothing was removed, accumulated noise is 0");
+        result.warnings.push_back("the trace has no noise metrics (os:…): the noise was not measured");
     else if (!moved)
         result.warnings.push_back("no noise was recorded: its counters never moved");
     if (replayed.engine.counter_only)

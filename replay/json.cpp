@@ -78,6 +78,7 @@ nlohmann::json plain_json(const Result& result) {
 
 nlohmann::json to_json(const Result& result) {
     nlohmann::json json = plain_json(result);
+    if (const std::string why = not_measured(result); !why.empty()) json["noise_not_measured"] = why;
     if (result.costs) add_costs_json(json, *result.costs);
     return json;
 }

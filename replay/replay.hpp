@@ -116,8 +116,9 @@ struct Result {
 
 Result replay(const Options&);
 
-nlohmann::json to_json(const Result&);  // schema polter.replay/1
-std::string to_text(const Result&);     // the tables of `polter replay`
+std::string not_measured(const Result&);  // why the trace tells nothing of noise, so that no noise is no result; empty: it does
+nlohmann::json to_json(const Result&);    // schema polter.replay/1
+std::string to_text(const Result&);       // the tables of `polter replay`
 nlohmann::json injected_to_json(const Injected&);
 std::string injected_to_text(const Injected&);
 nlohmann::json model_to_json(const Learned&);

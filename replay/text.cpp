@@ -42,29 +42,55 @@ std::string without(const Result& result) {
     return removed.empty() ? "with nothing removed" : "without " + removed;
 }
 
+std::string known(const Result& result, const char* property) {
+    const auto found = result.provenance.find(property);
+    return found == result.provenance.end() ? std::string() : found->second;
+}
+
+// Three digits, for sentences.
+std::string short_time(int64_t ns) {
+    const auto [unit, name] = ns >= 1'000'000'000 ? std::pair{1e9, "s"} : ns >= 1'000'000 ? std::pair{1e6, "ms"} : std::pair{1e3, "us"};
+    const double value = static_cast<double>(ns) / unit;
+    return fmt::format("{:.{}f} {}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2, name);
+}
+
+// What the noise cost at least and at most, and whether that answers the question: else no single figure is given.
+struct NoiseCost {
+    int64_t low, high;
+    bool open;
+    explicit NoiseCost(const Result& r)
+        : low(std::max<int64_t>(0, r.measured_ns - r.bounds_high_ns)),
+          high(std::max<int64_t>(0, r.measured_ns - r.bounds_low_ns)),
+          open(high - low > high / 2 && high - low > r.measured_ns / 100) {}
+};
+
 std::string headline(const Result& result) {
     std::string out = fmt::format("{} ranks, {} events\n", result.ranks, result.events);
     Table table({"", "ms", "of the run"});
     table.add({"measured", ms(result.measured_ns), ""});
+    if (const std::string why = not_measured(result); !why.empty())
+        return out + table.text() + fmt::format("Noise: not measured ({})\n", printable(why));
+    const NoiseCost cost(result);
     table.add({without(result), ms(result.approximated_ns), percent(result.approximated_ns, result.measured_ns)});
     if (result.bounds_low_ns != result.bounds_high_ns)
         table.add({"  at least / at most", ms(result.bounds_low_ns) + " / " + ms(result.bounds_high_ns), ""});
-    table.add({"accumulated noise", ms(result.accumulated_noise_ns), percent(result.accumulated_noise_ns, result.measured_ns)});
+    if (cost.open) {
+        table.add({"accumulated noise", short_time(cost.low) + " to " + short_time(cost.high), "open"});
+    } else {
+        table.add({"accumulated noise", ms(result.accumulated_noise_ns), percent(result.accumulated_noise_ns, result.measured_ns)});
+        if (cost.low != cost.high) table.add({"  at least / at most", ms(cost.low) + " / " + ms(cost.high), ""});
+    }
     const auto local = [&](const char* name, const LocalNoise& noise) { table.add({name, ms(noise.mean) + " / " + ms(noise.max), ""}); };
     local("local noise, mean / max", result.local);
     if (result.removed_local.max != result.local.max || result.removed_local.mean != result.local.mean)
         local("  of what was removed", result.removed_local);
-    table.add({"amplification", factor(result.amplification), ""});
+    table.add({"amplification", cost.open ? "-" : factor(result.amplification), ""});
     out += table.text();
-    const auto known = [&](const char* name) {
-        const auto found = result.provenance.find(name);
-        return found == result.provenance.end() ? std::string() : found->second;
-    };
-    if (!known("EXPORTER").empty()) {
-        out += fmt::format("recorded with exporter {}", printable(known("EXPORTER")));
-        const std::string cost = known("OWN_COST_NS");
-        if (!cost.empty() && cost.find_first_not_of("0123456789") == std::string::npos && cost.size() < 19)
-            out += fmt::format("; recording itself took {} ms on all ranks together", ms(static_cast<int64_t>(std::stoll(cost))));
+    if (!known(result, "EXPORTER").empty()) {
+        out += fmt::format("recorded with exporter {}", printable(known(result, "EXPORTER")));
+        const std::string own = known(result, "OWN_COST_NS");
+        if (!own.empty() && own.find_first_not_of("0123456789") == std::string::npos && own.size() < 19)
+            out += fmt::format("; recording itself took {} ms on all ranks together", ms(static_cast<int64_t>(std::stoll(own))));
         out += '\n';
     }
     return out;
@@ -79,11 +105,11 @@ bool unseen(const Result& result, const std::string& source) {
 std::string sources_text(const Result& result) {
     if (result.sources.empty()) return "";
     Table table({"source", "local mean", "local max", "alone", "without", "share", "share", "amplification"});
-    std::string silent;
+    std::string silent, not_seen;
     for (const SourceResult& source : result.sources) {
         if (source.local.max == 0) {
-            if (unseen(result, source.name)) continue;
-            silent += (silent.empty() ? "" : ", ") + printable(source.name);
+            std::string& list = unseen(result, source.name) ? not_seen : silent;
+            list += (list.empty() ? "" : ", ") + printable(source.name);
             continue;
         }
         const auto if_removed = [&](const std::string& cell) { return source.removed ? cell : "-"; };
@@ -92,6 +118,7 @@ std::string sources_text(const Result& result) {
                    factor(source.amplification)});
     }
     if (!silent.empty()) silent = "  nothing from: " + silent + "\n";
+    if (!not_seen.empty()) silent += "  not measured: " + not_seen + "\n";
     if (silent.size() > 0 && result.local.max == 0) return "\nNoise by source\n" + silent;
     return "\nNoise by source, ms (alone: if only this one vanished; without: if it vanished last; the shares add up)\n" + table.text() +
            silent;
@@ -117,6 +144,11 @@ std::string ranks_text(const Result& result) {
                          [](const RankResult* a, const RankResult* b) { return a->local_noise_ns > b->local_noise_ns; });
         order.resize(most_ranks);
         std::sort(order.begin(), order.end(), [](const RankResult* a, const RankResult* b) { return a->rank < b->rank; });
+    }
+    if (!not_measured(result).empty()) {
+        Table measured({"rank", "measured"});
+        for (const RankResult* rank : order) measured.add({std::to_string(rank->rank), ms(rank->measured_ns)});
+        return "\nBy rank, ms\n" + measured.text();
     }
     Table table({"rank", "measured", without(result), "accumulated", "local", "most by"});
     for (const RankResult* rank : order) {
@@ -155,17 +187,40 @@ std::string warnings_text(const Result& result) {
 
 }  // namespace
 
+std::string not_measured(const Result& result) {
+    if (result.local.max != 0) return {};
+    const std::string why = known(result, "EXPORTER_WHY");
+    if (known(result, "EXPORTER") == "none") return "recorded without an exporter" + (why.empty() ? why : ": " + why);
+    return result.sources.empty() ? "the trace has no noise metrics, os:…" : "";
+}
+
 std::string to_text(const Result& result) {
+    if (!not_measured(result).empty()) return headline(result) + services_text(result) + ranks_text(result) + warnings_text(result);
     return headline(result) + sources_text(result) + services_text(result) + attribution_text(result.attribution) +
            (result.costs ? costs_text(*result.costs, without(result)) : "") + ranks_text(result) + culprits_text(result) +
            warnings_text(result);
 }
 
+namespace {
+
+// The sentence that answers the question.
+std::string answer(const Result& result) {
+    const NoiseCost cost(result);
+    if (const std::string why = not_measured(result); !why.empty())
+        return fmt::format("The run took {}. Noise: not measured ({}).\n", short_time(result.measured_ns), printable(why));
+    if (cost.open)
+        return fmt::format("The noise cost between {} and {} of {}: the trace leaves open how much.\n", short_time(cost.low),
+                           short_time(cost.high), short_time(result.measured_ns));
+    const std::string bounds = cost.low == cost.high ? "" : fmt::format(", between {} and {}", short_time(cost.low), short_time(cost.high));
+    return fmt::format("The noise cost {} of {} ({}{}), {} times the mean noise of a rank ({}).\n", short_time(result.accumulated_noise_ns),
+                       short_time(result.measured_ns), percent(result.accumulated_noise_ns, result.measured_ns), bounds,
+                       factor(result.amplification), short_time(static_cast<int64_t>(result.local.mean)));
+}
+
+}  // namespace
+
 std::string to_short_text(const Result& result) {
-    std::string out =
-        fmt::format("The noise cost {} ms of {} ms ({}), {} times the mean noise of a rank ({} ms).\n", ms(result.accumulated_noise_ns),
-                    ms(result.measured_ns), percent(result.accumulated_noise_ns, result.measured_ns), factor(result.amplification),
-                    ms(result.local.mean));
+    std::string out = answer(result);
     std::vector<const SourceResult*> order;
     for (const SourceResult& source : result.sources)
         if (source.share_ns > 0) order.push_back(&source);

@@ -127,6 +127,51 @@ TEST_CASE("what was removed is said, and the amplification is of that") {
     CHECK(row(text, "preempt") == std::vector<std::string>{"preempt", "0.000", "0.000", "0.000", "-", "-", "-", "1.00"});
 }
 
+TEST_CASE("what was not measured is no table of zeros") {
+    test::TraceSpec bare(1);
+    bare.add(0, 0, Kind::enter, "main");
+    bare.add(0, 5'000'000, Kind::leave, "main");
+    test::TraceSpec none = bare;
+    none.accounts = {"os:timer", "os:preempt"};
+    none.properties["EXPORTER"] = "none";
+    none.properties["EXPORTER_WHY"] = "asked for none";
+    for (const auto& [spec, why] : {std::pair{bare, "no noise metrics"}, {none, "recorded without an exporter: asked for none"}}) {
+        const replay::Result result = replayed(spec, std::nullopt);
+        for (const std::string& text : {replay::to_text(result), replay::to_short_text(result)}) {
+            CHECK(has(text, std::string("Noise: not measured (") + (why[0] == 'n' ? "the trace has " : "") + why));
+            CHECK_FALSE(has(text, "0.000"));
+            CHECK_FALSE(has(text, "The noise cost"));
+        }
+        CHECK(has(replay::to_short_text(result), "The run took 5.00 ms."));
+        CHECK(has(replay::to_json(result)["noise_not_measured"], why));
+    }
+
+    test::TraceSpec part = struck();
+    part.accounts.push_back("os:steal");
+    part.properties["EXPORTER"] = "perf";
+    part.properties["ACCOUNTS_SEEN"] = "timer,preempt,net";
+    const replay::Result result = replayed(part, std::nullopt);
+    CHECK(has(replay::to_text(result), "  not measured: steal\n"));
+    CHECK_FALSE(has(replay::to_text(result), "nothing from"));
+    CHECK_FALSE(replay::to_json(result).contains("noise_not_measured"));
+}
+
+TEST_CASE("the headline has its bounds, and no single figure where they leave the answer open") {
+    replay::Result result = replayed(struck(), std::nullopt);
+    result.measured_ns = 14'100'000'000;
+    result.approximated_ns = 10'123'456'789;
+    result.accumulated_noise_ns = result.measured_ns - result.approximated_ns;
+    result.bounds_low_ns = 100'000'000;
+    result.bounds_high_ns = 13'100'000'000;
+    CHECK(has(replay::to_short_text(result), "The noise cost between 1.00 s and 14.0 s of 14.1 s: the trace leaves open how much."));
+    CHECK(has(replay::to_text(result), "1.00 s to 14.0 s"));
+    for (const std::string& text : {replay::to_text(result), replay::to_short_text(result)}) CHECK_FALSE(has(text, "3976.543"));
+    result.bounds_low_ns = 10'000'000'000;
+    result.bounds_high_ns = 10'200'000'000;
+    CHECK(has(replay::to_short_text(result), "The noise cost 3.98 s of 14.1 s (28.20 %, between 3.90 s and 4.10 s)"));
+    CHECK(has(replay::to_text(result), "3900.000 / 4100.000"));
+}
+
 TEST_CASE("what is too much for a table is told") {
     const std::string text = replay::to_text(replayed(struck(), std::nullopt, 21));
     CHECK(has(text, "in 21 equal parts of the run"));
