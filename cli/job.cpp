@@ -38,7 +38,7 @@ nlohmann::json run_json(const launch::Outcome& outcome) {
               {"unseen", outcome.unseen},
               {"limits", outcome.limits},
               {"events_not_shown", outcome.events_not_shown}}},
-            {"own_cost_ns", outcome.own_cost_ns},
+            {"own_cost_ns", outcome.own_cost_ns ? nlohmann::json(*outcome.own_cost_ns) : nlohmann::json()},
             {"no_trace", outcome.no_trace.empty() ? nlohmann::json() : nlohmann::json(outcome.no_trace)},
             {"measured_by", outcome.measured_by.empty() ? nlohmann::json() : nlohmann::json(outcome.measured_by)},
             {"not_measured", outcome.not_measured.empty() ? nlohmann::json() : nlohmann::json(outcome.not_measured)},
@@ -48,7 +48,8 @@ nlohmann::json run_json(const launch::Outcome& outcome) {
 // The tracer's own time, as a part of all ranks' time.
 std::string own_cost(const launch::Outcome& outcome, int64_t measured_ns) {
     auto all_ns = static_cast<double>(measured_ns) * outcome.ranks;
-    auto cost_ns = static_cast<double>(outcome.own_cost_ns);
+    if (!outcome.own_cost_ns) return "Own cost: unknown, for not all ranks ended in order.";
+    auto cost_ns = static_cast<double>(*outcome.own_cost_ns);
     return fmt::format("Own cost: {:.3f} s over all ranks ({:.2f} % of their time).", cost_ns / ns_per_s,
                        all_ns > 0 ? 100 * cost_ns / all_ns : 0.0);
 }

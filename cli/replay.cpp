@@ -153,8 +153,9 @@ void add_replay(CLI::App& parent) {
     verb->add_option("--use-model", arguments->use_model, "Take what communication costs from there instead of from the trace")
         ->check(named)
         ->option_text("FILE");
-    verb->add_flag("--seal-foreign", arguments->seal_foreign,
-                   "Seal an experiment that its run left unsealed although it belongs to another user (root does it with that user's rights)");
+    verb->add_flag(
+        "--seal-foreign", arguments->seal_foreign,
+        "Seal an experiment that its run left unsealed although it belongs to another user (root does it with that user's rights)");
     verb->footer(
         "Example: polter replay --remove timer,preempt polter-lmp-20260102-030405\n"
         "         polter replay --attribution polter-lmp-20260102-030405                # who made it, and which events to go after\n"

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <optional>
@@ -103,7 +104,8 @@ struct Pair {
         check(OTF2_Archive_SetSerialCollectiveCallbacks(archive));
     }
     ~Pair() {
-        if (archive) OTF2_Archive_Close(archive);
+        // OTF2 frees twice when it closes what it could not write.
+        if (archive && std::uncaught_exceptions() == 0) OTF2_Archive_Close(archive);
         if (reader) OTF2_Reader_Close(reader);
     }
     Pair(const Pair&) = delete;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "measured_by.hpp"
 #include "names.hpp"
 #include "passes.hpp"
 
@@ -25,6 +26,16 @@ LocalNoise local_noise(const std::vector<int64_t>& by_rank) {
 std::optional<double> amplification(int64_t accumulated, const LocalNoise& local) {
     if (local.mean <= 0) return std::nullopt;
     return static_cast<double>(accumulated) / local.mean;
+}
+
+// Of which ranks a mean of the noise is taken: those that the trace has and that were measured; where nobody was, those it has.
+std::vector<bool> counted_ranks(const std::vector<const Thread*>& ranks, const std::vector<std::string>& measured_by) {
+    std::vector<bool> counted(ranks.size());
+    for (const bool unmeasured_too : {false, true}) {
+        for (size_t r = 0; r < ranks.size(); ++r) counted[r] = ranks[r] && (unmeasured_too || measured_by[r] != "none");
+        if (std::find(counted.begin(), counted.end(), true) != counted.end()) break;
+    }
+    return counted;
 }
 
 // Within the services' own list.
@@ -89,7 +100,7 @@ int64_t missing_ranks(const Replayed& replayed) {
 }
 
 void fill_sources(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
-                  const Ends& ends) {
+                  const Ends& ends, const std::vector<bool>& counted) {
     std::vector<double> errors;
     const std::vector<int64_t> shares = scenarios.shares(ends.accumulated, &errors);
     std::vector<int64_t> share_of(definitions.accounts.size(), 0);
@@ -101,8 +112,8 @@ void fill_sources(Result& result, const Definitions& definitions, const Scenario
     }
     for (size_t account = 0; account < definitions.accounts.size(); ++account) {
         std::vector<int64_t> by_rank;
-        for (const Thread* rank : ranks)
-            if (rank) by_rank.push_back(rank->local[account]);
+        for (size_t r = 0; r < ranks.size(); ++r)
+            if (counted[r]) by_rank.push_back(ranks[r]->local[account]);
         const LocalNoise local = local_noise(by_rank);
         const int64_t alone = scenarios.alone(ends.accumulated, account);
         const bool service = definitions.accounts[account].service;
@@ -115,12 +126,13 @@ void fill_sources(Result& result, const Definitions& definitions, const Scenario
 }
 
 void fill_ranks(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
-                const Ends& ends) {
+                const Ends& ends, const std::vector<bool>& counted, const std::vector<std::string>& measured) {
     const size_t lanes = scenarios.lanes().count;
     std::vector<int64_t> local, removed;
     for (size_t r = 0; r < ranks.size(); ++r) {
         RankResult rank;
         rank.rank = static_cast<int64_t>(r);
+        rank.measured_by = measured[r];
         int64_t removed_here = 0;
         if (const Thread* thread = ranks[r]) {
             const std::vector<int64_t> delay(thread->delay, thread->delay + lanes);
@@ -143,7 +155,7 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
             result.init_ns = std::max(result.init_ns, thread->init_ns);
             result.finalize_ns = std::max(result.finalize_ns, thread->finalize_ns);
         }
-        if (ranks[r]) {  // of those that the trace has
+        if (counted[r]) {
             local.push_back(rank.local_noise_ns);
             removed.push_back(removed_here);
         }
@@ -200,8 +212,10 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     result.provenance = definitions.properties;
     result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);
-    fill_sources(result, definitions, scenarios, ranks, ends);
-    fill_ranks(result, definitions, scenarios, ranks, ends);
+    const auto measured = measured_by(definitions.properties, ranks.size());
+    const auto counted = counted_ranks(ranks, measured);
+    fill_sources(result, definitions, scenarios, ranks, ends, counted);
+    fill_ranks(result, definitions, scenarios, ranks, ends, counted, measured);
     fill_culprits(result, definitions, learner);
     result.amplification = amplification(result.accumulated_noise_ns, result.removed_local);
     return result;
@@ -229,6 +243,12 @@ void tell_what_was_read(Result& result, const Replayed& replayed, const std::vec
             "the trace has noise counters at MPI events only: noise inside a call counts by how much longer its tail was than usual");
     int64_t other_threads = 0;
     for (const auto& thread : replayed.engine.threads()) other_threads += !thread->carries_rank;
+    size_t unmeasured = 0;
+    if (const auto list = unmeasured_ranks(measured_by(definitions.properties, replayed.ranks.size()), unmeasured); unmeasured > 0)
+        result.warnings.push_back(fmt::format(
+            "conditional: {} of {} ranks were not measured ({}): their noise is unknown, so without noise the run may be shorter "
+            "than the bounds say",
+            unmeasured, definitions.ranks, list));
     if (const int64_t missing = missing_ranks(replayed); missing > 0)
         result.warnings.push_back(fmt::format("conditional: {} of {} ranks have no events in the trace", missing, definitions.ranks));
     if (other_threads + definitions.other_locations > 0)
@@ -251,10 +271,13 @@ void tell_what_is_open(Result& result, const Replayed& replayed) {
         result.warnings.push_back(
             "conditional: messages of one size took now more, now less time, without noise; in each other's way they may take others "
             "without it");
-    const Flaw open[] = {Flaw::any_source,       Flaw::polling,           Flaw::locked_out,           Flaw::uncertain_order,
+    size_t unmeasured = 0;
+    unmeasured_ranks(measured_by(replayed.definitions.properties, replayed.ranks.size()), unmeasured);
+    const Flaw open[] = {Flaw::any_source,         Flaw::polling,           Flaw::locked_out,           Flaw::uncertain_order,
                          Flaw::truncated_location, Flaw::unmatched_receive, Flaw::unmatched_collective, Flaw::collective_without_record};
     result.conditional =
         result.conditional || other_mpi_threads(replayed.engine) > 0 || !unseen.empty() || !locks.empty() || missing_ranks(replayed) > 0 ||
+        unmeasured > 0 ||
         std::any_of(std::begin(open), std::end(open), [&](Flaw flaw) { return flaws[static_cast<size_t>(flaw)].count > 0; });
 }
 

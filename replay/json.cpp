@@ -41,7 +41,8 @@ nlohmann::json plain_json(const Result& result) {
                          {"measured_ns", rank.measured_ns},
                          {"approximated_ns", rank.approximated_ns},
                          {"accumulated_noise_ns", rank.accumulated_noise_ns},
-                         {"local_noise_ns", rank.local_noise_ns},
+                         {"measured_by", rank.measured_by.empty() ? nlohmann::json() : nlohmann::json(rank.measured_by)},
+                         {"local_noise_ns", rank.measured_by == "none" ? nlohmann::json() : nlohmann::json(rank.local_noise_ns)},
                          {"sources", by_source},
                          {"services", rank.services}});
     }

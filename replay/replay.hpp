@@ -42,7 +42,7 @@ struct Options {
 };
 
 struct LocalNoise {
-    double mean = 0;  // over all ranks
+    double mean = 0;  // over all ranks that were measured
     int64_t max = 0;
 };
 
@@ -66,6 +66,7 @@ struct RankSource {
 
 struct RankResult {
     int64_t rank = 0;
+    std::string measured_by;  // the exporter; "none": its noise is unknown, not 0; empty: the trace does not say
     int64_t measured_ns = 0, approximated_ns = 0, accumulated_noise_ns = 0, local_noise_ns = 0;
     std::map<std::string, RankSource> sources;
     std::map<std::string, int64_t> services;  // local

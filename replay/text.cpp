@@ -160,7 +160,7 @@ std::string ranks_text(const Result& result) {
                 most = fmt::format("{} {}", name, ms(source.share_ns));
             }
         table.add({std::to_string(rank->rank), ms(rank->measured_ns), ms(rank->approximated_ns), ms(rank->accumulated_noise_ns),
-                   ms(rank->local_noise_ns), most});
+                   rank->measured_by == "none" ? "not measured" : ms(rank->local_noise_ns), most});
     }
     std::string title = "\nBy rank, ms";
     if (cut) title += fmt::format(" (the {} of {} with most noise of their own)", most_ranks, result.per_rank.size());

@@ -79,6 +79,7 @@ inline constexpr const char* env_buffer_chunks =
 
 // OTF2's chunk size for events. It stands in the anchor, so it must be one for the whole archive. 256 KiB is the least that OTF2 takes.
 inline constexpr uint64_t event_chunk_size = 256 * 1024;
+inline constexpr char event_file_end = 1;  // OTF2's token that closes a file
 
 // The tail file, <rank folder>/<location>.tail: the event chunks that OTF2 has not flushed yet, in a shared file mapping.
 // Slot n lies at tail_header_size + n * chunk_size. order[0 … chunks_in_use) names the chunks that may not be in the event file yet,
@@ -102,6 +103,7 @@ namespace property {
 inline constexpr const char* version = "POLTER::VERSION";
 inline constexpr const char* exporter = "POLTER::EXPORTER";
 inline constexpr const char* exporter_why = "POLTER::EXPORTER_WHY";
+inline constexpr const char* exporter_by_rank = "POLTER::EXPORTER_BY_RANK";  // "bpf:0-2,5;none:3-4"; only where the ranks differ
 inline constexpr const char* accounts_seen = "POLTER::ACCOUNTS_SEEN";
 inline constexpr const char* accounts_net = "POLTER::ACCOUNTS_NET";
 inline constexpr const char* events_dropped = "POLTER::EVENTS_DROPPED";

@@ -65,7 +65,25 @@ std::string damage_lines(std::string& text, Random& random) {
         text.replace(at, end - at, value);
         return fmt::format("value at {} is {}", at, value);
     }
-    const std::string line = rank_lines[below(random, std::size(rank_lines))];
+    std::string line = rank_lines[below(random, std::size(rank_lines))];
+    switch (random() % 8) {  // bombs: far ids, chains, nests
+        case 0:
+            line = fmt::format(R"({{"string":{},"value":"far"}})", random() % (1u << 23));
+            break;
+        case 1:
+            line = fmt::format(R"({{"comm":{},"key":"k","group":{{"same_as":{}}}}})", random() % (1u << 13), random() % 8);
+            break;
+        case 2:
+            line = fmt::format(R"({{"warnings":{}}})", std::string(below(random, 5000), '['));
+            break;
+        case 3:
+            line.clear();
+            for (uint32_t id = 10; id < 200; ++id)
+                line += fmt::format("{{\"comm\":{},\"key\":\"c\",\"group\":{{\"same_as\":{}}}}}\n", id, id == 10 ? 3 : id - 1);
+            break;
+        default:
+            break;
+    }
     const size_t begin = below(random, text.size() + 1), newline = text.find('\n', begin),
                  at = newline == std::string::npos ? text.size() : newline + 1;
     text.insert(at, line + "\n");

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -188,11 +189,92 @@ TEST_CASE("ranks that left nothing are missing, not forgotten") {
     CHECK(contents.properties[property::ranks_missing] == "0,1,3");
 }
 
+TEST_CASE("a rank that was not measured leaves the others measured, and is named") {
+    Experiment experiment;
+    const std::string none = R"({"exporter":"none","seen":[],"net":[],"why":"no room"})";
+    for (uint32_t rank = 0; rank < 6; ++rank) {
+        const bool unmeasured = rank == 0 || rank > 3;
+        write_rank(experiment.path, {.rank = rank, .size = 6, .extra_lines = unmeasured ? std::vector{none} : std::vector<std::string>{}});
+    }
+    const auto report = seal({experiment.path, ""});
+    CHECK(report.exporter == "bpf");
+    CHECK(report.unmeasured == std::vector<uint32_t>{0, 4, 5});
+    auto properties = read_archive(experiment.path).properties;
+    CHECK(properties[property::exporter] == "bpf");
+    CHECK(properties[property::exporter_by_rank] == "bpf:1-3;none:0,4-5");
+    CHECK(properties[property::accounts_seen] == "timer,preempt");
+    CHECK(properties[property::warnings] == "3 of 6 ranks were not measured (0,4-5): no room");
+}
+
 TEST_CASE("nothing at all is an error that says so") {
     Experiment experiment;
     CHECK_THROWS_AS(seal({experiment.path, ""}), polter::seal::NoRanks);
     fs::create_directories(experiment.path / "ranks/n1.1");
     CHECK_THROWS_AS(seal({experiment.path, ""}), polter::seal::NoRanks);
+}
+
+namespace {
+
+// Peak memory of a child that seals, in KiB; its time is bounded.
+long sealing_kib(const fs::path& experiment) {
+    const auto pid = fork();
+    if (pid == 0) {
+        alarm(100);
+        try {
+            seal({experiment, ""});
+        } catch (const polter::seal::Error&) {
+            _exit(1);
+        }
+        _exit(0);
+    }
+    int status = 0;
+    rusage used{};
+    wait4(pid, &status, 0, &used);
+    REQUIRE(WIFEXITED(status));
+    return used.ru_maxrss;
+}
+
+}  // namespace
+
+TEST_CASE("a sidecar takes memory and time in proportion to its size, whatever is in it") {
+    const auto bomb = [](const char* what) {
+        std::vector<std::string> lines;
+        const std::string name(what);
+        if (name == "string index") lines = {R"({"string":4194303,"value":"x"})"};
+        if (name == "communicator index") lines = {R"({"comm":4194303,"name":"x","key":"k","group":[0]})"};
+        if (name == "window index") lines = {R"({"win":4194303,"name":"x","key":"k","comm":0})"};
+        if (name == "nested") lines = {R"({"warnings":)" + std::string(4 << 20, '[') + std::string(4 << 20, ']') + "}"};
+        if (name == "many small") {
+            std::string list = "[]";
+            for (int i = 0; i < 2'000'000; ++i) list += ",[]";
+            lines = {R"({"final":true,"events":{},"warnings":[)" + list + "]}"};
+        }
+        if (name == "chain" || name == "shared list") {
+            std::string members = "0";
+            for (int i = 1; i < 1000; ++i) members += "," + std::to_string(i);
+            lines = {R"({"comm":2,"parent":0,"key":"a","group":[)" + members + "]}"};
+            for (int i = 3; i < 60'000; ++i)
+                lines.push_back(
+                    fmt::format(R"({{"comm":{},"parent":0,"key":"k{}","group":{{"same_as":{}}}}})", i, i, name == "chain" ? i - 1 : 2));
+        }
+        if (name == "locations")
+            for (uint64_t i = 1; i < 5'000; ++i) lines.push_back(fmt::format(R"({{"location":{},"name":"x"}})", i << 32));
+        return lines;
+    };
+    long plain = 0;
+    for (const char* what :
+         {"nothing", "string index", "communicator index", "window index", "nested", "many small", "chain", "shared list", "locations"}) {
+        CAPTURE(what);
+        Experiment experiment;
+        const auto lines = bomb(what);
+        uint64_t bytes = 0;
+        for (const auto& line : lines) bytes += line.size();
+        write_rank(experiment.path, {.rank = 0, .size = 1000, .calls = 10, .extra_lines = lines});
+        const long kib = sealing_kib(experiment.path);
+        if (plain == 0) plain = kib;
+        MESSAGE(what << ": " << bytes / 1024 << " KiB take " << kib - plain << " KiB");
+        CHECK(kib - plain < 16 * 1024 + static_cast<long>(40 * bytes / 1024));
+    }
 }
 
 TEST_CASE("of two worlds the larger one is kept") {

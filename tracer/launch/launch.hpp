@@ -37,8 +37,8 @@ struct Outcome {
     std::vector<std::string> unseen;     // accounts that it cannot see
     std::string limits;                  // what it does not tell apart; empty: nothing
     uint32_t ranks = 0;
-    uint64_t own_cost_ns = 0;       // the tracer's own time, all ranks
-    uint64_t events_not_shown = 0;  // kernel events that the kernel did not show to the exporter, all threads of the node
+    std::optional<uint64_t> own_cost_ns;  // the tracer's own time, all ranks; unset: not all lived to tell
+    uint64_t events_not_shown = 0;        // kernel events that the kernel did not show to the exporter, all threads of the node
     int64_t wall_ns = 0;
     std::vector<std::string> warnings;        // of launching; not in the trace
     std::vector<std::string> trace_warnings;  // of sealing; the trace has them too

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <folder.hpp>
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <folder.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>

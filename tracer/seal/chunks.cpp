@@ -18,7 +18,6 @@ namespace {
 
 constexpr uint64_t chunk_size = trace::event_chunk_size;
 constexpr unsigned char chunk_token = 3;
-constexpr char end_of_file = 1;  // the token that closes a file
 constexpr size_t chunk_header = 2 + 8 + 8;
 // Ranks and sealer run on machines of one byte order; the byte after the token says which it was.
 constexpr unsigned char byte_order = std::endian::native == std::endian::little ? 0x42 : 0x23;
@@ -111,7 +110,7 @@ uint64_t count_closed_events(const File& event_file) {
     }
     char end = 0;
     if (size) read_at(event_file, &end, 1, size - 1);
-    return end == end_of_file ? next - 1 : 0;
+    return end == trace::event_file_end ? next - 1 : 0;
 }
 
 Joined join_chunks(const File& event_file, const File& tail, const std::filesystem::path& out) {

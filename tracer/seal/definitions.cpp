@@ -226,7 +226,7 @@ void empty_event_files(OTF2_Archive* archive, const Definitions& definitions) {
     check_otf2(OTF2_Archive_OpenEvtFiles(archive), "event files");
     for (const auto& process : definitions.processes) {
         for (const auto& location : process.locations) {
-            if (process.sidecar) continue;
+            if (process.sidecar && !location.left_nothing) continue;
             auto* writer = OTF2_Archive_GetEvtWriter(archive, location.id);
             if (!writer) throw std::runtime_error("OTF2 gives no event writer; raise the limit of open files (ulimit -n)");
             check_otf2(OTF2_Archive_CloseEvtWriter(archive, writer), "event files");
@@ -235,19 +235,29 @@ void empty_event_files(OTF2_Archive* archive, const Definitions& definitions) {
     check_otf2(OTF2_Archive_CloseEvtFiles(archive), "event files");
 }
 
+void fill(OTF2_Archive* archive, const std::filesystem::path& folder, const Definitions& definitions, Strings& strings) {
+    check_otf2(OTF2_Archive_SetCreator(archive, "Poltergeist"), folder);
+    for (const auto& [name, value] : definitions.properties) {
+        if (value.empty()) continue;  // to OTF2 that means to delete it
+        check_otf2(OTF2_Archive_SetProperty(archive, name.c_str(), value.c_str(), true), "property " + name);
+    }
+    Writer(archive, definitions, strings).write();
+    local_definitions(archive, definitions);
+    empty_event_files(archive, definitions);
+}
+
 }  // namespace
 
 void write_definitions(const std::filesystem::path& folder, const Definitions& definitions, Strings& strings) {
     QuietOtf2 quiet;
     auto archive = create_archive(folder);
-    check_otf2(OTF2_Archive_SetCreator(archive.get(), "Poltergeist"), folder);
-    for (const auto& [name, value] : definitions.properties) {
-        if (value.empty()) continue;  // to OTF2 that means to delete it
-        check_otf2(OTF2_Archive_SetProperty(archive.get(), name.c_str(), value.c_str(), true), "property " + name);
+    try {
+        fill(archive.get(), folder, definitions, strings);
+    } catch (...) {
+        // OTF2 frees twice when it closes what it could not write.
+        (void)archive.release();
+        throw;
     }
-    Writer(archive.get(), definitions, strings).write();
-    local_definitions(archive.get(), definitions);
-    empty_event_files(archive.get(), definitions);
     check_otf2(OTF2_Archive_Close(archive.release()), folder);
 }
 

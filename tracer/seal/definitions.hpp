@@ -16,6 +16,7 @@ namespace polter::seal {
 struct LocationDefinition {
     uint64_t id = 0, events = 0;
     std::string name;
+    bool left_nothing = false;  // no event file: an empty one is made
 };
 
 // One process of MPI_COMM_WORLD; those that left nothing are there too, with one location without events: ranks are positions in

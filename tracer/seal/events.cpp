@@ -287,8 +287,7 @@ struct SharedProgress {
     SharedProgress& operator=(const SharedProgress&) = delete;
 };
 
-EventSummary read_bounded(const File& event_file, uint64_t location, const EventLimits& limits, const fs::path& work,
-                          const fs::path* out) {
+EventSummary read_bounded(const File& event_file, uint64_t location, const EventLimits& limits, const fs::path& work, const fs::path* out) {
     const auto size = event_file.size();
     auto in = work / "in", written = work / "out";
     if (size) frame(in, event_file, location);

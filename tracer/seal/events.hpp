@@ -31,7 +31,7 @@ struct EventSummary {
 EventSummary scan_events(const File& event_file, uint64_t location, const EventLimits&, const std::filesystem::path& work);
 
 // Writes what can be read of `event_file` into a clean file `out`. Throws std::runtime_error if it cannot be written.
-EventSummary rewrite_events(const File& event_file, uint64_t location, const EventLimits&,
-                            const std::filesystem::path& work, const std::filesystem::path& out);
+EventSummary rewrite_events(const File& event_file, uint64_t location, const EventLimits&, const std::filesystem::path& work,
+                            const std::filesystem::path& out);
 
 }  // namespace polter::seal

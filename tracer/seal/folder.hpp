@@ -43,10 +43,11 @@ class Folder {
     // The experiment itself. A symbolic link that the caller named is followed; who owns what it leads to is asked of the descriptor.
     static Folder open(const std::filesystem::path&);
 
-    std::optional<Folder> sub(const std::string& name) const;         // unset: there is no such directory
-    Folder make(const std::string& name) const;                       // makes it where it is missing
-    Folder make_private(const std::string& name) const;               // removes what is there; nobody else can enter the new one
-    File open_file(const std::string& name, std::string& why) const;  // a regular file of the experiment's owner or the caller's; does not throw
+    std::optional<Folder> sub(const std::string& name) const;  // unset: there is no such directory
+    Folder make(const std::string& name) const;                // makes it where it is missing
+    Folder make_private(const std::string& name) const;        // removes what is there; nobody else can enter the new one
+    File open_file(const std::string& name,
+                   std::string& why) const;  // a regular file of the experiment's owner or the caller's; does not throw
     File open_file(const std::string& name) const;
     bool has(const std::string& name) const;  // whatever it is
     std::vector<std::string> folders() const;

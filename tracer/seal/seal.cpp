@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "../conventions.hpp"
+#include "../write/own_part.hpp"
 #include "chunks.hpp"
 #include "definitions.hpp"
 #include "events.hpp"
@@ -121,6 +122,7 @@ EventLimits limits_of(const Sidecar& rank) {
 
 struct LocationEvents {
     uint64_t events = 0, first_ns = 0, last_ns = 0;
+    bool nothing = false;  // there is no file of it
 };
 
 // Makes sure that the location's event file is a whole one at its place in the archive or in the rank's folder.
@@ -148,6 +150,7 @@ LocationEvents settle_location(const Places& places, const Sidecar& rank, const 
     }
     unfinished = true;
     const File tail = folder ? folder->open_file(fmt::format("{}.tail", location.id)) : File();
+    if (!events_file && !tail) return {.nothing = true};
     join_chunks(events_file, tail, places.joined);
     auto summary = rewrite_events(File(open(places.joined.c_str(), O_RDONLY | O_CLOEXEC)), location.id, limits_of(rank), places.read,
                                   places.salvaged / name);
@@ -159,13 +162,64 @@ std::string joined_ids(const std::vector<uint32_t>& ids) {
     return fmt::format("{}", fmt::join(ids, ","));
 }
 
-// In the order of the page, so that the property does not depend on which rank came first.
-std::vector<std::string> in_all(const std::vector<Sidecar>& ranks, std::vector<std::string> Sidecar::*list) {
-    auto out = ranks.front().*list;
-    for (const auto& rank : ranks)
-        std::erase_if(
-            out, [&](const std::string& name) { return std::find((rank.*list).begin(), (rank.*list).end(), name) == (rank.*list).end(); });
+// "0-2,5": of numbers in order.
+std::string ranges(const std::vector<uint32_t>& ids) {
+    std::string out;
+    for (size_t i = 0; i < ids.size();) {
+        size_t end = i + 1;
+        while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
+        out += (out.empty() ? "" : ",") + std::to_string(ids[i]);
+        if (end - i > 1) out += "-" + std::to_string(ids[end - 1]);
+        i = end;
+    }
     return out;
+}
+
+// In the order of the page, so that the property does not depend on which rank came first.
+std::vector<std::string> in_all(const std::vector<const Sidecar*>& ranks, std::vector<std::string> Sidecar::*list) {
+    if (ranks.empty()) return {};
+    auto out = ranks.front()->*list;
+    for (const auto* rank : ranks)
+        std::erase_if(out, [&](const std::string& name) {
+            return std::find((rank->*list).begin(), (rank->*list).end(), name) == (rank->*list).end();
+        });
+    return out;
+}
+
+// What measured the ranks. One that was not measured does not make the others so: the trace says who. Returns those that were.
+std::vector<const Sidecar*> add_exporters(const std::vector<Sidecar>& ranks, Report& report,
+                                          std::map<std::string, std::string>& properties) {
+    const std::string none = "none";
+    std::map<std::string, std::vector<uint32_t>> by_exporter;
+    std::map<std::string, const Sidecar*> first;
+    std::vector<const Sidecar*> measured;
+    for (const auto& rank : ranks) {
+        by_exporter[rank.exporter].push_back(rank.rank);
+        first.try_emplace(rank.exporter, &rank);
+        if (rank.exporter != none) measured.push_back(&rank);
+    }
+    report.exporter = none;
+    size_t most = 0;
+    std::string all;
+    for (const auto& [exporter, of] : by_exporter) {
+        all += fmt::format("{}{}:{}", all.empty() ? "" : ";", exporter, ranges(of));
+        if (exporter == none || of.size() <= most) continue;
+        most = of.size();
+        report.exporter = exporter;
+    }
+    report.exporter_why = first.at(report.exporter)->exporter_why;
+    if (by_exporter.size() == 1) return measured;
+    properties[trace::property::exporter_by_rank] = all;
+    for (const auto& [exporter, of] : by_exporter) {
+        if (exporter == report.exporter) continue;
+        const auto& why = first.at(exporter)->exporter_why;
+        report.warnings.push_back(
+            exporter == none
+                ? fmt::format("{} of {} ranks were not measured ({}): {}", of.size(), ranks.size(), ranges(of), why)
+                : fmt::format("ranks {} were measured by {}, the others by {}: {}", ranges(of), exporter, report.exporter, why));
+    }
+    if (const auto at = by_exporter.find(none); at != by_exporter.end()) report.unmeasured = at->second;
+    return measured;
 }
 
 uint64_t earliest(uint64_t a, uint64_t b) {
@@ -199,35 +253,27 @@ void add_end(const std::vector<Sidecar>& ranks, uint64_t exporter_ended, Definit
 }
 
 void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
+    uint64_t own_cost_ns = 0;
+    bool told = report.ranks == report.size;
     for (const auto& rank : ranks) {
+        told = told && rank.final;
         if (!rank.final) continue;
-        report.own_cost_ns += rank.final->own_cost_ns;
+        own_cost_ns += rank.final->own_cost_ns;
         report.dropped += rank.final->dropped;
         report.dropped_ns += rank.final->dropped_ns;
         for (const auto& warning : rank.final->warnings) report.warnings.push_back(fmt::format("rank {}: {}", rank.rank, warning));
     }
-    // One that measured less than the others tells what the trace as a whole lacks.
-    report.exporter = ranks.front().exporter;
-    report.exporter_why = ranks.front().exporter_why;
-    for (const auto& rank : ranks) {
-        if (rank.exporter == ranks.front().exporter) continue;
-        report.warnings.push_back(fmt::format("rank {} was measured by {}, rank {} by {}: {}", rank.rank, rank.exporter, ranks.front().rank,
-                                              ranks.front().exporter, rank.exporter_why));
-        if (rank.exporter == "none") {
-            report.exporter = rank.exporter;
-            report.exporter_why = fmt::format("rank {}: {}", rank.rank, rank.exporter_why);
-        }
-        break;
-    }
-    report.seen = in_all(ranks, &Sidecar::seen);
+    const auto measured = add_exporters(ranks, report, properties);
+    report.seen = in_all(measured, &Sidecar::seen);
     properties[trace::property::version] = "1";
     properties[trace::property::exporter] = report.exporter;
     properties[trace::property::exporter_why] = report.exporter_why;
     properties[trace::property::accounts_seen] = fmt::format("{}", fmt::join(report.seen, ","));
-    properties[trace::property::accounts_net] = fmt::format("{}", fmt::join(in_all(ranks, &Sidecar::net), ","));
+    properties[trace::property::accounts_net] = fmt::format("{}", fmt::join(in_all(measured, &Sidecar::net), ","));
     properties[trace::property::events_dropped] = std::to_string(report.dropped);
     properties[trace::property::events_dropped_ns] = std::to_string(report.dropped_ns);
-    properties[trace::property::own_cost_ns] = std::to_string(report.own_cost_ns);
+    if (told) report.own_cost_ns = own_cost_ns;
+    properties[trace::property::own_cost_ns] = told ? std::to_string(own_cost_ns) : "unknown";
 }
 
 // Hosts whose ranks all read one clock need no correction; more than one host does, and its error is not known here.
@@ -252,7 +298,7 @@ void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions
         if (at == by_rank.end()) {
             report.missing.push_back(r);
             process.host = "unknown";
-            process.locations.push_back({r, 0, fmt::format("MPI Rank {} (missing)", r)});
+            process.locations.push_back({r, 0, fmt::format("MPI Rank {} (missing)", r), true});
             definitions.processes.push_back(std::move(process));
             continue;
         }
@@ -267,7 +313,7 @@ void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions
         bool unfinished = !rank.final;
         for (const auto& location : locations) {
             auto events = settle_location(places, rank, location, unfinished);
-            process.locations.push_back({location.id, events.events, location.name});
+            process.locations.push_back({location.id, events.events, location.name, events.nothing});
             report.events += events.events;
             if (!events.events) continue;
             definitions.first_ns = any ? std::min(definitions.first_ns, events.first_ns) : events.first_ns;
@@ -379,15 +425,17 @@ bool is_sealed(const fs::path& experiment) {
 }
 
 Report seal(const Options& options) {
+    const write::OwnPart no_signal;  // a file limit is an error as a full disk is
     try {
         auto experiment = Folder::open(options.experiment);
         const auto owner = experiment.owner();
         if (sealed(experiment) || owner == geteuid() || options.foreign == Foreign::own_rights)
             return seal_folder(options, std::move(experiment));
         if (options.foreign == Foreign::refuse)
-            throw Error(fmt::format("{}: was never sealed and belongs to {}; sealing writes into it: let {} do it, or replay it with "
-                                    "--seal-foreign",
-                                    options.experiment.string(), user(owner), user(owner)));
+            throw Error(
+                fmt::format("{}: was never sealed and belongs to {}; sealing writes into it: let {} do it, or replay it with "
+                            "--seal-foreign",
+                            options.experiment.string(), user(owner), user(owner)));
         if (geteuid() != 0) return seal_folder(options, std::move(experiment));
         as_user(owner, [&] { seal_folder(options, std::move(experiment)); });
         return {};

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -41,9 +42,11 @@ struct Options {
 struct Report {
     bool already_sealed = false;  // nothing was done, and nothing below is set
     uint32_t ranks = 0, size = 0;
-    uint64_t events = 0, own_cost_ns = 0, dropped = 0, dropped_ns = 0;
-    std::string exporter, exporter_why;  // of the ranks
-    std::vector<std::string> seen;       // accounts that every rank's exporter saw
+    uint64_t events = 0, dropped = 0, dropped_ns = 0;
+    std::optional<uint64_t> own_cost_ns;  // unset: a rank did not live to tell
+    std::string exporter, exporter_why;   // of most of the ranks that were measured; "none" only where nobody was
+    std::vector<std::string> seen;        // accounts that every measured rank's exporter saw
+    std::vector<uint32_t> unmeasured;     // ranks without an exporter, where others had one
     std::vector<uint32_t> missing, unfinished;
     std::vector<std::string> warnings;
 };

@@ -16,13 +16,33 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t max_file = 256ull << 20;
-constexpr size_t max_line = 16u << 20;
+constexpr size_t max_line = 8u << 20;
+constexpr size_t max_values = 1u << 18;  // of a line, numbers aside; the most are a rank's locations in its last line
+constexpr int max_depth = 3;
 constexpr uint32_t max_size = 1u << 24;     // ranks in a world
 constexpr uint32_t max_ids = 1u << 22;      // strings or communicators of one rank
 constexpr uint32_t max_threads = 1u << 16;  // locations of one rank
+constexpr uint32_t max_ahead = 1u << 12;    // of an id before its line, see fits()
 
 // Field readers that refuse instead of converting: a wrong type is a bad line.
 struct Bad {};
+
+// A line as JSON, in memory proportional to its length: nothing nested for its own sake. Discarded where it is none.
+json parsed(const std::string& line) {
+    size_t values = 0;
+    const auto bounded = [&values](int depth, json::parse_event_t event, json& value) {
+        if (event != json::parse_event_t::value || !value.is_number()) ++values;
+        if (depth > max_depth || values > max_values) throw Bad{};
+        return true;
+    };
+    return json::parse(line, bounded, false);
+}
+
+// Ids are given in order, one a line; but threads may take theirs in one order and write the lines in the other. So tables by id are no
+// larger than the file.
+void check_id(uint32_t id, const Sidecar& rank) {
+    if (id > rank.lines + max_ahead) throw Bad{};
+}
 
 template <typename T>
 T number(const json& line, const char* key, T least, T most) {
@@ -79,7 +99,10 @@ SidecarGroup group_of(const json& value, const Sidecar& rank) {
     } else if (value.is_object()) {
         group.kind = SidecarGroup::same_as;
         group.comm = number<uint32_t>(value, "same_as", 0, max_ids);
-        if (!rank.comms.contains(group.comm)) throw Bad{};
+        const auto at = rank.comms.find(group.comm);
+        if (at == rank.comms.end()) throw Bad{};
+        // To the one that has the group, so that no chain is longer than one.
+        if (at->second.group.kind == SidecarGroup::same_as) group.comm = at->second.group.comm;
     } else if (value.is_array()) {
         for (const auto& member : value) {
             if (!member.is_number_unsigned() || member.get<uint64_t>() >= rank.size) throw Bad{};
@@ -121,15 +144,14 @@ void read_location(const json& line, Sidecar& rank) {
     location.id = number<uint64_t>(line, "location", 0, UINT64_MAX);
     location.thread = trace::thread_of(location.id);
     if (trace::rank_of(location.id) != rank.rank || location.thread >= max_threads) throw Bad{};
-    for (const auto& other : rank.locations)
-        if (other.id == location.id) throw Bad{};
+    if (!rank.location_ids.insert(location.id).second) throw Bad{};
     location.name = text_or(line, "name");
     rank.locations.push_back(std::move(location));
 }
 
 void read_string(const json& line, Sidecar& rank) {
-    // Dense, but two threads may take their ids in one order and write the lines in the other.
     auto id = number<uint32_t>(line, "string", 0, max_ids);
+    check_id(id, rank);
     if (id >= rank.strings.size()) rank.strings.resize(id + 1);
     rank.strings[id] = text_or(line, "value");
 }
@@ -146,6 +168,7 @@ std::vector<uint32_t> ranks_of(const json& line, const char* key, const Sidecar&
 
 void read_comm(const json& line, Sidecar& rank) {
     auto id = number<uint32_t>(line, "comm", 0, max_ids);
+    check_id(id, rank);
     if (line.contains("in")) {
         if (!rank.comms.contains(id)) throw Bad{};
         rank.neighbours[id] = {ranks_of(line, "in", rank), ranks_of(line, "out", rank)};
@@ -172,6 +195,7 @@ void read_comm(const json& line, Sidecar& rank) {
 
 void read_window(const json& line, Sidecar& rank) {
     const auto id = number<uint32_t>(line, "win", 0, max_ids);
+    check_id(id, rank);
     if (!line.contains("comm")) {  // a new name
         auto at = rank.windows.find(id);
         if (at == rank.windows.end()) throw Bad{};
@@ -284,13 +308,14 @@ std::optional<Sidecar> read_sidecar(const Folder& folder, std::string& why) {
             ++rank.bad_lines;
             break;
         }
-        auto parsed = json::parse(line, nullptr, false);
+        ++rank.lines;
         try {
-            if (!parsed.is_object()) throw Bad{};
+            const json object = parsed(line);
+            if (!object.is_object()) throw Bad{};
             if (header) {
-                read_line(parsed, rank);
+                read_line(object, rank);
             } else {
-                read_header(parsed, rank);
+                read_header(object, rank);
                 header = true;
             }
         } catch (const Bad&) {

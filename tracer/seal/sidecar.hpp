@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct SidecarLocation {
 
 struct SidecarGroup {
     enum Kind { world, self, same_as, list } kind = list;
-    uint32_t comm = 0;            // same_as: local id of an earlier communicator
+    uint32_t comm = 0;            // same_as: local id of an earlier communicator, which has the group itself
     std::vector<uint32_t> ranks;  // list: world ranks in order
 };
 
@@ -62,10 +63,13 @@ struct Sidecar {
     std::map<uint32_t, SidecarNeighbours> neighbours;  // in its topology, by local id of the communicator
     std::map<uint32_t, SidecarWindow> windows;         // of one-sided communication, by local id
     std::optional<SidecarFinal> final;                 // unset: the rank never finished
-    uint64_t bad_lines = 0;                            // unreadable or contradictory, a torn last one not among them
+    std::set<uint64_t> location_ids;
+    uint64_t lines = 0;
+    uint64_t bad_lines = 0;  // unreadable or contradictory, a torn last one not among them
 };
 
-// Unset where there is no usable first line; `why` says so. Reads at most 256 MiB, lines of at most 16 MiB.
+// Unset where there is no usable first line; `why` says so. Reads at most 256 MiB, lines of at most 8 MiB, and takes
+// memory in proportion.
 std::optional<Sidecar> read_sidecar(const Folder& folder, std::string& why);
 
 }  // namespace polter::seal

@@ -26,6 +26,7 @@ class Unifier {
 
     std::vector<uint32_t> rank_comms(const Sidecar& rank) {
         std::vector<uint32_t> map;
+        shared_.clear();
         for (const auto& [local, comm] : rank.comms) {
             if (map.size() <= local) map.resize(local + 1, 0);
             map[local] = comm_id(rank, local, comm, map);
@@ -53,9 +54,12 @@ class Unifier {
                 return group_world;
             case SidecarGroup::self:
                 return group_self;
-            case SidecarGroup::same_as:
-                // Earlier in the same sidecar, so this ends.
-                return group_id(rank, rank.comms.at(group.comm).group);
+            case SidecarGroup::same_as: {
+                // A long list that many share is looked up once.
+                if (const auto at = shared_.find(group.comm); at != shared_.end()) return at->second;
+                const uint32_t id = group_id(rank, rank.comms.at(group.comm).group);
+                return shared_[group.comm] = id;
+            }
             case SidecarGroup::list:
                 break;
         }
@@ -96,6 +100,7 @@ class Unifier {
 
     Unified& out_;
     std::map<std::vector<uint32_t>, uint32_t> groups_;
+    std::map<uint32_t, uint32_t> shared_;  // of the rank at hand: groups by the communicator that others name with same_as
     std::map<std::tuple<std::string, uint32_t, uint32_t>, uint32_t> keys_;
     std::map<std::string, uint32_t> seen_;
     std::map<std::pair<std::string, uint32_t>, uint32_t> windows_;
