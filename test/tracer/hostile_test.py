@@ -19,10 +19,10 @@ FORTRAN = [f"fortran_{p}-{b}" for p in ("messages", "groups") for b in (1, 2, 3)
 failures = []
 
 
-def launch(experiment, *arguments, traced=True, command=None, preload=tracer):
+def launch(experiment, *arguments, traced=True, command=None, preload=tracer, limit=120):
     environment = [f"POLTER_EXPERIMENT={experiment}", "POLTER_EXPORTER=none", "POLTER_BUFFER_CHUNKS=2", f"LD_PRELOAD={preload}"]
     line = [launcher, "-n", "2", *(["env", *environment] if traced else []), *(command or [hostile]), *arguments]
-    return subprocess.run(line, env={**os.environ, **ROOT}, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(line, env={**os.environ, **ROOT}, capture_output=True, text=True, timeout=limit, check=False)
 
 
 def read(experiment):
@@ -73,6 +73,66 @@ with tempfile.TemporaryDirectory() as folder:
             check(f"{case} {times}: every call until then is in the trace", allreduces(trace, 0) == allreduces(trace, 1) == times,
                   (allreduces(trace, 0), allreduces(trace, 1), trace["problems"], trace["warnings"]))
             check(f"{case} {times}: marked", any("unfinished" in w for w in trace["warnings"]), trace["warnings"])
+
+    # A child that ends by exit() has its parent's buffers; most of what is not flushed yet lies there.
+    where = experiment("fork20000")
+    done = launch(where, "fork", "20000")
+    trace = read(where)
+    check("fork 20000: the program ends well", done.returncode == 0, done.stderr)
+    check("fork 20000: the child's end adds nothing", not trace["problems"] + trace["warnings"]
+          and allreduces(trace, 0) == allreduces(trace, 1) == 20000, trace)
+
+    # Files that may not grow: tracing ends, the program does not. First where the program itself lowers the limit.
+    for case in ("limited", "limited-exit"):
+        for times in (20000, 200000):
+            plain = launch(folder, case, str(times), traced=False)
+            where = experiment(f"{case}{times}")
+            done = launch(where, case, str(times))
+            check(f"{case} {times}: the job's result is the untraced one", (done.returncode, done.stdout) == (plain.returncode, plain.stdout), (done, plain))
+            trace = read(where)
+            check(f"{case} {times}: what was before is in the trace", min(allreduces(trace, r) for r in (0, 1)) >= times, trace)
+    check("limited: said once a rank", launch(experiment("said"), "limited", "200000").stderr.count("tracing ends here") == 2)
+    # And where it is there from the start: below a tail file, and below what is flushed.
+    for limit in (100_000, 1_000_000, 6_000_000):
+        wrap = ["prlimit", f"--fsize={limit}", hostile]
+        plain = launch(folder, "after", "300000", traced=False, command=wrap)
+        if plain.returncode != 0:
+            print(f"SKIP: this MPI itself does not start with files of at most {limit} bytes")
+            continue
+        where = experiment(f"fsize{limit}")
+        done = launch(where, "after", "300000", command=wrap)
+        check(f"files of at most {limit} bytes: the job's result is the untraced one", (done.returncode, done.stdout) == (0, plain.stdout), done)
+        check(f"files of at most {limit} bytes: said once a rank", done.stderr.count("tracing ends here") == 2, done.stderr)
+
+    # Functions that this MPI lacks are not looked for on the disk one by one: a rank searches for hardly more libraries than untraced.
+    def searches(traced):
+        output = os.path.join(experiment(f"loader-{traced}"), "ld")
+        where = experiment(f"loader-experiment-{traced}")
+        launch(where, "after", "10", traced=traced, command=["env", "LD_DEBUG=libs", f"LD_DEBUG_OUTPUT={output}", hostile])
+        files = [os.path.join(os.path.dirname(output), name) for name in os.listdir(os.path.dirname(output))]
+        return max(sum("find library=" in line for line in open(file, encoding="utf-8", errors="replace")) for file in files)
+
+    plain, traced = searches(False), searches(True)
+    check("loader: libraries are looked up once", traced <= plain + 20, (plain, traced))
+
+    # A thread that ends inside of MPI, by pthread_exit or pthread_cancel, unwinds the tracer's frames: as far as the MPI itself lives through it.
+    cancel = [os.path.join(programs, "cancel")]
+    for case in ("exit", "self", "probe", "receive"):
+        try:
+            plain = launch(folder, case, traced=False, command=cancel, limit=20)
+        except subprocess.TimeoutExpired:
+            plain = None
+        if plain is None or plain.stdout.count("ended inside") != 2:
+            print(f"SKIP: thread ends inside of MPI ({case}): this MPI does not live through it untraced")
+            continue
+        where = experiment(f"cancel-{case}")
+        done = launch(where, case, command=cancel)
+        check(f"thread ends inside of MPI ({case}): the job's result is the untraced one",
+              (done.returncode, done.stdout) == (plain.returncode, plain.stdout), (done, plain))
+        if case != "receive":  # after which the program cannot go on
+            trace = read(where)
+            check(f"thread ends inside of MPI ({case}): the others' calls are in the trace",
+                  allreduces(trace, 0) == allreduces(trace, 1) == 1000 and (case in ("exit", "self") or not trace["problems"]), trace)  # their sends began, to nobody
 
     where = experiment("window")
     launch(where, "window")

@@ -55,9 +55,9 @@ class Call {
             location_ = adopt_thread();
             if (!location_) return;
         }
+        sampled_ = location_->sampled();
         entered_ = location_->stamp();
         location_->enter(entered_, region_);
-        sampled_ = location_->sampled();
     }
     void left() {
         left_ = true;

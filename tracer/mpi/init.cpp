@@ -79,7 +79,13 @@ unsigned buffer_chunks() {
 // The child of a fork shares the mappings and files of its parent and must not touch them.
 void in_child() {
     process.on = false;
+    if (process.archive) process.archive->abandon_files();
     process.archive = nullptr;
+}
+
+// A program may end without MPI_Finalize; what stdio writes then is after this.
+__attribute__((destructor)) void at_exit() {
+    if (process.archive) process.archive->leave();
 }
 
 }  // namespace

@@ -2,11 +2,15 @@
 #include "mpi.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdio>
 #include <initializer_list>
 #include <mpi_regions.hpp>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace polter::mpi {
 
@@ -16,16 +20,54 @@ void* next_functions[trace::region_count];
 
 namespace {
 
-// Where MPI was loaded with RTLD_LOCAL (by a plug-in or an interpreter) only its own handle leads to it.
-void* in_library(std::initializer_list<const char*> sonames, const char* name) {
-    for (const char* soname : sonames) {
-        void* library = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
-        if (!library) continue;
-        void* symbol = dlsym(library, name);
-        dlclose(library);  // only our count of it: the library stays
-        if (symbol) return symbol;
+// Where MPI was loaded with RTLD_LOCAL (by a plug-in or an interpreter) only its own handle leads to it. One handle a library, looked for
+// among what is loaded and only when that has changed: dlopen would search the disk for each name that is not there.
+class Libraries {
+  public:
+    Libraries(std::initializer_list<const char*> sonames) {
+        for (const char* soname : sonames) libraries_.push_back({soname});
     }
-    return nullptr;
+
+    void* symbol(const char* name) {
+        const std::lock_guard lock(mutex_);
+        looking_ = false;
+        dl_iterate_phdr(see, this);
+        for (Library& library : libraries_) {
+            if (!library.handle && !library.path.empty()) library.handle = dlopen(library.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+            if (void* symbol = library.handle ? dlsym(library.handle, name) : nullptr) return symbol;
+        }
+        return nullptr;
+    }
+
+  private:
+    struct Library {
+        std::string soname, path = {};
+        void* handle = nullptr;  // held, as the functions found in it are
+    };
+
+    // Not 0: enough has been seen.
+    static int see(dl_phdr_info* info, size_t, void* self) {
+        auto& of = *static_cast<Libraries*>(self);
+        if (!of.looking_ && info->dlpi_adds == of.adds_) return 1;
+        of.looking_ = true;
+        of.adds_ = info->dlpi_adds;
+        const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+        const std::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+        for (Library& library : of.libraries_)                           // "libmpi.so.40", or by its full version
+            if (file.starts_with(library.soname) && (file.size() == library.soname.size() || file[library.soname.size()] == '.'))
+                library.path = path;
+        return 0;
+    }
+
+    std::mutex mutex_;
+    std::vector<Library> libraries_;
+    unsigned long long adds_ = 0;  // loaded since the process began, when we looked last
+    bool looking_ = false;
+};
+
+void* in_own(const char* name) {
+    static Libraries libraries{POLTER_MPI_SONAMES};
+    return libraries.symbol(name);
 }
 
 #ifdef OPEN_MPI
@@ -57,17 +99,18 @@ bool find_constants(const char*& missing) {
 
 void* find_function(const char* name) {
     void* symbol = dlsym(RTLD_NEXT, name);
-    return symbol ? symbol : in_library({POLTER_MPI_SONAMES}, name);
+    return symbol ? symbol : in_own(name);
 }
 
 // RTLD_DEFAULT first: a program that is not position-independent has its own copy of these variables.
 void* find_variable(const char* name) {
     void* symbol = dlsym(RTLD_DEFAULT, name);
-    return symbol ? symbol : in_library({POLTER_MPI_SONAMES}, name);
+    return symbol ? symbol : in_own(name);
 }
 
 void* find_foreign(const char* name) {
-    return in_library({POLTER_OTHER_SONAMES}, name);
+    static Libraries libraries{POLTER_OTHER_SONAMES};
+    return libraries.symbol(name);
 }
 
 bool find_mpi(const char*& missing) {

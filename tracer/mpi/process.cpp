@@ -27,6 +27,7 @@ void end_thread(void* location) {
 }  // namespace
 
 write::Location* adopt_thread() {
+    const write::NoCancel no_cancel;
     std::call_once(thread_end_made, [] { pthread_key_create(&thread_end, end_thread); });
     const uint64_t began = write::now();
     std::unique_ptr<write::NoiseFeed> feed;

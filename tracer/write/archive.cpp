@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "archive.hpp"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <otf2/OTF2_Pthread_Locks.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+
+#include "own_part.hpp"
 
 namespace polter::write {
 namespace {
@@ -17,8 +24,10 @@ using nlohmann::ordered_json;
 
 constexpr size_t most_warnings = 100;
 
-// OTF2's own messages: the first is kept for ours, which says more and comes once.
+// OTF2's own messages: ours say more and come once. Its calls may return success although a file was cut short on closing it.
+std::atomic<bool> otf2_complained{false};
 OTF2_ErrorCode keep_quiet(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char*, va_list) {
+    otf2_complained = true;
     return code;
 }
 
@@ -41,6 +50,17 @@ bool make_folder(const std::string& experiment, const Identity& identity, std::s
     return false;
 }
 
+// OTF2's token for the end of a file is its last byte; a location without events has no file.
+bool ends_well(const std::string& event_file) {
+    const int file = ::open(event_file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return errno == ENOENT;
+    char last = 0;
+    const off_t size = lseek(file, 0, SEEK_END);
+    const bool well = size > 0 && pread(file, &last, 1, size - 1) == 1 && last == trace::event_file_end;
+    ::close(file);
+    return well;
+}
+
 ordered_json accounts(uint32_t bits) {
     auto names = ordered_json::array();
     for (unsigned a = 0; a < POLTER_ACCOUNTS; a++)
@@ -59,7 +79,10 @@ Archive* Archive::create(const Options& options, const Identity& identity, const
 
 bool Archive::open(const Identity& identity, const Exporter& exporter, std::string& error) {
     identity_ = identity;
+    const OwnPart own_part;
     if (!make_folder(options_.experiment, identity, folder_, error)) return false;
+    std::error_code unknown;
+    events_ = std::filesystem::canonical(folder_, unknown).string() + "/" + trace::archive_name + "/";
     if (!sidecar_.open(folder_ + "/" + trace::sidecar_name, error)) return false;
 
     ordered_json first{{"polter_rank", trace::sidecar_version},
@@ -98,6 +121,7 @@ bool Archive::open(const Identity& identity, const Exporter& exporter, std::stri
 }
 
 Location* Archive::add_location(uint32_t thread, int tid, std::unique_ptr<NoiseFeed> noise, uint64_t first_ns) {
+    const OwnPart own_part;
     const uint64_t id = trace::location_of(identity_.rank, thread);
     auto* location = new Location(*this, id, std::move(noise));
     const std::string file = folder_ + "/" + std::to_string(id) + ".tail";
@@ -151,6 +175,7 @@ void Archive::warn(const std::string& text) {
 
 void Archive::stop(const std::string& reason, uint64_t time) {
     if (stopped_.exchange(true)) return;
+    const NoCancel no_cancel;
     if (options_.gate) options_.gate->store(false);
     warn("tracing ended early: " + reason);
     {
@@ -161,6 +186,7 @@ void Archive::stop(const std::string& reason, uint64_t time) {
 }
 
 void Archive::finish() {
+    const OwnPart own_part;
     const uint64_t began = now();
     uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, exporter_ended_ns = 0;
     ordered_json events = ordered_json::object(), times = ordered_json::object();
@@ -169,7 +195,7 @@ void Archive::finish() {
         dropped += location->dropped_;
         dropped_ns += location->dropped_ns_;
         clamped += location->clamped_;
-        own_cost += location->sampled_ns_ * Location::sample_period + location->flush_ns_;
+        own_cost += location->own_cost_ns();
         exporter_ended_ns = std::max(exporter_ended_ns, location->exporter_ended_ns_);
         uint64_t count = 0;
         if (location->writer_ && OTF2_EvtWriter_GetNumberOfEvents(location->writer_, &count) == OTF2_SUCCESS) {
@@ -199,13 +225,35 @@ bool Archive::close_writers() {
     // OTF2 3.0 crashes on closing what it could not write before.
     if (broken_) return false;
     bool whole = true;
+    otf2_complained = false;
     for (Location* location : locations_) {
         if (location->writer_ && OTF2_Archive_CloseEvtWriter(archive_, location->writer_) != OTF2_SUCCESS) whole = false;
         location->writer_ = nullptr;
     }
     if (OTF2_Archive_CloseEvtFiles(archive_) != OTF2_SUCCESS) whole = false;
     stopped_ = true;
+    for (const Location* location : locations_) whole = whole && ends_well(events_ + std::to_string(location->id_) + ".evt");
+    whole = whole && !otf2_complained;
+    if (!whole) abandon_files();
     return whole;
+}
+
+void Archive::abandon_files() {
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    DIR* list = opendir("/proc/self/fd");
+    while (const dirent* entry = list && nowhere >= 0 ? readdir(list) : nullptr) {
+        char path[4096] = "";
+        if (readlinkat(dirfd(list), entry->d_name, path, sizeof path - 1) <= 0 || std::strncmp(path, events_.c_str(), events_.size()) != 0)
+            continue;
+        dup3(nowhere, std::atoi(entry->d_name), O_CLOEXEC);
+    }
+    if (list) closedir(list);
+    if (nowhere >= 0) ::close(nowhere);
+}
+
+void Archive::leave() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) abandon_files();
 }
 
 Location* Archive::location(uint64_t id) {
@@ -224,6 +272,7 @@ void* Archive::allocate(void* self, OTF2_FileType, OTF2_LocationRef id, void** m
         location->flush_ns_ += spent;
         location->flush_in_sample_ns_ += spent;
         location->flush_began_ = 0;
+        location->flushing_.reset();
     }
     return chunk;
 }
@@ -233,7 +282,10 @@ void Archive::release(void*, OTF2_FileType, OTF2_LocationRef, void** memory, boo
 }
 
 OTF2_FlushType Archive::before_flush(void* self, OTF2_FileType, OTF2_LocationRef id, void*, bool final) {
-    if (Location* location = static_cast<Archive*>(self)->location(id); location && !final) location->flush_began_ = now();
+    if (Location* location = static_cast<Archive*>(self)->location(id); location && !final) {
+        location->flush_began_ = now();
+        location->flushing_.emplace();
+    }
     return OTF2_FLUSH;
 }
 

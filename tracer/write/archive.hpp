@@ -60,6 +60,12 @@ class Archive {
     // Closes all locations and writes the `final` line. No thread may write any more.
     void finish();
 
+    // What the event files still hold in memory goes nowhere: in a forked child it is the parent's; where they cannot be written, or the
+    // process may not write them at its end, stdio would try at exit(), and the program would be ended by SIGXFSZ. The tails keep it.
+    void abandon_files();
+    // For the end of a process that never finalised: abandons its files if they may be larger than it may write.
+    void leave();
+
   private:
     friend class Location;
     explicit Archive(const Options& options) : options_(options) {}
@@ -74,6 +80,7 @@ class Archive {
     Options options_;
     Identity identity_;
     std::string folder_;
+    std::string events_;  // where the event files are, without symbolic links
     OTF2_Archive* archive_ = nullptr;
     Sidecar sidecar_;
     std::atomic<bool> stopped_ = false;

@@ -9,9 +9,11 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "clock.hpp"
 #include "noise.hpp"
+#include "own_part.hpp"
 #include "tail.hpp"
 
 namespace polter::write {
@@ -138,18 +140,18 @@ class Location {
     // records without a place of its own (README.md), and does not count as dropped. Returns the stamp.
     uint64_t end_startup();
 
-    // Own cost is sampled: one call in `sample_period` takes two more clock reads.
+    // Own cost is sampled: one call in `sample_period` takes two more clock reads. Asked before the call's first stamp.
     static constexpr uint32_t sample_period = 64;
     bool sampled() {
-        if (--until_sample_ != 0) return false;
-        flush_in_sample_ns_ = 0;
+        if (--until_sample_ != 0) [[likely]]
+            return false;
+        begin_sample();
         return true;
     }
-    void sample(uint64_t cost_ns) {  // flushes are measured whole, so they are none of it
-        sampled_ns_ += cost_ns - std::min(cost_ns, flush_in_sample_ns_);
-        flush_in_sample_ns_ = 0;
-        until_sample_ = sample_period;
-    }
+    // Flushes are measured whole, so they are none of it. A sample during which the thread was taken off the CPU would stand for as many
+    // calls: it is left out.
+    void sample(uint64_t cost_ns);
+    uint64_t own_cost_ns() const;  // of all calls, by the samples; and of flushes
 
   private:
     friend class Archive;
@@ -173,6 +175,7 @@ class Location {
         return mode != trace::send_standard ? attributes_ : nullptr;
     }
     void failed(OTF2_ErrorCode code);
+    void begin_sample();
 
     Archive& archive_;
     const std::atomic<bool>* stopped_;
@@ -183,7 +186,10 @@ class Location {
     uint64_t first_ = 0, last_ = 0;
     uint64_t clamped_ = 0;  // events whose time was below the last one
     uint32_t until_sample_ = sample_period;
-    uint64_t sampled_ns_ = 0, flush_in_sample_ns_ = 0, flush_ns_ = 0, flush_began_ = 0;
+    uint64_t sampled_ns_ = 0, samples_ = 0, samples_left_out_ = 0;
+    long switches_ = 0;  // of the thread, involuntary, before the sample at hand
+    uint64_t flush_in_sample_ns_ = 0, flush_ns_ = 0, flush_began_ = 0;
+    std::optional<OwnPart> flushing_;                                // from OTF2's word that it flushes to its next buffer, or its failure
     uint64_t dropped_ = 0, dropped_ns_ = 0, exporter_ended_ns_ = 0;  // of the page, once closed
     Tail tail_;
 };

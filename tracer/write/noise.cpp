@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "location.hpp"
+#include "own_part.hpp"
 
 namespace polter::write {
 namespace {
@@ -56,7 +57,13 @@ void NoiseFeed::write_rest(uint64_t time, const polter_counters& counters, const
     unrecorded_ = counters.dropped;
 }
 
+bool NoiseFeed::moved_in_file(uint64_t time) const {
+    const NoCancel no_cancel;
+    return polter_noise_moved_at(page_, time);
+}
+
 void NoiseFeed::take(uint64_t time, Location& location) {
+    const NoCancel no_cancel;
     polter_ring_entry entries[batch];
     polter_counters counters;
     uint64_t lost = 0;

@@ -20,7 +20,7 @@ class Location;
 
 class NoiseFeed {
   public:
-    explicit NoiseFeed(polter_noise* page) : page_(page) {}
+    explicit NoiseFeed(polter_noise* page) : page_(page), reads_file_(header().backend == POLTER_BACKEND_PROC) {}
     ~NoiseFeed() { close(); }
     NoiseFeed(const NoiseFeed&) = delete;
 
@@ -30,7 +30,7 @@ class NoiseFeed {
     void write_baseline(uint64_t time, Location& location);
 
     // `time`: of the clock, just now; UINT64_MAX: whatever looking costs.
-    bool moved(uint64_t time) const { return pending_ || polter_noise_moved_at(page_, time); }
+    bool moved(uint64_t time) const { return pending_ || (reads_file_ ? moved_in_file(time) : polter_noise_moved_at(page_, time)); }
     void take(uint64_t time, Location& location);
     // The counters' last state; unmaps the page. Only the thread itself or the process's last one may call it.
     void close();
@@ -44,11 +44,13 @@ class NoiseFeed {
     }  // once closed: when the page was last written if the exporter ended; else 0
 
   private:
+    bool moved_in_file(uint64_t time) const;
     void take_overwritten(uint64_t time, Location& location, std::vector<polter_ring_entry> kept, uint64_t lost);
     void write(const polter_ring_entry&, uint64_t time, const polter_counters* bound, Location& location);
     void write_rest(uint64_t time, const polter_counters&, const uint64_t (&held)[POLTER_ACCOUNT_SLOTS], Location& location);
 
     polter_noise* page_;
+    bool reads_file_;                              // to see whether it moved
     uint64_t written_[POLTER_ACCOUNT_SLOTS] = {};  // the value of the last record of each account
     uint64_t unrecorded_ = 0;                      // of the events that never were in the ring, those behind us
     uint64_t taken_ = 0;                           // ring entries behind us, lost ones included

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "own_part.hpp"
+
 namespace polter::write {
 
 bool Sidecar::open(const std::string& path, std::string& error) {
@@ -18,6 +20,7 @@ bool Sidecar::open(const std::string& path, std::string& error) {
 bool Sidecar::line(const nlohmann::ordered_json& object) {
     // Names come from programs and need not be UTF-8.
     const std::string text = object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+    const OwnPart own_part;
     ssize_t written;
     do {
         written = ::write(file_, text.data(), text.size());

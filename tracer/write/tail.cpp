@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "own_part.hpp"
+
 namespace polter::write {
 namespace {
 
@@ -25,6 +27,7 @@ void store(T& where, T value) {
 }  // namespace
 
 bool Tail::open(const std::string& path, const std::string& event_file, unsigned live, std::string& error) {
+    const OwnPart own_part;
     path_ = path;
     event_file_ = event_file;
     most_live_ = live;

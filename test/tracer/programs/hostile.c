@@ -2,14 +2,40 @@
 /* Programs that do not behave: what the tracer must live through. hostile CASE */
 #include <fcntl.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static int rank, size;
+
+static volatile sig_atomic_t signals;
+static void count(int signal) {
+    (void)signal;
+    signals++;
+}
+
+/* The program's own view of SIGXFSZ: 0 where nothing came and nothing changed. */
+static int disturbed(const struct sigaction* set) {
+    struct sigaction now;
+    sigset_t mask, pending;
+    sigaction(SIGXFSZ, NULL, &now);
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    sigpending(&pending);
+    return signals || now.sa_handler != set->sa_handler || sigismember(&mask, SIGXFSZ) || sigismember(&pending, SIGXFSZ);
+}
+
+/* Files may be no larger from now on. */
+static void limit_files(rlim_t bytes) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
 
 static void talk(int times) {
     int sum;
@@ -33,11 +59,26 @@ int main(int argc, char** argv) {
         if (child == 0) {
             int n;
             MPI_Comm_size(MPI_COMM_SELF, &n);
-            _exit(n == 1 ? 0 : 1);
+            exit(n == 1 ? 0 : 1); /* stdio writes what it holds, the parent's too */
         }
         int status = 1;
         waitpid(child, &status, 0);
         if (status || system("true")) return 3;
+    } else if (!strcmp(what, "limited") || !strcmp(what, "limited-exit")) {
+        /* Files may be no larger than 64 KiB, in the midst of the run. */
+        struct sigaction action;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = count;
+        sigaction(SIGXFSZ, &action, NULL);
+        limit_files(65536);
+        talk(times);
+        if (disturbed(&action)) return 5;
+        if (!strcmp(what, "limited-exit")) {
+            signal(SIGXFSZ, SIG_DFL);
+            exit(0);
+        }
+        MPI_Finalize();
+        return disturbed(&action) ? 6 : 0;
     } else if (!strcmp(what, "exit")) {
         if (rank == 1) _exit(0);
         pause();
