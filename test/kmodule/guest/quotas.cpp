@@ -305,26 +305,30 @@ std::uint64_t at_once(unsigned count, const std::function<bool()>& body) {
 // Nobody who registers waits for others' grace periods of RCU, which would come one after the other.
 void registers_at_once() {
     constexpr unsigned count = 512;
-    const std::uint64_t before = now_ns();
-    CHECK(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0);
-    const std::uint64_t grace = now_ns() - before;
-    const std::uint64_t alone =
-        4 * at_once(count / 4, [] {
-            const int fd = open_device();
-            void* page = mmap(nullptr, POLTER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-            close(fd);
-            return fd >= 0 && page != MAP_FAILED;
+    // On a busy machine the emulated one is slow, while grace periods take their time anyway: one of three runs must be quick.
+    bool quick = false;
+    for (int i = 0; i < 3 && !quick; i++) {
+        const std::uint64_t before = now_ns();
+        CHECK(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0);
+        const std::uint64_t grace = now_ns() - before;
+        const std::uint64_t alone =
+            4 * at_once(count / 4, [] {
+                const int fd = open_device();
+                void* page = mmap(nullptr, POLTER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+                close(fd);
+                return fd >= 0 && page != MAP_FAILED;
+            });
+        const std::uint64_t took = at_once(count, [] {
+            auto* session = new Session;
+            return session->open().release() != nullptr;
         });
-    const std::uint64_t took = at_once(count, [] {
-        auto* session = new Session;
-        return session->open().release() != nullptr;
-    });
-    std::printf("  %u processes in %llu ms, %llu ms without registering; a grace period takes %llu us\n", count,
-                static_cast<unsigned long long>(took / ms), static_cast<unsigned long long>(alone / ms),
-                static_cast<unsigned long long>(grace / 1000));
-    // On a busy machine the emulated one is slow, while grace periods take their time anyway.
-    CHECK(took < 8 * alone || took - alone < count * grace / 3);
-    CHECK(soon([] { return status().processes == 0 && status().pages == 0; }));
+        std::printf("  %u processes in %llu ms, %llu ms without registering; a grace period takes %llu us\n", count,
+                    static_cast<unsigned long long>(took / ms), static_cast<unsigned long long>(alone / ms),
+                    static_cast<unsigned long long>(grace / 1000));
+        quick = took < 8 * alone || took - alone < count * grace / 3;
+        CHECK(soon([] { return status().processes == 0 && status().pages == 0; }));
+    }
+    CHECK(quick);
 }
 
 }  // namespace guest
