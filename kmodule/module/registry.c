@@ -178,7 +178,7 @@ static void release_group(struct work_struct *work)
 	free_group(group);
 }
 
-/* ---- registering; all with registry_lock held, for the calling process ---- */
+/* ---- registering, for the calling process ---- */
 
 static struct polter_group *own_group(void)
 {
@@ -187,7 +187,7 @@ static struct polter_group *own_group(void)
 	rcu_read_lock();
 	group = polter_find_group(task_tgid_nr(current));
 	rcu_read_unlock();
-	/* Its release takes the mutex first. */
+	/* It lives as long as the caller holds the mutex, which its release takes first. */
 	return group;
 }
 
@@ -432,12 +432,7 @@ void polter_registry_count(u32 *process_count, u32 *thread_count)
 
 bool polter_is_registered(void)
 {
-	bool registered;
-
-	mutex_lock(&registry_lock);
-	registered = own_group() != NULL;
-	mutex_unlock(&registry_lock);
-	return registered;
+	return own_group();
 }
 
 int polter_registry_init(void)
