@@ -48,3 +48,35 @@ TEST_CASE("the kernel's way to a woken thread is no noise: with brief sleeps, al
         CHECK(m.off() + ms >= m.delay - m.delay / 20);
     }
 }
+
+TEST_CASE("a thread that moves between CPUs all the time has no more noise than time that it does not run") {
+    const int other = cpu == 0 ? -1 : 0;
+    if (other < 0) {
+        MESSAGE("SKIP: this machine has one CPU");
+        return;
+    }
+    Daemon daemon;
+    Pinned pinned;
+    Session session(daemon.socket());
+    const auto noise = session.open();
+    REQUIRE(noise);
+    for (const bool rivals : {false, true}) {
+        CAPTURE(rivals);
+        std::unique_ptr<Competitor> competitor;
+        if (rivals) competitor = std::make_unique<Competitor>("competitor", ms, ms);
+        std::uint64_t moves = 0;
+        Measured m = measure(
+            noise.get(), 1000 * ms,
+            [&](std::uint64_t ns) {
+                for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end; moves++) pin(moves & 1 ? cpu : other);
+            },
+            [&] { return moves > 2000; });
+        const std::uint64_t not_run = m.wall - m.cpu;
+        MESSAGE(moves, " moves, off the CPU ", m.off(), ", wall - CPU ", not_run, ", run-delay ", m.delay,
+                ", a move: ", (static_cast<double>(m.off()) - static_cast<double>(not_run)) / static_cast<double>(moves));
+        // The kernel begins a thread's CPU time with the clock of its wake-up, where the switch does without a reading of its own: the way
+        // to the thread, wakeup here, may be in either.
+        const std::uint64_t not_run_around = m.wall_around - m.cpu;
+        CHECK(noise_of(m) <= not_run_around + not_run_around / 1000 + ms);
+    }
+}
