@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <fstream>
 #include <functional>
+#include <sstream>
+#include <string>
 
 #include "daemon_fixture.hpp"
 
@@ -36,6 +39,22 @@ inline void pin(int to) {
 inline void spin(std::uint64_t ns) {
     for (const std::uint64_t end = monotonic_ns() + ns; monotonic_ns() < end;) {
     }
+}
+
+// What the hypervisor has taken from the test's CPU, by the kernel's books: whole ticks.
+inline std::uint64_t booked_steal() {
+    std::ifstream file("/proc/stat");
+    const std::string label = "cpu" + std::to_string(cpu);
+    const std::uint64_t tick = 1'000'000'000u / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        std::string name;
+        std::uint64_t ticks = 0;
+        words >> name;
+        for (int i = 0; i < 8; i++) words >> ticks;
+        if (name == label) return ticks * tick;
+    }
+    return 0;
 }
 
 // Does something again and again, and is killed at the end.

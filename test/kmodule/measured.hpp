@@ -35,22 +35,6 @@ std::uint64_t cpu_time() {
     return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// What the hypervisor has taken from the test's CPU, by the kernel's books: whole ticks.
-std::uint64_t booked_steal() {
-    std::ifstream file("/proc/stat");
-    const std::string label = "cpu" + std::to_string(cpu);
-    const std::uint64_t tick = 1'000'000'000u / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
-    for (std::string line; std::getline(file, line);) {
-        std::istringstream words(line);
-        std::string name;
-        std::uint64_t ticks = 0;
-        words >> name;
-        for (int i = 0; i < 8; i++) words >> ticks;
-        if (name == label) return ticks * tick;
-    }
-    return 0;
-}
-
 // What a body of work cost this thread, by the page and by the kernel.
 struct Measured {
     std::map<unsigned, std::uint64_t> ns, count;

@@ -226,9 +226,9 @@ TEST_CASE("a disturber is what tasks on its CPU wait for, as long as it ran") {
     bool quiet = false;
     for (int attempt = 0; attempt < 5 && !quiet; attempt++) {
         const auto watching = observer();
-        const std::uint64_t before = disturber.ran();
+        const std::uint64_t before = disturber.ran(), stolen_before = booked_steal();
         sleep_ms(1500);
-        const std::uint64_t its = disturber.ran() - before;
+        const std::uint64_t its = disturber.ran() - before, stolen = booked_steal() - stolen_before;
         watching->stop();
         const auto o = watching->read();
         node::Culprit room;
@@ -238,8 +238,9 @@ TEST_CASE("a disturber is what tasks on its CPU wait for, as long as it ran") {
         const std::uint64_t on_cpu = ran ? ran->stats.total_ns : 0;
         MESSAGE("disturber ran ", its, " ns, of it net of interruptions ", on_cpu, " ns, and took ", taken, " ns");
         if (its < 50 * ms) continue;  // others left it hardly any time
-        // Both readings of its own clock are up to a slice of the scheduler apart from ours.
-        CHECK(on_cpu <= its + 10 * ms);
+        // Both readings of its own clock are up to a slice of the scheduler apart from ours, and it has nothing of what the hypervisor
+        // took.
+        CHECK(on_cpu <= its + stolen + 10 * ms);
         CHECK(on_cpu + 10 * ms >= its - its / 20);
         CHECK(taken + 10 * ms >= its - its / 20);
         // Whoever else is on this CPU waits for the disturber too.
@@ -248,7 +249,7 @@ TEST_CASE("a disturber is what tasks on its CPU wait for, as long as it ran") {
             for (const auto& c : source.culprits)
                 if (source.account == node::ran && c.name != own("disturber") && c.name != own("victim")) others += c.stats.total_ns;
         quiet = others < 15 * ms;
-        if (quiet) CHECK(taken <= its + its / 20 + 10 * ms);
+        if (quiet) CHECK(taken <= its + its / 20 + stolen + 10 * ms);
     }
     if (!quiet) MESSAGE("this CPU is not the test's alone: how much is too much was not tested");
 }
