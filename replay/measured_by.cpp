@@ -11,6 +11,7 @@ std::vector<std::string> measured_by(const std::map<std::string, std::string>& p
     const auto all = properties.find("EXPORTER"), each = properties.find("EXPORTER_BY_RANK");
     std::vector<std::string> out(ranks, all == properties.end() ? "" : all->second);
     if (each == properties.end()) return out;
+    size_t left = 2 * ranks;  // a list that names each rank once takes half of it
     std::istringstream exporters(each->second);
     for (std::string one; std::getline(exporters, one, ';');) {
         const size_t colon = one.find(':');
@@ -23,7 +24,7 @@ std::vector<std::string> measured_by(const std::map<std::string, std::string>& p
             if (error != std::errc{}) continue;
             last = first;
             if (at != end && std::from_chars(at + 1, end, last).ec != std::errc{}) continue;
-            for (size_t rank = first; rank <= last && rank < ranks; ++rank) out[rank] = one.substr(0, colon);
+            for (size_t rank = first; rank <= last && rank < ranks && left > 0; ++rank, --left) out[rank] = one.substr(0, colon);
         }
     }
     return out;
