@@ -27,9 +27,16 @@ void put(std::string& bytes, size_t at, const T& value) {
     std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
+// A literal with the zero bytes in it and the one at its end.
+template <size_t size>
+std::string with_zeros(const char (&literal)[size]) {
+    return {literal, size};
+}
+
 // A program that needs a library from a folder beside it and one that is nowhere.
 std::string small_elf() {
-    const std::string strings("\0liba.so.1\0libmpi.so.40\0$ORIGIN/sub:/lib\0", 43), interpreter("/lib64/ld-linux-x86-64.so.2\0", 28);
+    const std::string strings = with_zeros("\0liba.so.1\0libmpi.so.40\0$ORIGIN/sub:/lib"),
+                      interpreter = with_zeros("/lib64/ld-linux-x86-64.so.2");
     const size_t segments = 64, text = segments + 3 * sizeof(Elf64_Phdr), loader = text + strings.size(),
                  dynamic = loader + interpreter.size();
     const Elf64_Dyn entries[] = {
@@ -89,12 +96,12 @@ class ElfTarget : public Target {
 class CacheTarget : public Target {
   public:
     CacheTarget() {
-        const std::string strings("libx.so.1\0/lib/libx.so.1\0liby.so.2\0/usr/lib/liby.so.2\0", 56);
+        const std::string strings = with_zeros("libx.so.1\0/lib/libx.so.1\0liby.so.2\0/usr/lib/liby.so.2");
         const uint32_t entries = 3, begin = 48 + entries * 24;
         seed_ = "glibc-ld.so.cache1.1";
         put(seed_, 20, entries);
         put(seed_, 24, static_cast<uint32_t>(strings.size()));
-        const uint32_t places[][2] = {{0, 10}, {0, 36}, {25, 36}};
+        const uint32_t places[][2] = {{0, 10}, {0, 35}, {25, 35}};
         for (uint32_t i = 0; i < entries; ++i) {
             put(seed_, 48 + i * 24, uint32_t{0x303});
             put(seed_, 48 + i * 24 + 4, begin + places[i][0]);
