@@ -54,15 +54,14 @@ std::string own_cost(const launch::Outcome& outcome, int64_t measured_ns) {
                        all_ns > 0 ? 100 * cost_ns / all_ns : 0.0);
 }
 
-// What the ranks say counts; the launcher's choice may not have come to them.
+// What the ranks say counts; the launcher's choice may not have come to them. That nothing was measured is said by the result itself.
 std::string measured_by(const launch::Outcome& outcome) {
-    if (!outcome.not_measured.empty()) return fmt::format("Noise: not measured ({}).", replay::printable(outcome.not_measured));
-    return fmt::format("Noise: measured by {}.", replay::printable(outcome.measured_by));
+    return outcome.not_measured.empty() ? fmt::format("Noise: measured by {}.\n", replay::printable(outcome.measured_by)) : "";
 }
 
 void print_text(const launch::Outcome& outcome, const replay::Result& result) {
     auto trace = shown(outcome.experiment);
-    const auto text = fmt::format("\n{}{}\n{}\nTrace: {}/traces.otf2\nNext: polter replay {}\n", replay::to_short_text(result),
+    const auto text = fmt::format("\n{}{}{}\nTrace: {}/traces.otf2\nNext: polter replay {}\n", replay::to_short_text(result),
                                   measured_by(outcome), own_cost(outcome, result.measured_ns), trace, trace);
     fmt::print("{}", wrap(text, terminal_width(STDOUT_FILENO)));
 }
