@@ -54,6 +54,7 @@ typedef __s64 polter_s64;
  *   wakeup       woken, and nobody holds the CPU: it is idle, or its task has been told to give way at once and does so to this thread
  *   throttle     its cgroup's CPU quota is used up
  * What tasks of the own job take after a sched_yield is in none of them (after_yield_ns): it was given. Nor is sleep.
+ * Of the job are the threads of its processes, and what those have started since they registered a thread, and these in turn.
  * Without the wakeup that is the kernel's run-delay, as far as the kernel sees it; the whole is not less.
  */
 #define POLTER_NOISE_SOURCES(X) \

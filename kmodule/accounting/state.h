@@ -98,9 +98,11 @@ struct polter_thread {
 
 /* One registered process. */
 struct polter_process {
-    polter_u64 job;   /* node-wide number of the job, never 0 */
-    polter_u32 owner; /* the user who registered it: whose tasks may be named to it */
-    polter_u32 names; /* 1: other users' tasks may be named, too */
+    polter_u64 job;      /* node-wide number of the job, never 0 */
+    polter_u32 owner;    /* the user who registered it: whose tasks may be named to it */
+    polter_u32 names;    /* 1: other users' tasks may be named, too */
+    polter_u32 measured; /* 1: it has registered a thread, and what it starts is of its job (started.h); a launcher has none */
+    polter_u32 padding;
 };
 
 enum polter_frame_kind { POLTER_FRAME_TIMER = 1, POLTER_FRAME_IRQ, POLTER_FRAME_IPI, POLTER_FRAME_SOFTIRQ };

@@ -17,6 +17,7 @@
 #include <set>
 #include <utility>
 
+#include "../accounting/started.h"
 #include "../accounting/state.h"
 #include "function_ends.hpp"
 #include "page_pool.hpp"
@@ -38,7 +39,9 @@ std::uint64_t now_ns() {
 }
 
 // Those of the object alone, beside the shared ones. Without on_exec a page would show the noise of a program with more rights.
-constexpr Part own_parts[] = {{"on_work", "workqueue_execute_start", 0}, {"on_exec", "sched_process_exec", account_bit(POLTER_PREEMPT)}};
+constexpr Part own_parts[] = {{"on_work", "workqueue_execute_start", 0},
+                              {"on_fork", "sched_process_fork", 0},
+                              {"on_exec", "sched_process_exec", account_bit(POLTER_PREEMPT)}};
 
 std::vector<Part> all_parts() {
     const auto shared = shared_parts();
@@ -219,7 +222,7 @@ std::optional<std::set<std::uint32_t>> Bpf::pages_in_memory() const {
 Failure Bpf::add_process(pid_t tgid, std::uint64_t job, Owner owner) {
     refresh_net_irqs();
     const auto key = static_cast<__u32>(tgid);
-    const polter_process process{job, owner.user, owner.names};
+    const polter_process process{job, owner.user, owner.names, 0, 0};
     if (bpf_map_update_elem(bpf_map__fd(object_->maps.processes), &key, &process, BPF_ANY) != 0)
         return fmt::format("bpf: cannot register process {}: {}", tgid, std::strerror(errno));
     processes_[tgid] = {process, {}};

@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "../accounting/started.h"
 #include "../accounting/state.h"
 #include "arch.bpf.h"
 #include "core_fixes.bpf.h"
@@ -54,6 +55,8 @@ unsigned long long processes_ended;
 struct polter_tids tids[POLTER_BPF_BUCKETS];
 const volatile unsigned int tids_seed = 0; /* set before loading */
 
+struct polter_started started[POLTER_STARTED_BUCKETS];
+
 /* An array of all CPUs, not a per-CPU one: a thread that moved while it waited reads the log of the CPU that it left. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -66,9 +69,13 @@ static __always_inline struct polter_cpu* cpu_state(u32 cpu) {
     return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
+static __always_inline struct polter_started* started_bucket(u32 tgid) {
+    return polter_started_bucket(started, tids_seed, tgid);
+}
+
 static __always_inline u64 job_of(u32 tgid) {
     struct polter_process* process = bpf_map_lookup_elem(&processes, &tgid);
-    return process ? process->job : 0;
+    return process ? process->job : polter_started_job(started_bucket(tgid), tgid);
 }
 
 static __always_inline struct polter_page* page_at(u32 number) {
@@ -244,10 +251,24 @@ static __always_inline void end_process(u32 tgid) {
     __sync_fetch_and_add(&processes_ended, 1);
 }
 
+/* What a measured process starts is of its job, and so is what that starts, whatever they execute. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
+    u32 from = parent->tgid, tgid = child->tgid;
+    if (from == tgid) return 0; /* a thread */
+    struct polter_process* process = bpf_map_lookup_elem(&processes, &from);
+    u64 job = process && process->measured ? process->job : polter_started_job(started_bucket(from), from);
+    if (job) polter_started_enter(started_bucket(tgid), tgid, job);
+    return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct* task) {
     /* Each thread has counted itself out by now; whoever sees that all have ends the process. */
-    if (task->signal->live.counter == 0) end_process(task->tgid);
+    if (task->signal->live.counter == 0) {
+        end_process(task->tgid);
+        polter_started_end(started_bucket(task->tgid), task->tgid);
+    }
     struct polter_thread* thread = thread_of(task->pid, task->tgid);
     if (thread) end_thread(thread);
     return 0;
@@ -329,7 +350,10 @@ int BPF_PROG(on_fault_handled, struct vm_area_struct* area, unsigned long addres
 SEC("raw_tp")
 int begin_page(struct bpf_raw_tracepoint_args* ctx) {
     struct polter_page* page = page_at(ctx->args[0]);
+    u32 tgid = ctx->args[2];
+    struct polter_process* process = bpf_map_lookup_elem(&processes, &tgid);
     if (!page) return 1;
+    if (process) process->measured = 1;
     polter_page_layout(&page->header, POLTER_BACKEND_BPF, ctx->args[3]);
     page->header.tid = ctx->args[1];
     page->header.pid = ctx->args[2];

@@ -9,6 +9,7 @@
 #include <linux/interrupt.h>
 #include <linux/kernfs.h>
 #include <linux/mm.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/string.h>
@@ -16,21 +17,29 @@
 
 #include "compat.h"
 #include "polter.h"
+#include "../accounting/started.h"
 
 /* By number, since a thread that moved while it waited reads the log of the CPU that it left. */
 static struct polter_cpu **cpus;
 static u64 unseen_switches;
+static struct polter_started started[POLTER_STARTED_BUCKETS];
+static u32 started_seed __read_mostly;
 
 static __always_inline struct polter_cpu *cpu_state(u32 cpu)
 {
 	return likely(cpu < nr_cpu_ids) ? cpus[cpu] : NULL;
 }
 
+static __always_inline struct polter_started *started_bucket(u32 tgid)
+{
+	return polter_started_bucket(started, started_seed, tgid);
+}
+
 static __always_inline u64 job_of(u32 tgid)
 {
 	struct polter_group *group = polter_find_group(tgid);
 
-	return group ? group->process.job : 0;
+	return group ? group->process.job : polter_started_job(started_bucket(tgid), tgid);
 }
 
 static __always_inline void repeat(u32 n, long (*callback)(u32 i, void *context), void *context)
@@ -255,6 +264,23 @@ static noinline void end_member(struct polter_member *member)
 	polter_member_exits(member);
 }
 
+/* What a measured process starts is of its job, and so is what that starts, whatever they execute. */
+static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
+{
+	struct polter_group *group;
+	u64 job;
+
+	if (parent->tgid == child->tgid)
+		return; /* a thread */
+	group = polter_find_group(parent->tgid);
+	if (group && READ_ONCE(group->process.measured))
+		job = group->process.job;
+	else
+		job = polter_started_job(started_bucket(parent->tgid), parent->tgid);
+	if (job)
+		polter_started_enter(started_bucket(child->tgid), child->tgid, job);
+}
+
 static void on_exit(void *data, struct task_struct *task POLTER_EXIT_GROUP_DEAD_ARG)
 {
 	struct polter_member *member = member_of(task);
@@ -265,6 +291,7 @@ static void on_exit(void *data, struct task_struct *task POLTER_EXIT_GROUP_DEAD_
 	/* Each thread has counted itself out by now; whoever sees that all have ends the process. */
 	if (atomic_read(&task->signal->live))
 		return;
+	polter_started_end(started_bucket(task->tgid), task->tgid);
 	group = polter_find_group(task->tgid);
 	if (group)
 		polter_group_ends(group);
@@ -413,6 +440,7 @@ struct polter_probe polter_probes[] = {
 	{ "sched_switch", on_switch, SCHEDULING },
 	{ "sched_wakeup", on_wakeup, SCHEDULING },
 	{ "sched_migrate_task", on_migrate, SCHEDULING },
+	{ "sched_process_fork", on_fork, 0 },
 	{ "sched_process_exit", on_exit, SCHEDULING },
 	{ "sched_process_exec", on_exec, SCHEDULING },
 	PAIR(local_timer, ACCOUNT(TIMER)),
@@ -462,6 +490,8 @@ void polter_cpus_reset(void)
 {
 	int cpu;
 
+	memset(started, 0, sizeof(started));
+	started_seed = get_random_u32();
 	/* A module's functions may be others by now. */
 	for_each_possible_cpu(cpu) {
 		memset(cpus[cpu], 0, sizeof(**cpus));

@@ -338,6 +338,7 @@ static int add_member(struct polter_member *member, unsigned int *slot)
 	raw_spin_lock_irq(&tables_lock);
 	ended = group->ended; /* by another thread, meanwhile */
 	if (!ended) {
+		WRITE_ONCE(group->process.measured, 1);
 		list_add(&member->hashed, &group->hashed);
 		hlist_add_head_rcu(&member->node, &members[hash_32(member->thread.tid, POLTER_MEMBER_BITS)]);
 	}

@@ -35,6 +35,7 @@ void repeat(unsigned n, long (*callback)(polter_u32, void*), void* context) {
 #define POLTER_REPEAT(n, callback, context) repeat(n, callback, context)
 #include "accounting/faults.h"
 #include "accounting/nesting.h"
+#include "accounting/started.h"
 #include "accounting/steal.h"
 #include "accounting/waiting.h"
 
@@ -630,4 +631,35 @@ TEST_CASE("what is a page fault's cannot be stolen too") {
     clock_ns += 50;
     n.enter(POLTER_FRAME_TIMER, 0);
     CHECK(polter_steal_look(&cpu, &n.thread, 200, &cpu.frame[0]) == 50);
+}
+
+TEST_CASE("whoever starts processes in great numbers overwrites what he has started himself") {
+    static polter_started table[POLTER_STARTED_BUCKETS];
+    constexpr unsigned seed = 12345, few = 500, many = 200'000, first_of_many = 100'000;
+    const auto bucket = [&](unsigned tgid) { return polter_started_bucket(table, seed, tgid); };
+    const auto kept = [&](unsigned from, unsigned n, polter_u64 job) {
+        unsigned count = 0;
+        for (unsigned tgid = from; tgid < from + n; tgid++) count += polter_started_job(bucket(tgid), tgid) == job;
+        return count;
+    };
+    for (unsigned tgid = 1; tgid <= few; tgid++) polter_started_enter(bucket(tgid), tgid, 7);
+    CHECK(kept(1, few, 7) >= few * 99 / 100);
+    const unsigned before = kept(1, few, 7);
+    for (unsigned tgid = first_of_many; tgid < first_of_many + many; tgid++) polter_started_enter(bucket(tgid), tgid, 8);
+    CHECK(kept(1, few, 7) == before);
+    CHECK(kept(first_of_many, many, 8) == POLTER_STARTED_BUCKETS * POLTER_STARTED_OF_A_JOB);
+    CHECK(kept(first_of_many, many, 7) == 0);
+    // What has ended makes room; an id that is used again is of its new job, once.
+    for (unsigned tgid = first_of_many; tgid < first_of_many + many; tgid++) polter_started_end(bucket(tgid), tgid);
+    CHECK(kept(first_of_many, many, 8) == 0);
+    CHECK(kept(1, few, 7) == before);
+    polter_started_enter(bucket(1), 1, 9);
+    CHECK(polter_started_job(bucket(1), 1) == 9);
+    polter_started_end(bucket(1), 1);
+    CHECK(polter_started_job(bucket(1), 1) == 0);
+    // The largest numbers that there may be.
+    constexpr unsigned last = (1u << POLTER_STARTED_ID_BITS) - 1;
+    constexpr polter_u64 last_job = (1ull << (64 - POLTER_STARTED_ID_BITS)) - 1;
+    polter_started_enter(bucket(last), last, last_job);
+    CHECK(polter_started_job(bucket(last), last) == last_job);
 }

@@ -125,7 +125,12 @@ TEST_CASE("a thread of the own process is a mate, registered or not") {
 TEST_CASE("waiting after a wake-up while another runs is runqueue; sleep is nothing") {
     Daemon daemon;
     Pinned pinned;
-    Session session(daemon.socket());
+    const sched_param real_time{10};
+    const bool allowed = in_child([&] { return sched_setscheduler(0, SCHED_FIFO, &real_time) == 0 ? 0 : 1; }) == 0;
+    if (!allowed) MESSAGE("no real-time scheduling here, which puts a competitor first: not tested");
+    std::unique_ptr<Competitor> competitor;
+    if (allowed) competitor = std::make_unique<Competitor>("fifo", 6 * ms, 4 * ms, [&] { sched_setscheduler(0, SCHED_FIFO, &real_time); });
+    Session session(daemon.socket());  // after it was started: it is a stranger
     const auto noise = session.open();
     REQUIRE(noise);
     std::uint64_t sleeps = 0;
@@ -135,11 +140,7 @@ TEST_CASE("waiting after a wake-up while another runs is runqueue; sleep is noth
             sleeps += nanosleep(&t, nullptr) == 0;
         }
     };
-    const sched_param real_time{10};
-    const bool allowed = in_child([&] { return sched_setscheduler(0, SCHED_FIFO, &real_time) == 0 ? 0 : 1; }) == 0;
-    if (!allowed) MESSAGE("no real-time scheduling here, which puts a competitor first: not tested");
     if (allowed) {
-        Competitor competitor("fifo", 6 * ms, 4 * ms, [&] { sched_setscheduler(0, SCHED_FIFO, &real_time); });
         sleep_ms(20);
         Measured m = measure(noise.get(), 1500 * ms, sleeper);
         CHECK(m.culprits["runqueue:fifo"] > m.wall / 10);
@@ -150,6 +151,7 @@ TEST_CASE("waiting after a wake-up while another runs is runqueue; sleep is noth
         CHECK(static_cast<double>(busy) <= 1.05 * static_cast<double>(m.delay_around));
         CHECK(static_cast<double>(busy + m.ns[POLTER_WAKEUP]) >= 0.95 * static_cast<double>(m.delay));
     }
+    competitor.reset();
     sleeps = 0;
     Measured m = measure(noise.get(), 500 * ms, sleeper, [&] { return sleeps > 50; });
     CHECK(m.count[POLTER_WAKEUP] + m.count[POLTER_RUNQUEUE] > 20);

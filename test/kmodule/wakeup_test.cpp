@@ -28,9 +28,6 @@ std::uint64_t noise_of(Measured& m) {
 TEST_CASE("the kernel's way to a woken thread is no noise: with brief sleeps, alone and beside competitors") {
     Daemon daemon;
     Pinned pinned;
-    Session session(daemon.socket());
-    const auto noise = session.open();
-    REQUIRE(noise);
     // The sleeps are 50 us long and not 100 us.
     prctl(PR_SET_TIMERSLACK, 1);
     for (const std::string beside : {"nobody", "competitor", "many"}) {
@@ -38,6 +35,9 @@ TEST_CASE("the kernel's way to a woken thread is no noise: with brief sleeps, al
         std::vector<std::unique_ptr<Competitor>> competitors;
         for (int i = 0; i < (beside == "competitor" ? 1 : beside == "many" ? 3 : 0); i++)
             competitors.push_back(std::make_unique<Competitor>("competitor", ms, beside == "many" ? 100'000 : 0));
+        Session session(daemon.socket());  // after they were started: they are strangers
+        const auto noise = session.open();
+        REQUIRE(noise);
         Sleeper sleeper;
         Measured m = measure(noise.get(), 1000 * ms, std::ref(sleeper), [&] { return sleeper.sleeps > 2000; });
         MESSAGE(beside, ": ", sleeper.sleeps, " sleeps, noise ", noise_of(m), " run-delay ", m.delay, " to ", m.delay_around, " wakeup ",
@@ -57,13 +57,13 @@ TEST_CASE("a thread that moves between CPUs all the time has no more noise than 
     }
     Daemon daemon;
     Pinned pinned;
-    Session session(daemon.socket());
-    const auto noise = session.open();
-    REQUIRE(noise);
     for (const bool rivals : {false, true}) {
         CAPTURE(rivals);
         std::unique_ptr<Competitor> competitor;
         if (rivals) competitor = std::make_unique<Competitor>("competitor", ms, ms);
+        Session session(daemon.socket());  // after it was started: it is a stranger
+        const auto noise = session.open();
+        REQUIRE(noise);
         std::uint64_t moves = 0;
         Measured m = measure(
             noise.get(), 1000 * ms,

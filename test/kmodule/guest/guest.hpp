@@ -118,6 +118,8 @@ void thread_id_given_away_bpf();
 void unloads_under_mappings();
 void unloads_while_all_register();
 void equal_to_bpf();
+void started_processes();
+void started_processes_bpf();
 void quota_equal_to_bpf();
 void page_faults();
 void page_faults_that_sleep();

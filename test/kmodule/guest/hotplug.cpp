@@ -89,14 +89,8 @@ void under_load(Session& session) {
 }
 
 // On a CPU that has just come (back): its timer ticks, and who takes it from whom is known.
-void seen_there(Session& session) {
-    const pid_t rival = child([] {
-        prctl(PR_SET_NAME, "rival");
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        pin(1);
-        for (;;) spin(10 * ms);
-        return 0;
-    });
+void seen_there(Session& session, pid_t rival) {
+    kill(rival, SIGCONT);
     std::thread([&] {
         pin(1);
         const auto page = session.open();
@@ -119,19 +113,33 @@ void seen_there(Session& session) {
                 named |= entries[i].account == POLTER_PREEMPT && std::strcmp(entries[i].culprit, "rival") == 0;
         CHECK(named);
     }).join();
-    kill(rival, SIGKILL);
-    wait_for(rival);
+    kill(rival, SIGSTOP);
 }
 
 void unplugged(const char* path) {
+    // Before this process is measured: what it starts afterwards is of its job.
+    const pid_t rival = child([] {
+        prctl(PR_SET_NAME, "rival");
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        raise(SIGSTOP);
+        for (;;) {
+            pin(1);
+            spin(10 * ms);
+        }
+        return 0;
+    });
+    int state = 0;
+    CHECK(waitpid(rival, &state, WUNTRACED) == rival && WIFSTOPPED(state));
     // The CPU is away when the first one registers, and comes then.
     Session session(path, 16);
     CHECK(session.handle != nullptr);
     if (!session.handle) return;
     CHECK(set_online(true));
-    seen_there(session);
+    seen_there(session, rival);
     under_load(session);
-    seen_there(session);
+    seen_there(session, rival);
+    kill(rival, SIGKILL);
+    wait_for(rival);
 }
 
 }  // namespace

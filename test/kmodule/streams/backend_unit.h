@@ -60,6 +60,7 @@ struct unit {
     void (*on_switch)(int preempt, struct task_struct* prev, struct task_struct* next);
     void (*on_wakeup)(struct task_struct* task);
     void (*on_migrate)(struct task_struct* task, int cpu);
+    void (*on_fork)(struct task_struct* parent, struct task_struct* child);
     void (*on_exit)(struct task_struct* task);
     void (*on_exec)(struct task_struct* task, int old_tid);
     void (*enter)(unsigned kind, unsigned id); /* enum polter_frame_kind; of IPIs `id` is an enum polter_vector */

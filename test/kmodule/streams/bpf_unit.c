@@ -154,6 +154,7 @@ static void unit_reset(void) {
     memset(tgid_of, 0, sizeof tgid_of);
     memset(thread, 0, sizeof thread);
     memset(tids, 0, sizeof tids);
+    memset(started, 0, sizeof started);
     *(volatile bool*)&has_steal = true; /* as the daemon sets it before loading */
     *(volatile bool*)&has_fault_end = false;
     memset(page, 0, sizeof page);
@@ -163,6 +164,7 @@ static void unit_reset(void) {
 static struct polter_page* add_thread(const struct task_struct* task, uint64_t job) {
     const unsigned i = added++;
     process[i].job = job;
+    process[i].measured = 1; /* by begin_page */
     tgid_of[i] = (u32)task->tgid;
     thread[i].tid = task->pid;
     thread[i].tgid = (u32)task->tgid;
@@ -188,6 +190,9 @@ static void unit_wakeup(struct task_struct* task) {
 }
 static void unit_migrate(struct task_struct* task, int to) {
     bpf_on_migrate(task, to);
+}
+static void unit_fork(struct task_struct* parent, struct task_struct* child) {
+    bpf_on_fork(parent, child);
 }
 static void unit_exit(struct task_struct* task) {
     bpf_on_exit(task);
@@ -237,5 +242,5 @@ static void unit_work(struct work_struct* work) {
     bpf_on_work(work);
 }
 
-const struct unit bpf_unit = {"bpf",     unit_reset, add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_exit,
+const struct unit bpf_unit = {"bpf",     unit_reset, add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_fork, unit_exit,
                               unit_exec, unit_enter, unit_leave, unit_nmi, unit_fault,  time_faults, fault_ends,   unit_work};

@@ -86,6 +86,7 @@ enum { POLTER_HYPERVISOR_TELLS };
 #define polter_hypervisor_above() POLTER_HYPERVISOR_TELLS
 #define polter_stolen_from_cpu() unit_stolen(unit_cpu)
 #define __read_mostly
+#define get_random_u32() 0u
 
 #include "module/probes.c"
 
@@ -136,6 +137,7 @@ static struct polter_page* add_thread(const struct task_struct* task, uint64_t j
     const unsigned i = members++;
     group[i].tgid = task->tgid;
     group[i].process.job = job;
+    group[i].process.measured = 1;
     member[i].page = &page[i];
     member[i].group = &group[i];
     member[i].thread.tid = task->pid;
@@ -158,6 +160,9 @@ static void unit_wakeup(struct task_struct* task) {
 }
 static void unit_migrate(struct task_struct* task, int cpu) {
     on_migrate(NULL, task, cpu);
+}
+static void unit_fork(struct task_struct* parent, struct task_struct* child) {
+    on_fork(NULL, parent, child);
 }
 static void unit_exit(struct task_struct* task) {
     on_exit(NULL, task);
@@ -198,5 +203,5 @@ static void unit_work(struct work_struct* work) {
     on_work(NULL, work);
 }
 
-const struct unit module_unit = {"module",  reset,      add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_exit,
+const struct unit module_unit = {"module",  reset,      add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_fork, unit_exit,
                                  unit_exec, unit_enter, unit_leave, unit_nmi, unit_fault,  NULL,        NULL,         unit_work};

@@ -149,6 +149,7 @@ class World {
             case 4:
                 return wake(cpu);
             case 5:
+                if (!draw(20)) return fork(cpu);
                 if (draw(4)) return migrate();
                 if (!draw(3)) return work(cpu);
                 return draw(2) ? steal(cpu) : page_fault(cpu);
@@ -208,6 +209,9 @@ class World {
             if (gone) {
                 exited_++;
                 both_.give(cpu, prev, [&](const unit& u) { u.on_exit(prev); });
+            } else if (prev->blocks && prev->pid >= 300 && !draw(20)) {
+                gone = true;
+                if (!fault()) both_.give(cpu, prev, [&](const unit& u) { u.on_exit(prev); });
             } else if (prev->blocks) {
                 sleeping_.push_back(prev);
             } else {
@@ -243,6 +247,19 @@ class World {
         queue_[to].push_back(task);
         if (!fault()) both_.give(to, running_[to], [&](const unit& u) { u.on_migrate(task, static_cast<int>(to)); });
         task->cpu = to;
+    }
+    // Its ids are few, so that they are used again.
+    void fork(unsigned cpu) {
+        task_struct* parent = running_[cpu];
+        if (parent == &idle_[cpu] || forked_ >= 400) return;
+        const int id = 300 + static_cast<int>(forked_++ % 100);
+        tasks_.push_back(make(id, draw(8) ? id : parent->tgid, "started" + std::to_string(id)));
+        task_struct* child = &tasks_.back();
+        static unit_signal ended{{0}};
+        if (child->tgid == id) child->signal = &ended;  // once it exits
+        if (!fault()) both_.give(cpu, parent, [&](const unit& u) { u.on_fork(parent, child); });
+        child->cpu = cpu;
+        queue_[cpu].push_back(child);
     }
     // Whoever runs there is a kworker now, as far as the backends can tell.
     void work(unsigned cpu) {
@@ -307,7 +324,7 @@ class World {
     double faults_;
     bool timed_;
     std::set<const task_struct*> in_page_fault_;
-    unsigned exited_ = 0;
+    unsigned exited_ = 0, forked_ = 0;
     std::array<task_struct, UNIT_CPUS> idle_;
     std::array<task_struct*, UNIT_CPUS> running_;
     std::array<std::deque<task_struct*>, UNIT_CPUS> queue_;
@@ -452,6 +469,48 @@ TEST_CASE("a page ends when its thread executes another program, and whoever has
     const auto& c = Both::front(*both.registered[1].page[0]);
     CHECK(c.count[POLTER_PREEMPT] == 1);
     CHECK(c.count[POLTER_PREEMPT_JOB] == 0);
+}
+
+TEST_CASE("what a measured process starts is of its job until it ends, whatever it executes, and what that starts too") {
+    static unit_signal ended{{0}};
+    Both both;
+    task_struct idle = task(0, 0, "swapper"), thread = task(101, 100, "thread"), stranger = task(200, 200, "stranger");
+    task_struct child = task(300, 300, "child"), grandchild = task(301, 301, "grandchild"), strangers = task(302, 302, "stranger's");
+    task_struct sibling = task(102, 100, "thread's");
+    both.add(thread, 9);
+    const auto forks = [&](task_struct& parent, task_struct& started) {
+        both.give(0, &parent, [&](const unit& u) { u.on_fork(&parent, &started); });
+    };
+    // The account of what `by` takes from the thread.
+    const auto takes = [&](task_struct& by) {
+        const polter_counters before = Both::front(*both.registered[0].page[0]);
+        both.give(0, &idle, [&](const unit& u) { u.on_switch(0, &idle, &thread); });
+        both.give(0, &thread, [&](const unit& u) { u.on_switch(1, &thread, &by); });
+        clock_ns += 10;
+        both.give(0, &by, [&](const unit& u) { u.on_switch(1, &by, &thread); });
+        both.give(0, &thread, [&](const unit& u) { u.on_switch(0, &thread, &idle); });
+        CHECK(both.difference().empty());
+        const polter_counters& after = Both::front(*both.registered[0].page[0]);
+        for (const unsigned account : {POLTER_PREEMPT, POLTER_PREEMPT_JOB})
+            if (after.ns[account] == before.ns[account] + 10) return account;
+        return static_cast<unsigned>(POLTER_ACCOUNTS);
+    };
+    thread.blocks = 1;
+    CHECK(takes(child) == POLTER_PREEMPT);
+    forks(thread, child);
+    forks(thread, sibling);
+    forks(stranger, strangers);
+    CHECK(takes(child) == POLTER_PREEMPT_JOB);
+    CHECK(takes(sibling) == POLTER_PREEMPT_JOB);
+    CHECK(takes(stranger) == POLTER_PREEMPT);
+    CHECK(takes(strangers) == POLTER_PREEMPT);
+    both.give(0, &child, [&](const unit& u) { u.on_exec(&child, child.pid); });
+    CHECK(takes(child) == POLTER_PREEMPT_JOB);
+    forks(child, grandchild);
+    child.signal = &ended;
+    both.give(0, &child, [&](const unit& u) { u.on_exit(&child); });
+    CHECK(takes(child) == POLTER_PREEMPT);  // another process has its id
+    CHECK(takes(grandchild) == POLTER_PREEMPT_JOB);
 }
 
 namespace {
