@@ -115,6 +115,9 @@ inline constexpr const char* own_cost_ns = "POLTER::OWN_COST_NS";
 inline constexpr const char* clock_error_ns = "POLTER::CLOCK_ERROR_NS";
 inline constexpr const char* measuring_ended_ns = "POLTER::MEASURING_ENDED_NS";
 inline constexpr const char* command = "POLTER::COMMAND";
+inline constexpr const char* program = "POLTER::PROGRAM";    // names of the ranks' programs, "+" between different ones
+inline constexpr const char* mpi = "POLTER::MPI";            // "Open MPI 4.1.4", as the first rank's library says
+inline constexpr const char* hosts = "POLTER::HOSTS";        // comma-separated
 inline constexpr const char* warnings = "POLTER::WARNINGS";  // newline-separated
 }  // namespace property
 

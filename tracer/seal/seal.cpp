@@ -12,6 +12,7 @@
 #include <map>
 #include <mpi_regions.hpp>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "../conventions.hpp"
@@ -276,6 +277,20 @@ void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std:
     properties[trace::property::own_cost_ns] = told ? std::to_string(own_cost_ns) : "unknown";
 }
 
+// Which program ran where, for the head of a result.
+void add_names(const std::vector<Sidecar>& ranks, std::map<std::string, std::string>& properties) {
+    const auto distinct = [&](std::string Sidecar::*name) {
+        std::vector<std::string> names;
+        std::set<std::string> seen;
+        for (const auto& rank : ranks)
+            if (!(rank.*name).empty() && seen.insert(rank.*name).second) names.push_back(rank.*name);
+        return names;
+    };
+    properties[trace::property::program] = fmt::format("{}", fmt::join(distinct(&Sidecar::program), "+"));
+    properties[trace::property::mpi] = ranks.front().mpi;
+    properties[trace::property::hosts] = fmt::format("{}", fmt::join(distinct(&Sidecar::host), ","));
+}
+
 // Hosts whose ranks all read one clock need no correction; more than one host does, and its error is not known here.
 void add_clock(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
     bool hosts = std::any_of(ranks.begin(), ranks.end(), [&](const Sidecar& rank) { return rank.host != ranks.front().host; });
@@ -387,6 +402,7 @@ Report seal_ranks(const Options& options, Places& places) {
     add_totals(ranks, report, definitions.properties);
     add_end(ranks, options.exporter_ended_ns, definitions, report);
     add_clock(ranks, report, definitions.properties);
+    add_names(ranks, definitions.properties);
     if (!report.missing.empty())
         report.warnings.push_back(
             fmt::format("{} of {} ranks left nothing: {}", report.missing.size(), report.size, joined_ids(report.missing)));

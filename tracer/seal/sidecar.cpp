@@ -136,6 +136,8 @@ void read_header(const json& line, Sidecar& rank) {
     rank.rank = number<uint32_t>(line, "rank", 0, rank.size - 1);
     rank.host = text_or(line, "host", "unknown");
     rank.world = text_or(line, "world");
+    rank.program = text_or(line, "program");
+    rank.mpi = text_or(line, "mpi");
     rank.comms = predefined_comms();
 }
 

@@ -54,7 +54,7 @@ struct SidecarFinal {
 struct Sidecar {
     std::string folder;  // its name below ranks/
     uint32_t rank = 0, size = 0;
-    std::string host, world;
+    std::string host, world, program, mpi;
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;
     std::vector<SidecarLocation> locations;
