@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "../replay/printable.hpp"
 #include "../replay/replay.hpp"
 #include "../tracer/launch/exporter.hpp"
 #include "../tracer/launch/flavour.hpp"
@@ -20,7 +19,6 @@ namespace polter::cli {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr double ns_per_s = 1e9;
 
 std::string shown(const fs::path& path) {
     std::error_code error;
@@ -45,24 +43,8 @@ nlohmann::json run_json(const launch::Outcome& outcome) {
             {"warnings", outcome.warnings}};
 }
 
-// The tracer's own time, as a part of all ranks' time.
-std::string own_cost(const launch::Outcome& outcome, int64_t measured_ns) {
-    auto all_ns = static_cast<double>(measured_ns) * outcome.ranks;
-    if (!outcome.own_cost_ns) return "Own cost: unknown, for not all ranks ended in order.";
-    auto cost_ns = static_cast<double>(*outcome.own_cost_ns);
-    return fmt::format("Own cost: {:.3f} s over all ranks ({:.2f} % of their time).", cost_ns / ns_per_s,
-                       all_ns > 0 ? 100 * cost_ns / all_ns : 0.0);
-}
-
-// What the ranks say counts; the launcher's choice may not have come to them. That nothing was measured is said by the result itself.
-std::string measured_by(const launch::Outcome& outcome) {
-    return outcome.not_measured.empty() ? fmt::format("Noise: measured by {}.\n", replay::printable(outcome.measured_by)) : "";
-}
-
 void print_text(const launch::Outcome& outcome, const replay::Result& result) {
-    auto trace = shown(outcome.experiment);
-    const auto text = fmt::format("\n{}{}{}\nTrace: {}/traces.otf2\nNext: polter replay {}\n", replay::to_short_text(result),
-                                  measured_by(outcome), own_cost(outcome, result.measured_ns), trace, trace);
+    const auto text = fmt::format("\n{}\nMore: polter replay {}\n", replay::to_short_text(result), shown(outcome.experiment));
     fmt::print("{}", wrap(text, terminal_width(STDOUT_FILENO)));
 }
 

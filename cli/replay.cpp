@@ -26,7 +26,7 @@ namespace {
 struct Arguments {
     Common common;
     std::string trace, remove, write_approximated, inject, save_model, use_model;
-    bool model = false, attribution = false, seal_foreign = false;
+    bool model = false, attribution = false, seal_foreign = false, all = false;
     size_t costliest = 10;
     uint32_t windows = 10;
     CLI::Option* remove_option = nullptr;
@@ -80,7 +80,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
         if (arguments.model) json["model"] = replay::model_to_json(result.model);
         fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
-        fmt::print("{}{}{}", replay::to_text(result), result.injected ? replay::injected_to_text(*result.injected) : "",
+        fmt::print("{}{}{}", replay::to_text(result, arguments.all), result.injected ? replay::injected_to_text(*result.injected) : "",
                    arguments.model ? replay::model_to_text(result.model) : "");
         if (!arguments.write_approximated.empty())
             fmt::print("approximated timeline: {}\n", replay::printable(arguments.write_approximated));
@@ -126,6 +126,7 @@ void add_replay(CLI::App& parent) {
         verb->add_option("--remove", arguments->remove, "Sources to remove, comma-separated (os-service:NAME for a service; \"\": none)")
             ->expected(1)
             ->allow_extra_args(false);
+    verb->add_flag("--all", arguments->all, "Show what is below 0.1 % too, and every rank and culprit");
     auto* attribution = verb->add_flag(
         "--attribution", arguments->attribution,
         "Also by culprit and rank of origin, with the costliest noise events and the critical path (a temporary file in TMPDIR, "

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include "measured_by.hpp"
 #include "names.hpp"
@@ -172,12 +174,17 @@ int64_t other_mpi_threads(const Engine& engine) {
 }
 
 void fill_culprits(Result& result, const Definitions& definitions, const Engine& learned) {
+    std::map<std::tuple<size_t, int64_t, std::string>, CulpritResult> by_name;  // two strings may be one name
     for (const auto& [key, sums] : learned.culprits()) {
-        const auto name = definitions.strings.find(key.culprit);
-        const Account& account = definitions.accounts[key.account];
-        result.culprits.push_back(
-            {display_name(account), name == definitions.strings.end() ? "unknown" : name->second, key.rank, sums.first, sums.second});
+        const std::string name = definitions.culprit_name(key.culprit);
+        CulpritResult& culprit = by_name.try_emplace({key.account, key.rank, name}).first->second;
+        culprit.source = display_name(definitions.accounts[key.account]);
+        culprit.culprit = name;
+        culprit.rank = key.rank;
+        culprit.local_ns += sums.first;
+        culprit.events += sums.second;
     }
+    for (auto& [key, culprit] : by_name) result.culprits.push_back(std::move(culprit));
     std::stable_sort(result.culprits.begin(), result.culprits.end(),
                      [](const CulpritResult& a, const CulpritResult& b) { return a.local_ns > b.local_ns; });
 }

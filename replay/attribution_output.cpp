@@ -35,21 +35,31 @@ std::string percent(int64_t part, int64_t whole) {
     return whole > 0 ? fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "-";
 }
 
-std::string origins_text(const Attribution& attribution, int64_t all) {
-    std::map<std::tuple<std::string, std::string, int64_t>, int64_t> sums;
-    for (const AttributionRow& row : attribution.rows) sums[{row.culprit, row.source, row.rank}] += row.ns;
+// Culprits on all ranks, and the rank on which each made most.
+std::string origins_text(const Attribution& attribution, int64_t all_ns, bool all) {
+    using Origin = std::pair<std::string, std::string>;
+    std::map<Origin, int64_t> sums;
+    std::map<Origin, std::map<int64_t, int64_t>> by_rank;
+    for (const AttributionRow& row : attribution.rows) {
+        sums[{row.culprit, row.source}] += row.ns;
+        by_rank[{row.culprit, row.source}][row.rank] += row.ns;
+    }
     const auto origins = by_weight(sums);
-    Table table({"culprit", "source", "on rank", "ms", "share"});
+    Table table({"culprit", "source", "ms", "share", "worst rank", "ms there"}, {0, 1});
     int64_t rest = 0;
+    size_t left = 0;
     for (size_t i = 0; i < origins.size(); ++i) {
-        const auto& [culprit, source, rank] = origins[i].first;
-        if (i < most_origins)
-            table.add({culprit, source, std::to_string(rank), ms(origins[i].second), percent(origins[i].second, all)});
-        else
-            rest += origins[i].second;
+        const auto& [origin, ns] = origins[i];
+        if (!all && (i >= most_origins || 1000 * std::abs(static_cast<double>(ns)) < static_cast<double>(all_ns))) {
+            rest += ns;
+            ++left;
+            continue;
+        }
+        const auto [rank, most] = by_weight(by_rank[origin]).front();
+        table.add({origin.first, origin.second, ms(ns), percent(ns, all_ns), std::to_string(rank), ms(most)});
     }
     std::string out = "\nWho made the accumulated noise, ms (adds up)\n" + table.text();
-    if (origins.size() > most_origins) out += fmt::format("  and {} others {} ms\n", origins.size() - most_origins, ms(rest));
+    if (left > 0) out += fmt::format("  and {} others {} ms\n", left, ms(rest));
     return out;
 }
 
@@ -66,7 +76,7 @@ nlohmann::json attribution_json(const Attribution& attribution) {
     return {{"paid_on_rank", attribution.paid_on}, {"windows", attribution.windows}, {"rows", rows}};
 }
 
-std::string attribution_text(const Attribution& attribution) {
+std::string attribution_text(const Attribution& attribution, bool everything) {
     using Place = std::pair<std::string, std::string>;
     std::map<Place, int64_t> by_place;
     std::map<Place, std::map<std::string, int64_t>> sources;
@@ -84,16 +94,17 @@ std::string attribution_text(const Attribution& attribution) {
     int64_t rest = 0;
     for (size_t i = 0; i < places.size(); ++i) {
         const auto& [place, ns] = places[i];
-        if (i >= most_places) {
+        if (i >= most_places && !everything) {
             rest += ns;
             continue;
         }
         const auto [source, most] = by_weight(sources[place]).front();
         table.add({place.first, place.second, ms(ns), percent(ns, all), fmt::format("{} {}", source, ms(most))});
     }
-    std::string out = attribution.by_origin ? origins_text(attribution, all) : "";
+    std::string out = attribution.by_origin ? origins_text(attribution, all, everything) : "";
     out += fmt::format("\nWhere it was paid, ms, on rank {}, which ends last\n", attribution.paid_on) + table.text();
-    if (places.size() > most_places) out += fmt::format("  and in {} other places {} ms\n", places.size() - most_places, ms(rest));
+    if (places.size() > most_places && !everything)
+        out += fmt::format("  and in {} other places {} ms\n", places.size() - most_places, ms(rest));
     if (attribution.windows > most_windows)
         out += fmt::format("  in {} equal parts of the run: too many for a line, `--json` has them\n", attribution.windows);
     else if (attribution.windows > 1) {

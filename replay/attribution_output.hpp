@@ -9,6 +9,6 @@
 namespace polter::replay {
 
 nlohmann::json attribution_json(const Attribution&);
-std::string attribution_text(const Attribution&);  // empty where nothing was accumulated
+std::string attribution_text(const Attribution&, bool everything);  // empty where nothing was accumulated
 
 }  // namespace polter::replay

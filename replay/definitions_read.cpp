@@ -397,7 +397,7 @@ std::pair<std::string, std::string> Definitions::place_names(const Place& place)
 
 std::string Definitions::culprit_name(uint32_t string) const {
     const auto found = strings.find(string);
-    return found == strings.end() ? "unknown" : found->second;
+    return found == strings.end() || found->second == "?" ? "unknown" : found->second;  // "?": the exporter's word
 }
 
 Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {

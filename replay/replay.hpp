@@ -119,11 +119,12 @@ Result replay(const Options&);
 
 std::string not_measured(const Result&);  // why the trace tells nothing of noise, so that no noise is no result; empty: it does
 nlohmann::json to_json(const Result&);    // schema polter.replay/1
-std::string to_text(const Result&);       // the tables of `polter replay`
+// The first screen and the tables of `polter replay`; `all`: what is small too.
+std::string to_text(const Result&, bool all = false);
 nlohmann::json injected_to_json(const Injected&);
 std::string injected_to_text(const Injected&);
 nlohmann::json model_to_json(const Learned&);
 std::string model_to_text(const Learned&);
-std::string to_short_text(const Result&);  // what `polter run` ends with: at most a dozen lines
+std::string to_short_text(const Result&);  // what `polter run` ends with: the first screen and the first warnings
 
 }  // namespace polter::replay

@@ -332,10 +332,14 @@ class WithMpi(unittest.TestCase):
             with self.subTest(flavour), p.folder() as folder:
                 done = p.command([p.POLTER, "run", "-o", "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "bsp", "5", "10000"], cwd=folder)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                for part in ("The noise cost", "Own cost", "Trace: e/traces.otf2", "Next: polter replay e", "elapsed_ns"):
+                for part in ("bsp: 2 ranks on ", "Run time", "Tracing", "More: polter replay e\n", "elapsed_ns"):
                     self.assertIn(part, done.stdout)
                 self.assertIn("exporter", done.stderr)
                 self.assertFalse((folder / "e" / "ranks").exists())
+                screen = done.stdout[done.stdout.index("bsp: 2 ranks on "):]
+                self.assertLessEqual(max(map(len, screen.splitlines())), 80, screen)
+                begin = screen[:screen.index("\nRun time")]
+                self.assertTrue(p.command([p.POLTER, "replay", "e"], cwd=folder).stdout.startswith(begin), screen)
 
     def test_result_that_nobody_can_have(self):
         for flavour in p.FLAVOURS:
@@ -357,6 +361,7 @@ class WithMpi(unittest.TestCase):
                                  + sum("noise: not measured" in line for line in said), 1, said)
                 if exporter == "none":
                     self.assertIn("Noise: not measured", done.stdout)
+                    self.assertEqual(sum("measured" in line for line in said), 1, said)
 
     def test_one_process_without_a_launcher(self):
         flavour = p.FLAVOURS[0]

@@ -39,7 +39,7 @@ class Unmeasured(unittest.TestCase):
                 self.assertEqual(len(lines), 2, result["warnings"])  # why, and what it means
                 self.assertFalse([w for w in result["warnings"] if "without an exporter" in w])
                 text = p.command([p.POLTER, "replay", folder / "e"]).stdout
-                self.assertIn(f"recorded with exporter {exporter}", text)
+                self.assertIn(f"measured by {exporter} (3 of 4 ranks)", text)
                 self.assertEqual([line.split()[0] for line in text.splitlines() if "not measured  " in line + "  " and line.split()[0].isdigit()], ["3"], text)
 
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "replay/first_screen.hpp"
 #include "replay/printable.hpp"
 #include "replay/replay.hpp"
 #include "trace_spec.hpp"
@@ -92,9 +94,10 @@ TEST_CASE("names in a trace do not reach the terminal as they are") {
     for (const std::string& text : {replay::to_text(result), replay::to_short_text(result)}) {
         CHECK_FALSE(has(text, "\x1b"));
         CHECK_FALSE(has(text, "\nrank 7"));
-        CHECK(has(text, "\\x1b]0;mine\\x07\\x0arank 7"));
+        CHECK(has(text, "\\x1b]0;mine\\x07"));
         CHECK(has(text, "\\x1b[31mer"));
     }
+    CHECK(has(replay::to_text(result), "\\x1b]0;mine\\x07\\x0arank 7"));
     CHECK(replay::to_json(result)["culprits"][0]["culprit"] == "\x1b]0;mine\x07\nrank 7");
 }
 
@@ -114,17 +117,22 @@ TEST_CASE("what was removed is said, and the amplification is of that") {
     CHECK(*service.amplification == 1);
     CHECK_FALSE(nothing.amplification);
 
-    CHECK(has(replay::to_text(all), "without the noise"));
+    CHECK(has(replay::to_text(all), "\nWithout noise "));
     CHECK_FALSE(has(replay::to_text(all), "of what was removed"));
     CHECK(has(replay::to_text(nothing), "with nothing removed"));
-    CHECK(has(replay::to_text(service), "without preempt, os-service:net"));
+    CHECK(has(replay::to_short_text(nothing), "Nothing was removed"));
+    CHECK_FALSE(has(replay::to_short_text(nothing), "Without"));
+    CHECK(has(replay::to_text(service), "\nRemoved: preemption, network and block I/O\n"));
     const std::string text = replay::to_text(part);
     CHECK_FALSE(has(text, "without the noise"));
     CHECK_FALSE(has(text, "without noise"));
-    CHECK(has(text, "\n  without timer "));
+    CHECK(has(text, "\nRemoved: timer interrupt\nRun time "));
+    CHECK(has(text, "\nWithout these "));
+    CHECK(has(text, "\nDelay by these "));
     CHECK(has(text, "of what was removed"));
-    CHECK(row(text, "timer") == std::vector<std::string>{"timer", "0.000", "0.000", "0.000", "0.000", "0.000", "100.00", "%", "1.00"});
-    CHECK(row(text, "preempt") == std::vector<std::string>{"preempt", "0.000", "0.000", "0.000", "-", "-", "-", "1.00"});
+    const std::string by_source = text.substr(text.find("\nNoise by source"));
+    CHECK(row(by_source, "timer") == std::vector<std::string>{"timer", "0.000", "0.000", "0.000", "0.000", "0.000", "100.00", "%", "1.00"});
+    CHECK(row(by_source, "preempt") == std::vector<std::string>{"preempt", "0.000", "0.000", "0.000", "-", "-", "-", "1.00"});
 }
 
 TEST_CASE("what was not measured is no table of zeros") {
@@ -140,9 +148,10 @@ TEST_CASE("what was not measured is no table of zeros") {
         for (const std::string& text : {replay::to_text(result), replay::to_short_text(result)}) {
             CHECK(has(text, std::string("Noise: not measured (") + (why[0] == 'n' ? "the trace has " : "") + why));
             CHECK_FALSE(has(text, "0.000"));
-            CHECK_FALSE(has(text, "The noise cost"));
+            CHECK_FALSE(has(text, "OS noise"));
+            CHECK(has(text, "Run time  5.00 ms\n"));
+            CHECK(text.find("not measured") == text.rfind("not measured"));
         }
-        CHECK(has(replay::to_short_text(result), "The run took 5.00 ms."));
         CHECK(has(replay::to_json(result)["noise_not_measured"], why));
     }
 
@@ -151,7 +160,8 @@ TEST_CASE("what was not measured is no table of zeros") {
     part.properties["EXPORTER"] = "perf";
     part.properties["ACCOUNTS_SEEN"] = "timer,preempt,net";
     const replay::Result result = replayed(part, std::nullopt);
-    CHECK(has(replay::to_text(result), "  not measured: steal\n"));
+    for (const std::string& text : {replay::to_text(result), replay::to_short_text(result)})
+        CHECK(has(text, "\nNot measured: hypervisor steal\n"));
     CHECK_FALSE(has(replay::to_text(result), "nothing from"));
     CHECK_FALSE(replay::to_json(result).contains("noise_not_measured"));
 }
@@ -163,13 +173,16 @@ TEST_CASE("the headline has its bounds, and no single figure where they leave th
     result.accumulated_noise_ns = result.measured_ns - result.approximated_ns;
     result.bounds_low_ns = 100'000'000;
     result.bounds_high_ns = 13'100'000'000;
-    CHECK(has(replay::to_short_text(result), "The noise cost between 1.00 s and 14.0 s of 14.1 s: the trace leaves open how much."));
-    CHECK(has(replay::to_text(result), "1.00 s to 14.0 s"));
-    for (const std::string& text : {replay::to_text(result), replay::to_short_text(result)}) CHECK_FALSE(has(text, "3976.543"));
+    for (const std::string& text : {replay::to_text(result), replay::to_short_text(result)}) {
+        CHECK(has(text, "Without noise      open    (100 ms to 13.1 s)\n"));
+        CHECK(has(text, "OS noise delay     open    (1.00 s to 14.0 s)\n"));
+        CHECK(has(text, "the trace leaves open how much"));
+        CHECK_FALSE(has(text, "3.98 s"));
+        CHECK_FALSE(has(text, "3976.543"));
+    }
     result.bounds_low_ns = 10'000'000'000;
     result.bounds_high_ns = 10'200'000'000;
-    CHECK(has(replay::to_short_text(result), "The noise cost 3.98 s of 14.1 s (28.20 %, between 3.90 s and 4.10 s)"));
-    CHECK(has(replay::to_text(result), "3900.000 / 4100.000"));
+    CHECK(has(replay::to_short_text(result), "OS noise delay   3.98 s  28.2 %  (3.90 s to 4.10 s)\n"));
 }
 
 TEST_CASE("what is too much for a table is told") {
@@ -199,4 +212,140 @@ TEST_CASE("a source that the trace does not have: what it has, and which was mea
     refused("os-service:nte", "did you mean os-service:net?");
     CHECK_THROWS_WITH_AS(replayed(struck(), std::vector<std::string>{"gremlins"}),
                          "--remove gremlins: the trace has no such source; it has timer, preempt, os-service:net", replay::InputError);
+}
+
+namespace {
+
+replay::SourceResult source(const char* name, double stolen, int64_t share) {
+    replay::SourceResult out;
+    out.name = name;
+    out.local = {stolen, static_cast<int64_t>(stolen)};
+    out.share_ns = share;
+    return out;
+}
+
+// 2 ranks, 5.72 s of which 1.88 s are noise.
+replay::Result ring() {
+    replay::Result r;
+    r.trace = "somewhere/polter-ring";
+    r.ranks = 2;
+    r.measured_ns = 5'720'000'000;
+    r.approximated_ns = 3'840'000'000;
+    r.bounds_low_ns = 3'838'000'000;
+    r.bounds_high_ns = 3'861'000'000;
+    r.accumulated_noise_ns = 1'880'000'000;
+    r.sources = {source("timer", 13'000'000, 12'100'000),   source("irq", 20'000, 1'000), source("preempt", 1'030'000'000, 1'854'300'000),
+                 source("runqueue", 9'800'000, 10'600'000), source("nmi", 0, 0),          source("gremlins", 7'777'777, 2'999'000)};
+    r.culprits = {{"preempt", "rival", 0, 500'000'000, 50},     {"preempt", "apt-get", 1, 400'000'000, 4},
+                  {"preempt", "apt-get", 0, 300'000'000, 3},    {"runqueue", "unknown", 0, 9'800'000, 9},
+                  {"timer", "local_timer", 0, 13'000'000, 300}, {"irq", "virtio1", 1, 40'000, 1}};
+    r.services.push_back({"fault", {}, 0});
+    r.per_rank.resize(2);
+    for (auto& rank : r.per_rank) rank.measured_by = "bpf";
+    r.provenance = {{"PROGRAM", "ring"},          {"MPI", "Open MPI 4.1.4"}, {"HOSTS", "vm"},
+                    {"OWN_COST_NS", "240000000"}, {"EXPORTER", "bpf"},       {"ACCOUNTS_SEEN", "timer,irq,preempt,runqueue,gremlins,nmi"}};
+    return r;
+}
+
+void check_width(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 80, line);
+}
+
+}  // namespace
+
+TEST_CASE("the first screen: what the run took, what the noise cost, and through whom") {
+    const std::string head =
+        "ring: 2 ranks on vm, Open MPI 4.1.4, measured by bpf\n\n"
+        "Run time        5.72 s\n"
+        "Without noise   3.84 s          (3.84 s to 3.86 s)\n"
+        "OS noise delay  1.88 s  32.9 %  (1.86 s to 1.88 s)\n"
+        "Tracing         120 ms   2.1 %  a rank\n\n"
+        "  cause            stolen a rank    delay   share  top process\n"
+        "  preemption              1.03 s   1.85 s  98.6 %  apt-get\n"
+        "  timer interrupt        13.0 ms  12.1 ms   0.6 %  -\n"
+        "  run-queue wait         9.80 ms  10.6 ms   0.6 %  unknown\n"
+        "  gremlins               7.78 ms  3.00 ms   0.2 %  -\n";
+    const std::string end = "\nNot measured: page-fault time\n";
+    const replay::Result result = ring();
+    CHECK(replay::to_short_text(result) == head + "  1 cause below 0.1 %: replay --all\n" + end);
+    CHECK(replay::to_text(result).starts_with(replay::to_short_text(result)));
+    std::string all = head;
+    const size_t at = all.find("  cause");
+    all = all.substr(0, at) +
+          "  cause             stolen a rank    delay   share  top process\n"
+          "  preemption               1.03 s   1.85 s  98.6 %  apt-get\n"
+          "  timer interrupt         13.0 ms  12.1 ms   0.6 %  -\n"
+          "  run-queue wait          9.80 ms  10.6 ms   0.6 %  unknown\n"
+          "  gremlins                7.78 ms  3.00 ms   0.2 %  -\n"
+          "  device interrupt        20.0 us  1.00 us  <0.1 %  virtio1\n" +
+          end;
+    CHECK(replay::to_text(result, true).starts_with(all));
+    const auto worst = row(replay::to_text(result), "apt-get");
+    CHECK(worst == std::vector<std::string>{"apt-get", "preempt", "700.000", "7", "1", "400.000"});
+}
+
+TEST_CASE("the first screen: what is not known is said") {
+    replay::Result result = ring();
+    result.provenance["OWN_COST_NS"] = "unknown";
+    result.provenance["HOSTS"] = "a,b,c";
+    result.per_rank[1].measured_by = "none";
+    result.warnings = {"not seen by the exporter bpf: fault", "a clock went backward"};
+    const std::string text = replay::to_short_text(result);
+    CHECK(text.starts_with("ring: 2 ranks on 3 nodes, Open MPI 4.1.4, measured by bpf (1 of 2 ranks)\n\n"));
+    CHECK(has(text, "\nTracing         unknown          not all ranks ended in order\n"));
+    CHECK(has(text, "\nWarnings\n  - a clock went backward\n"));
+    CHECK_FALSE(has(text, "not seen by"));
+
+    result = ring();
+    result.provenance.clear();
+    for (auto& rank : result.per_rank) rank.measured_by.clear();
+    CHECK(replay::to_short_text(result).starts_with("polter-ring: 2 ranks\n\nRun time"));
+}
+
+TEST_CASE("the first screen has 80 columns, whatever the trace calls things") {
+    replay::Result result = ring();
+    const std::string wild = "\x1b]0;mine\x07" + std::string(300, 'x') + "\n計計計計計計計計計計計計計計計計計";
+    for (const char* property : {"PROGRAM", "MPI", "HOSTS", "EXPORTER"}) result.provenance[property] = wild;
+    for (auto& rank : result.per_rank) rank.measured_by = wild;
+    for (auto& one : result.sources) one.local.mean = 1e17;
+    result.sources.back().name = wild;
+    for (auto& culprit : result.culprits) culprit.culprit = wild;
+    result.culprits.push_back({wild, "計計計計計計計計計計計計計計計計計", 0, 1, 1});
+    result.services.push_back({wild, {}, 0});
+    result.measured_ns = INT64_MAX;
+    result.warnings = {wild, "a\nb"};
+    const std::string text = replay::to_short_text(result);
+    check_width(text);
+    CHECK_FALSE(has(text, "\x1b"));
+    CHECK(has(text, "\n  - a\\x0ab\n"));
+    result.sources.clear();
+    result.local = {};
+    result.provenance["EXPORTER"] = "none";
+    result.provenance["EXPORTER_WHY"] = wild;
+    check_width(replay::to_short_text(result));
+}
+
+TEST_CASE("times have three digits and a unit, rounded") {
+    const std::vector<std::pair<int64_t, const char*>> cases = {{0, "0 s"},
+                                                                {7, "0.007 us"},
+                                                                {999, "0.999 us"},
+                                                                {1000, "1.00 us"},
+                                                                {9'994, "9.99 us"},
+                                                                {9'995, "10.0 us"},
+                                                                {999'499, "999 us"},
+                                                                {999'500, "1.00 ms"},
+                                                                {999'500'000, "1.00 s"},
+                                                                {12'345'678'901, "12.3 s"},
+                                                                {1'234'567'890'123, "1230 s"},
+                                                                {-1'234'567, "-1.23 ms"},
+                                                                {INT64_MAX, "9220000000 s"},
+                                                                {INT64_MIN, "-9220000000 s"}};
+    for (const auto& [ns, text] : cases) CHECK(replay::short_time(ns) == text);
+    CHECK(replay::short_percent(0, 5) == "0 %");
+    CHECK(replay::short_percent(1, 5000) == "<0.1 %");
+    CHECK(replay::short_percent(-1, 5000) == ">-0.1 %");
+    CHECK(replay::short_percent(329, 1000) == "32.9 %");
+    CHECK(replay::short_percent(5, 0) == "-");
+    CHECK(replay::short_percent(INT64_MAX, 1) == ">999 %");
 }

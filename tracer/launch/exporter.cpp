@@ -254,7 +254,7 @@ bool Exporter::join_own(const char* exporter, std::string& reasons) {
 // Whether the choice is made without looking for a daemon.
 bool Exporter::needs_no_daemon(const std::string& choice) {
     if (choice == "none") {
-        why = "asked for: no noise is measured";
+        why = "asked for";
         return true;
     }
     check_exporter(choice);

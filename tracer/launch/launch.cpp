@@ -157,10 +157,11 @@ void leave_nothing_in_the_way(Outcome& outcome) {
     if (!outcome.no_trace.empty() && !outcome.trace_failed && take_back_experiment(outcome.experiment)) outcome.experiment.clear();
 }
 
-// One line: what measures, and by name what it does not see. The whole is in experiment.json and, if it matters, in the result.
+// One line: what measures, and by name what it does not see. The whole is in experiment.json and, if it matters, in the result. Empty where
+// the user asked for none.
 std::string exporter_line(const Exporter& exporter) {
     auto line = fmt::format("exporter {}", exporter.name);
-    if (exporter.name == "none") return line + ": no noise is measured" + (exporter.unseen.empty() ? "" : "; why: polter doctor");
+    if (exporter.name == "none") return exporter.unseen.empty() ? "" : line + ": no noise is measured; why: polter doctor";
     if (!exporter.unseen.empty()) line += fmt::format("; not seen: {}", fmt::join(exporter.unseen, ", "));
     if (exporter.name == "perf" || exporter.name == "proc") line += "; for more: polter doctor";
     return exporter.notice.empty() ? line : fmt::format("{}; {}", line, exporter.notice);
@@ -202,7 +203,7 @@ Outcome run(const Options& options) {
             throw;
         }
     }();
-    tell(options, exporter_line(exporter));
+    if (const auto line = exporter_line(exporter); !line.empty()) tell(options, line);
     if (!flavour.obstacle.empty()) tell(options, fmt::format("not traced: {}; the job runs as it is", flavour.obstacle));
     if (flavour.launcher != Mpi::none && flavour.mpi != flavour.launcher)
         tell(options, fmt::format("{} uses {} and its launcher is that of {}: each process will be alone in its own MPI_COMM_WORLD",
