@@ -39,6 +39,12 @@ def preempt(result, rank):
     return result["per_rank"][rank]["sources"].get("preempt", {}).get("local_noise_ns", 0)
 
 
+def perf_refused():
+    """Why an ordinary user cannot use perf here; None where they can."""
+    done = p.command(as_user(p.POLTER, "run", "--exporter", "perf", "-o", "/nowhere/e", "true"))
+    return done.stderr.strip().splitlines()[0] if "perf_event_open" in done.stderr else None
+
+
 class Unprivileged(unittest.TestCase):
     def disturbed(self, name, prefix, says, options=()):
         for flavour in p.FLAVOURS:
@@ -97,9 +103,9 @@ class Unprivileged(unittest.TestCase):
                 yield program
 
     def needs_perf(self):
-        done = p.command(as_user(p.POLTER, "run", "--exporter", "perf", "-o", "/nowhere/e", "true"))
-        if "perf_event_open" in done.stderr:
-            self.skipTest("users have no perf here: " + done.stderr.strip().splitlines()[0])
+        refused = perf_refused()
+        if refused:
+            self.skipTest("users have no perf here: " + refused)
 
     def test_perf_beside_waits_after_wake_ups(self):
         self.needs_perf()
@@ -128,16 +134,19 @@ class Unprivileged(unittest.TestCase):
         self.disturbed("proc", [], "sum of all waiting for a CPU", ["--exporter", "proc"])
 
     def test_short_calls_do_not_pay_for_it(self):
-        """The same calls with and without: what measures itself may look at the kernel now and then, not in each call."""
+        """Reading /proc costs more than a short MPI call: it is done now and then, not in each call. perf reads no file at all."""
+        names = ["none", "proc"] + ([] if perf_refused() else ["perf"])
         for flavour in p.FLAVOURS:
-            used = {"none": [], "perf": [], "proc": []}
-            for name in 3 * list(used):
+            reads = {}
+            for name in names:
                 with p.folder() as folder:
                     run(folder, flavour, [p.PROGRAMS / flavour / "messages", MESSAGES, folder], options=["--exporter", name])
-                    used[name].append(min(int((folder / str(rank)).read_text()) for rank in range(2)))
-            print(f"{flavour}: CPU time of {3 * MESSAGES} calls: {used}", file=sys.stderr)
-            for name in ("perf", "proc"):
-                self.assertLess(min(used[name]), 1.3 * min(used["none"]), name)
+                    reads[name] = [int((folder / str(rank)).read_text()) for rank in range(2)]
+            print(f"{flavour}: files read in {3 * MESSAGES} calls: {reads}", file=sys.stderr)
+            if min(reads["none"]) < 0:
+                self.skipTest("this kernel does not count what a thread reads")
+            for name in names[1:]:
+                self.assertLess(max(reads[name]), max(reads["none"]) + 3 * MESSAGES // 10, name)
 
     def test_perf_refused_by_name(self):
         with p.folder() as folder:
