@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "../replay/apart.hpp"
-
 #include <signal.h>
 #include <unistd.h>
 
 #include "../tracer/launch/standard_streams.hpp"
+#include "replay/trace/child_process.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {

@@ -8,10 +8,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "../replay/printable.hpp"
 #include "../tracer/launch/exporter.hpp"
 #include "../tracer/launch/launch.hpp"
 #include "../tracer/launch/layout.hpp"
+#include "replay/base/printable.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {

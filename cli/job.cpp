@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "../replay/replay.hpp"
 #include "../tracer/launch/exporter.hpp"
 #include "../tracer/launch/flavour.hpp"
 #include "../tracer/launch/standard_streams.hpp"
+#include "replay/replay.hpp"
 #include "wording.hpp"
 
 namespace polter::cli {

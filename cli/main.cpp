@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "../replay/printable.hpp"
 #include "../tracer/launch/standard_streams.hpp"
+#include "replay/base/printable.hpp"
 #include "verb.hpp"
 #include "wording.hpp"
 

@@ -11,8 +11,8 @@
 #include "../kmodule/node/interrupt.hpp"
 #include "../kmodule/node/observe.hpp"
 #include "../kmodule/node/summary.hpp"
-#include "../replay/printable.hpp"
 #include "noise_loop.hpp"
+#include "replay/base/printable.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {

@@ -14,8 +14,8 @@
 #include "../kmodule/loops/loops.hpp"
 #include "../kmodule/loops/output.hpp"
 #include "../kmodule/node/interrupt.hpp"
-#include "../replay/printable.hpp"
 #include "../tracer/launch/exporter.hpp"
+#include "replay/base/printable.hpp"
 
 namespace polter::cli {
 namespace {

@@ -14,9 +14,9 @@
 #include "../tracer/launch/layout.hpp"
 #include "../tracer/launch/standard_streams.hpp"
 #include "progress.hpp"
-#include "replay/model_file.hpp"
+#include "replay/base/printable.hpp"
+#include "replay/model/model_file.hpp"
 #include "replay/parallel/group.hpp"
-#include "replay/printable.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {

@@ -23,7 +23,7 @@ struct Exit {
 // Adds --json and -q to a verb.
 void add_common(CLI::App& verb, Common& common);
 
-// One line on standard error. What is in it may come from outside (replay/printable.hpp).
+// One line on standard error. What is in it may come from outside (replay/base/printable.hpp).
 void tell(const std::string& line);
 void tell(const std::exception& error);
 
@@ -37,7 +37,8 @@ extern const CLI::Validator named;
 const std::vector<std::string>& behind_separator();
 
 // Before a verb reads a trace: from here on it runs in a child process, because damaged archives can kill or hold the OTF2 library; the
-// parent never returns from this, but ends as the child did (replay/apart.hpp). Call it before anything starts threads or MPI.
+// parent never returns from this, but ends as the child did (replay/trace/child_process.hpp). Call it before anything starts threads or
+// MPI.
 void go_apart(int exit_code_if_it_dies = 1);
 
 void add_run(CLI::App& parent);

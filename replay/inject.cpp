@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "names.hpp"
-#include "parallel/results.hpp"
-#include "printable.hpp"
-#include "table.hpp"
+#include "passes.hpp"
+#include "replay/base/printable.hpp"
+#include "replay/base/table.hpp"
+#include "replay/parallel/results.hpp"
+#include "replay/result/assemble.hpp"
+#include "replay/result/warnings.hpp"
+#include "replay/trace/conventions.hpp"
 
 namespace polter::replay {
 

@@ -3,8 +3,9 @@
 // is removed and each set of the given sources strikes in a lane of its own.
 #pragma once
 
-#include "injection.hpp"
-#include "passes.hpp"
+#include "replay.hpp"
+#include "replay/engine/engine.hpp"
+#include "replay/scenario/injection.hpp"
 
 namespace polter::replay {
 

@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <memory>
 
-#include "approximated.hpp"
-#include "assemble.hpp"
-#include "cost_analysis.hpp"
-#include "events.hpp"
 #include "inject.hpp"
-#include "model_file.hpp"
-#include "names.hpp"
-#include "parallel/results.hpp"
 #include "passes.hpp"
+#include "replay/attribution/cost_analysis.hpp"
+#include "replay/engine/otf2_events.hpp"
+#include "replay/model/model_file.hpp"
+#include "replay/parallel/results.hpp"
+#include "replay/result/assemble.hpp"
+#include "replay/rewrite/noise_free_archive.hpp"
+#include "replay/trace/conventions.hpp"
+#include "testing.hpp"
 
 namespace polter::replay {
 
@@ -34,13 +35,6 @@ void run_pass(Archive& archive, Engine& engine, Group* group) {
     engine.run();
     archive.close_events();
     if (group) gather_results(*group, engine);
-}
-
-std::vector<const Thread*> rank_threads(const Engine& engine, int32_t ranks) {
-    std::vector<const Thread*> list(static_cast<size_t>(ranks), nullptr);
-    for (const auto& thread : engine.threads())
-        if (thread->carries_rank && thread->started) list[static_cast<size_t>(thread->rank)] = thread.get();
-    return list;
 }
 
 namespace {
@@ -308,9 +302,10 @@ void Stages::conclude(Result& result) {
     if (options_.progress) options_.progress(1);
     tell_what_is_open(result, *replayed_);
     if (const size_t scenarios = scenarios_->lanes().estimates - 1; lock_foresight_ && lock_foresight_->size() < scenarios)
-        result.warnings.push_back(fmt::format("who has a lock when was found in {} of the {} scenarios that the shares are made of: they are "
-                                              "approximate, \"alone\" and \"without\" are not",
-                                              lock_foresight_->size(), scenarios));
+        result.warnings.push_back(
+            fmt::format("who has a lock when was found in {} of the {} scenarios that the shares are made of: they are "
+                        "approximate, \"alone\" and \"without\" are not",
+                        lock_foresight_->size(), scenarios));
     if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
 }
 

@@ -1,130 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The replay's interface: one trace in, one result out.
 //
 // Units: integer nanoseconds. Errors: an input that cannot be read throws InputError (what, where, what to do); flawed data is
 // counted in Result::warnings. Source of the method: Nataraj, Morris, Malony, Sottile, Beckman, "The Ghost in the Machine", SC'07.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-#include "attribution.hpp"
-#include "costs.hpp"
-#include "model.hpp"
+#include "replay/base/error.hpp"
+#include "replay/base/options.hpp"
+#include "replay/result/result.hpp"
 
 namespace polter::replay {
 
-class Group;
-
-struct InputError : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-struct Options {
-    std::string trace;                               // an experiment directory or an .otf2 anchor file
-    std::optional<std::vector<std::string>> remove;  // sources (or os-service:…) of the scenario "all"; unset: every noise source
-    // Not empty: the approximated timeline of the scenario "all" is written there, an OTF2 archive; the directory must not exist.
-    std::string write_approximated;
-    // Attribution by culprit and rank of origin, costliest events, critical path: written to a temporary file in TMPDIR, some 30 bytes an
-    // MPI call (in collectives whose structure is known, a message), and read backward.
-    bool attribution = false;
-    size_t costliest = 10;                 // noise events listed then
-    uint32_t windows = 10;                 // of time, in the attribution; at least 1
-    std::string inject;                    // not empty: a file of given noise; Result::injected says what it would add
-    std::string use_model;                 // a file with what communication costs, instead of learning it from the trace; empty: learn
-    std::function<void(double)> progress;  // 0…1, may be empty
-    Group* group = nullptr;                // the processes that share the work, each of which makes this call; none: this one alone
-};
-
-struct LocalNoise {
-    double mean = 0;  // over all ranks that were measured
-    int64_t max = 0;
-};
-
-struct SourceResult {
-    std::string name;  // without "os:"
-    LocalNoise local;
-    bool removed = true;  // else it has no share, and nothing that it adds as the last
-    int64_t alone_ns = 0, without_ns = 0, share_ns = 0;
-    std::optional<double> amplification;  // unset where there was no local noise
-};
-
-struct ServiceResult {
-    std::string name;  // without "os-service:"
-    LocalNoise local;
-    int64_t alone_ns = 0;
-};
-
-struct RankSource {
-    int64_t local_ns = 0, alone_ns = 0, share_ns = 0;
-};
-
-struct RankResult {
-    int64_t rank = 0;
-    std::string measured_by;  // the exporter; "none": its noise is unknown, not 0; empty: the trace does not say
-    int64_t measured_ns = 0, approximated_ns = 0, accumulated_noise_ns = 0, local_noise_ns = 0;
-    std::map<std::string, RankSource> sources;
-    std::map<std::string, int64_t> services;  // local
-};
-
-struct CulpritResult {
-    std::string source, culprit;
-    int64_t rank = 0;  // where it struck
-    int64_t local_ns = 0, events = 0;
-};
-
-// The run as it would have been under given noise besides its own.
-struct Injected {
-    std::string file;
-    int64_t predicted_ns = 0, bounds_low_ns = 0, bounds_high_ns = 0;
-    int64_t added_ns = 0;  // predicted minus measured; the sources' shares add up to it
-    std::optional<double> amplification;
-    std::vector<SourceResult> sources;
-    struct Rank {
-        int64_t rank = 0, predicted_ns = 0, added_ns = 0, local_noise_ns = 0;
-    };
-    std::vector<Rank> per_rank;
-    bool conditional = false;           // the measured run is, or collectives were followed through what is only their likeliest structure
-    std::vector<std::string> warnings;  // beside the result's
-};
-
-struct Result {
-    std::string trace;
-    int64_t ranks = 0, events = 0;
-    int64_t measured_ns = 0, approximated_ns = 0;
-    int64_t bounds_low_ns = 0, bounds_high_ns = 0;
-    int64_t accumulated_noise_ns = 0;
-    LocalNoise local, removed_local;  // removed: of what "all" removes; the amplification is of that
-    std::optional<double> amplification;
-    std::vector<SourceResult> sources;
-    std::vector<ServiceResult> services;
-    std::vector<RankResult> per_rank;
-    Attribution attribution;
-    std::optional<CostReport> costs;      // Options::attribution
-    std::vector<CulpritResult> culprits;  // most local noise first
-    int64_t init_ns = 0, finalize_ns = 0;
-    bool conditional = false;
-    std::vector<std::string> warnings;
-    std::map<std::string, std::string> provenance;  // the archive's POLTER:: properties, without the prefix
-    std::optional<Injected> injected;               // where it was asked for
-    Learned model;                                  // what communication costs here
-};
-
 Result replay(const Options&);
-
-std::string not_measured(const Result&);  // why the trace tells nothing of noise, so that no noise is no result; empty: it does
-nlohmann::json to_json(const Result&);    // schema polter.replay/1
-// The first screen and the tables of `polter replay`; `all`: what is small too.
-std::string to_text(const Result&, bool all = false);
-nlohmann::json injected_to_json(const Injected&);
-std::string injected_to_text(const Injected&);
-nlohmann::json model_to_json(const Learned&);
-std::string model_to_text(const Learned&);
-std::string to_short_text(const Result&);  // what `polter run` ends with: the first screen and the first warnings
 
 }  // namespace polter::replay

@@ -9,13 +9,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../engine.hpp"
 #include "group.hpp"
+#include "replay/engine/engine.hpp"
 
 namespace polter::replay {
 
-// By location: the process that reads it. Ranks stay whole and in order; what there is to be read is spread evenly, by the size of the event
-// files, since not every writer says in the definitions how many events there are.
+// By location: the process that reads it. Ranks stay whole and in order; what there is to be read is spread evenly, by the size of the
+// event files, since not every writer says in the definitions how many events there are.
 std::vector<int> spread(const Archive& archive, int processes);
 
 class Exchange {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "bytes.hpp"
+#include "replay/base/bytes.hpp"
 #include "transport.hpp"
 
 namespace polter::replay {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <deque>
 
-#include "../replay.hpp"
 #include "mpi_plugin.h"
+#include "replay/base/error.hpp"
 #include "transport.hpp"
 
 namespace polter::replay {

@@ -3,8 +3,8 @@
 // seen by another process, and no memory grows with what lies in it.
 #pragma once
 
-#include "../file_bytes.hpp"
 #include "group.hpp"
+#include "replay/base/file_bytes.hpp"
 
 namespace polter::replay {
 

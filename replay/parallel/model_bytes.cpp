@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What was learned, between processes. All of it adds up: see Model::merge.
-#include "../model.hpp"
-#include "bytes.hpp"
+#include "replay/base/bytes.hpp"
+#include "replay/model/model.hpp"
 
 namespace polter::replay {
 

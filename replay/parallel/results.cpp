@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "results.hpp"
 
-#include "../engine.hpp"
-#include "../payment.hpp"
-#include "../recorder.hpp"
+#include "replay/engine/engine.hpp"
+#include "replay/graph/end_delay.hpp"
+#include "replay/graph/recorder.hpp"
 
 namespace polter::replay {
 

@@ -2,8 +2,8 @@
 // What each process has found becomes what all know: behind each of these, every process has the same.
 #pragma once
 
-#include "../archive.hpp"
 #include "group.hpp"
+#include "replay/trace/archive.hpp"
 
 namespace polter::replay {
 
@@ -25,6 +25,6 @@ void gather_struck(Group&, const Engine&, Injection&, size_t lane);
 // What the recorders know of their own threads; returns `written`, the bytes of their event graphs, by process.
 std::vector<int64_t> gather_recorded(Group&, const Engine&, Recorder&, int64_t written);
 void gather_late_noise(Group&, Engine& learner);  // of all ranks' threads, for a pass that each process does alone
-void gather_payment(Group&, Payment&);  // kept by the process of the rank that pays
+void gather_payment(Group&, Payment&);            // kept by the process of the rank that pays
 
 }  // namespace polter::replay

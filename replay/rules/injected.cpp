@@ -3,11 +3,11 @@
 //
 // In words: while a call waits, noise costs nothing but what lasts beyond the wait; its tail is work, and takes as much longer as is
 // stolen from it. What a send does before its message leaves is work too. Inside a collective that is followed through its messages
-// every step of a member is (instance.cpp); of any other only the member's own tail is struck.
+// every step of a member is (model/collective_execution.cpp); of any other only the member's own tail is struck.
 #include <algorithm>
 
-#include "../injection.hpp"
-#include "semantics.hpp"
+#include "internal.hpp"
+#include "replay/scenario/injection.hpp"
 
 namespace polter::replay::rules {
 

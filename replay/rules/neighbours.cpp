@@ -5,7 +5,7 @@
 // property of the communicator's topology. A neighbour with nothing to give (v-forms) need not be waited for: only those count that
 // came before one's own measured leave. A non-blocking one tells at its start, and its completion waits; the k-th of each pair belong
 // together, apart from blocking ones.
-#include "semantics.hpp"
+#include "internal.hpp"
 
 namespace polter::replay::rules {
 

@@ -8,8 +8,8 @@
 //
 // A Parrived that succeeds depends on the part it asked for alone, and no record tells when that part became ready. If the whole message
 // had left by then, it may have waited for all of it (libraries that send no parts do): so it is taken. Else the part went before, and
-// nothing is known but that. The bounds hold what else it may have been (unseen.cpp).
-#include "semantics.hpp"
+// nothing is known but that. The bounds hold what else it may have been (rules/unrecorded.cpp).
+#include "internal.hpp"
 
 namespace polter::replay::rules {
 

@@ -8,7 +8,7 @@
 // result is conditional.
 #include <algorithm>
 
-#include "semantics.hpp"
+#include "internal.hpp"
 
 namespace polter::replay::rules {
 

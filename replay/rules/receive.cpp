@@ -5,7 +5,7 @@
 // its posting plus what taking a message costs that is already there. A probe depends on the send of the message that it found, and
 // leaves it where it is; a matched probe takes it aside for its matched receive. A cancelled receive takes no message: the trace tells
 // that behind its posting, so the learning pass is done again where there are any.
-#include "semantics.hpp"
+#include "internal.hpp"
 
 namespace polter::replay::rules {
 

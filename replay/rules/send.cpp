@@ -5,7 +5,7 @@
 // standard one above the size at which the trace shows that such sends wait) ends only once the receive has been posted: it depends
 // on the posting. Noise inside the sending call may have struck before the message left or after; the receiver's measured end tells
 // (receive.cpp).
-#include "semantics.hpp"
+#include "internal.hpp"
 
 namespace polter::replay::rules {
 

@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../replay/invariants.hpp"
-#include "replay/archive.hpp"
+#include "replay/trace/archive.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #define POLTER_WITH_SANITIZER 1

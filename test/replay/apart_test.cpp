@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reading in a process of its own: however that ends, whoever waits for it learns it, and nothing is left behind.
-#include "replay/apart.hpp"
-
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,7 +11,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "replay/watch.hpp"
+#include "replay/trace/child_process.hpp"
+#include "replay/trace/otf2_watchdog.hpp"
 #include "trace_spec.hpp"
 
 using namespace polter;

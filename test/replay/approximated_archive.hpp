@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "invariants.hpp"
-#include "replay/otf2_records.hpp"
+#include "replay/trace/otf2_records.hpp"
 
 // Every kind of record is written and read in these tests, the deprecated ones too.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

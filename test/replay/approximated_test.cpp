@@ -13,8 +13,8 @@
 #include <set>
 
 #include "approximated_archive.hpp"
-#include "replay/delay_file.hpp"
-#include "replay/event_copy.hpp"
+#include "replay/rewrite/delay_file.hpp"
+#include "replay/rewrite/event_copy.hpp"
 
 namespace fs = std::filesystem;
 using namespace polter;

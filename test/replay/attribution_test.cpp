@@ -10,8 +10,8 @@
 
 #include "micro_parse.hpp"
 #include "random_program.hpp"
-#include "replay/model_file.hpp"
-#include "replay/passes.hpp"
+#include "replay/model/model_file.hpp"
+#include "replay/testing.hpp"
 
 namespace {
 

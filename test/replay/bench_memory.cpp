@@ -16,8 +16,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "replay/archive.hpp"
 #include "replay/replay.hpp"
+#include "replay/trace/archive.hpp"
 #include "synthetic.hpp"
 #include "trace_spec.hpp"
 

@@ -20,9 +20,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "replay/events.hpp"
+#include "replay/engine/otf2_events.hpp"
 #include "replay/parallel/group.hpp"
-#include "replay/passes.hpp"
+#include "replay/testing.hpp"
 #include "synthetic.hpp"
 #include "trace_spec.hpp"
 

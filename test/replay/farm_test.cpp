@@ -14,7 +14,7 @@
 
 #include "farm_program.hpp"
 #include "process_group.hpp"
-#include "replay/passes.hpp"
+#include "replay/testing.hpp"
 
 namespace {
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "random_program.hpp"
-#include "replay/injection.hpp"
-#include "replay/passes.hpp"
+#include "replay/scenario/injection.hpp"
+#include "replay/testing.hpp"
 #include "trace_spec.hpp"
 
 namespace {

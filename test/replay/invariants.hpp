@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "random_program.hpp"
-#include "replay/passes.hpp"
+#include "replay/testing.hpp"
 
 namespace polter::test {
 

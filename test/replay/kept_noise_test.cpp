@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // In an approximated archive, the noise that stays: where it lies, and what of it has no place any more.
-#include "replay/kept_noise.hpp"
-
 #include <cstdlib>
 #include <cstring>
 
 #include "approximated_archive.hpp"
+#include "replay/rewrite/remaining_noise.hpp"
 
 using namespace polter;
 using namespace polter::test;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The loops over lanes of every processor that this one can be: equal to what their declarations say, lane by lane.
-#include "replay/lanes.hpp"
+#include "replay/scenario/lanes.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "micro_parse.hpp"
-#include "replay/passes.hpp"
+#include "replay/testing.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "invariants.hpp"
-#include "replay/model_file.hpp"
+#include "replay/model/model_file.hpp"
 
 using namespace polter;
 using Json = nlohmann::json;

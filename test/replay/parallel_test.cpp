@@ -18,7 +18,7 @@
 #include "micro_parse.hpp"
 #include "process_group.hpp"
 #include "random_program.hpp"
-#include "replay/passes.hpp"
+#include "replay/testing.hpp"
 
 using namespace polter;
 

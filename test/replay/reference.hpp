@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "replay/model.hpp"
-#include "replay/scenario.hpp"
+#include "replay/model/model.hpp"
+#include "replay/scenario/scenario.hpp"
 #include "trace_spec.hpp"
 
 namespace polter::test {

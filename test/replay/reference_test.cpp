@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "reference_program.hpp"
-#include "replay/passes.hpp"
+#include "replay/testing.hpp"
 
 namespace {
 

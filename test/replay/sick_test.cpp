@@ -11,7 +11,7 @@
 #include <random>
 
 #include "invariants.hpp"
-#include "replay/apart.hpp"
+#include "replay/trace/child_process.hpp"
 
 namespace fs = std::filesystem;
 using namespace polter;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How much the leave times of a few instances must say before a structure is believed.
-#include "replay/rules/structure.hpp"
-
 #include <doctest/doctest.h>
 
 #include <random>
+
+#include "replay/model/collective_algorithm.hpp"
 
 namespace {
 

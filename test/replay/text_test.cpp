@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "replay/first_screen.hpp"
-#include "replay/printable.hpp"
+#include "replay/base/printable.hpp"
 #include "replay/replay.hpp"
+#include "replay/result/first_screen.hpp"
 #include "trace_spec.hpp"
 
 namespace {

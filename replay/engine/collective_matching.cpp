@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which calls are one collective: the k-th on a communicator of each member (MPI-4.0, section 6.1), counted apart for blocking and
+// non-blocking ones, which never match each other.
+#include <otf2/otf2.h>
+
+#include <algorithm>
+
+#include "engine.hpp"
+#include "replay/parallel/exchange.hpp"
+
+namespace polter::replay {
+
+// Also where it is not known when within a call noise struck: then what the structure does not explain may be noise.
+static const std::vector<NoisePiece> no_noise;
+
+Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* member) {
+    const Communicator* comm = communicator(arrival.comm);
+    if (!comm) count(Flaw::unknown_communicator);
+    if (!comm || comm->self || comm->ranks.size() + comm->remote.size() <= 1) return nullptr;
+    auto& places = members_[arrival.comm];
+    if (places.empty()) {
+        places.assign(processes_.size(), no_rank);
+        int32_t place = 0;
+        for (const auto* group : {&comm->ranks, &comm->remote})
+            for (const int32_t rank : *group) {
+                if (rank >= 0) places[static_cast<size_t>(rank)] = place;
+                ++place;
+            }
+    }
+    const int32_t place = places[static_cast<size_t>(thread.rank)];
+    if (place == no_rank) {
+        count(Flaw::unknown_communicator);
+        return nullptr;
+    }
+    if (exchange_ && !thread.remote) exchange_->ship_arrival(thread, arrival);
+    Process& own = process(thread);
+    auto& counters = arrival.nonblocking ? own.nonblocking_collectives : own.collectives;
+    // Starting and ending are not on the communicator: they must not shift what is.
+    const bool outside = arrival.operation == operation_init || arrival.operation == operation_finalize;
+    constexpr uint64_t windows = uint64_t{1} << 41, files = uint64_t{1} << 42;
+    uint64_t key = arrival.comm;
+    if (outside) key = uint64_t{arrival.operation} << 32;
+    if (arrival.window != UINT32_MAX) key = windows | arrival.window;
+    if (arrival.operation == operation_file) key |= files;
+    const uint64_t ordinal = outside ? 0 : ++counters[key];
+    Collective*& slot = collectives_[{key, ordinal, arrival.nonblocking}];
+    if (!slot) {
+        slot = collective_pool_.take();
+        auto members = std::move(slot->members);
+        auto noise = std::move(slot->noise);
+        auto waiting = std::move(slot->waiting);
+        auto instance = std::move(slot->instance);
+        auto watched = std::move(slot->watched);
+        *slot = Collective{};
+        slot->watched = std::move(watched);
+        slot->members = std::move(members);
+        slot->noise = std::move(noise);
+        slot->waiting = std::move(waiting);
+        slot->instance = std::move(instance);
+        slot->members.assign(comm->ranks.size() + comm->remote.size(), {});
+        slot->noise.clear();
+        slot->waiting.clear();
+        slot->key_comm = key;
+        slot->key_sequence = ordinal;
+        slot->comm = arrival.comm;
+        slot->own_members = exchange_ ? exchange_->own_members(arrival.comm) : static_cast<uint32_t>(slot->members.size());
+        slot->nonblocking = arrival.nonblocking;
+        slot->operation = arrival.operation;
+        slot->waits = arrival.nonblocking ? Waits::for_all_likely : collective_waits(arrival.operation);
+        slot->root = arrival.root;
+        slot->last_enter = INT64_MIN / 4;
+        slot->last_arrival = lane_pool_.take();
+        std::fill_n(slot->last_arrival, lanes_.count, INT64_MIN / 4);
+    }
+    Collective* collective = slot;
+    *member = static_cast<uint32_t>(place);
+    Collective::Member& mine = collective->members[*member];
+    if (mine.thread) {  // two threads of one process in one collective: not to be told apart
+        if (!thread.remote) count(Flaw::uncertain_order);
+        return nullptr;
+    }
+    mine.thread = &thread;
+    mine.enter = mine.latest = arrival.enter;
+    mine.leave = arrival.leave;
+    mine.size = arrival.size;
+    if (recorder_) watch_arrival(*collective, *member, arrival);
+    if (injection && !(thread.remote && faults_.mirrors_unstruck))
+        mine.given = injection->copies(thread.rank, arrival.enter, arrival.delay, thread.remote);
+    ++collective->arrived;
+    const bool root = *member == collective->root;
+    const bool each = collective->nonblocking || (collective->waits != Waits::for_all && collective->waits != Waits::for_nobody);
+    if (each) mine.arrival = lane_pool_.take();
+    if (each)
+        for (size_t i = 0; i < lanes_.count; ++i) mine.arrival[i] = arrival.enter - arrival.delay[i];
+    if (root) collective->root_came = true;
+    if (collective->waits != Waits::for_root || root) {
+        collective->last_enter = std::max(collective->last_enter, arrival.enter);
+        raise_to_time(collective->last_arrival, arrival.enter, arrival.delay, lanes_.count);
+    }
+    if (arrival.pieces)
+        for (const NoisePiece& piece : *arrival.pieces) collective->noise.push_back({piece, *member});
+    const bool each_matters = collective->waits == Waits::for_lower || collective->nonblocking;
+    if (collective->arrived == collective->members.size() || root || each_matters) wake_waiting(collective);
+    if (!learning_)
+        follow_structure(*collective, *member, arrival);
+    else if (!arrival.nonblocking && collective->arrived == collective->members.size())
+        learn_structure(*collective);
+    return collective;
+}
+
+void Engine::watch_arrival(Collective& collective, uint32_t member, const Arrival& arrival) {
+    Collective::Member& mine = collective.members[member];
+    mine.node = mine.fold_node = arrival.node;
+    mine.place = mine.thread->place();
+    const size_t count = recorder_->watched();
+    collective.watched.resize(collective.members.size() * count);
+    for (size_t w = 0; w < count; ++w) collective.watched[member * count + w] = arrival.enter - arrival.delay[recorder_->lane(w)];
+}
+
+void Engine::resume(Collective& collective, uint32_t member, const Thread& thread, uint8_t operation, uint32_t root, uint64_t size,
+                    bool alone) {
+    Collective::Member& mine = collective.members[member];
+    const auto members = static_cast<uint32_t>(collective.members.size());
+    if (mine.resumed) return;
+    mine.resumed = true;
+    mine.resume = thread.enter;
+    mine.leave = thread.leave;
+    mine.size = size;
+    mine.alone = alone;
+    ++collective.resumed;
+    if (exchange_ && !thread.remote) exchange_->ship_resume(collective, member, thread, operation, root, size, alone);
+    collective.operation = operation;
+    collective.root = root;
+    collective.waits = collective_waits(operation);
+    collective.root_came = root < members && collective.members[root].thread;
+    if (learning_) {
+        for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
+        if (collective.resumed == members) learn_structure(collective);
+        return;
+    }
+    if (!collective.structured) {
+        begin_structure(collective, member, size);
+        follow_those_who_came(collective);
+    }
+    if (!collective.instance.active()) return;
+    int64_t* time = lane_pool_.take();
+    for (size_t i = 0; i < lanes_.count; ++i) time[i] = thread.enter - thread.delay[i];
+    wake_members(collective, collective.instance.resume({member, thread.index, thread.place(), thread.enter_node}, thread.enter, time,
+                                                        counter_only ? no_noise : thread.pieces));
+    lane_pool_.give(time);
+    for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
+}
+
+// Nobody has anything to do after finalize: whether it waits for all is seen from the whole of it.
+static Waits structural_waits(const Collective& collective) {
+    return collective.operation == operation_finalize ? Waits::for_all : collective.waits;
+}
+
+// A root's size may count what it exchanges with everybody: its view of the class is one of its own. Where each member's size may be
+// another, or whoever completes first would decide, sizes are one class: who is read first must not matter.
+static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
+    constexpr uint16_t apart = 0x100;
+    const Waits waits = structural_waits(collective);
+    if (collective.operation == OTF2_COLLECTIVE_OP_GATHERV || collective.operation == OTF2_COLLECTIVE_OP_SCATTERV) size = 0;
+    if (collective.nonblocking && waits != Waits::for_all) size = 0;
+    return {CostKind::collective_tail, true, root, static_cast<uint16_t>(collective.operation | (collective.nonblocking ? apart : 0)),
+            size};
+}
+
+// Of scans members count what passes between each of them and all others, each something else: the data alone.
+static uint64_t class_size(const Collective& collective, uint32_t member, uint64_t size) {
+    const uint64_t above = collective.members.size() - member, most = std::max<uint64_t>(above, member + 1);
+    return collective.waits == Waits::for_lower ? size / most : size;
+}
+
+static bool is_rooted(Waits waits) {
+    return waits == Waits::for_root || waits == Waits::root_for_all;
+}
+
+void Engine::learn_structure(Collective& collective) {
+    const auto members = static_cast<uint32_t>(collective.members.size());
+    const Waits waits = structural_waits(collective);
+    // A fence is more than one synchronisation, with what was put between them: none of the known algorithms, but near enough to some to
+    // be taken for them.
+    if (!has_structure(waits) || collective.operation == operation_fence) return;
+    if (exchange_ && !exchange_->first_is_own(collective.comm)) return;  // one of the processes that have it all
+    const bool rooted = is_rooted(waits);
+    const uint32_t root = !rooted || collective.root >= members ? 0 : collective.root, other = (root + 1) % members;
+    const CostClass of = structure_class(collective, class_size(collective, other, collective.members[other].size), false),
+                    by_root = structure_class(collective, class_size(collective, root, collective.members[root].size), rooted);
+    const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
+    if (!model_.wants_instance(of, members, ordinal)) return;
+    InstanceSample sample;
+    sample.root = root;
+    sample.noise.resize(members);
+    for (const Collective::Member& member : collective.members) {
+        if (waits == Waits::for_all && member.leave < collective.last_enter) return;
+        if (collective.nonblocking && !(member.resumed && member.alone)) return;
+        sample.enter.push_back(member.enter);
+        sample.leave.push_back(member.leave);
+        if (collective.nonblocking) sample.resume.push_back(member.resume);
+    }
+    for (const Collective::Noise& noise : collective.noise) sample.noise[noise.member].push_back(noise.piece);
+    for (auto& list : sample.noise)
+        std::sort(list.begin(), list.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+    model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample));
+}
+
+void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t size) {
+    const auto members = static_cast<uint32_t>(collective.members.size());
+    const Waits waits = structural_waits(collective);
+    collective.structured = true;
+    if (!has_structure(waits)) return;
+    const uint32_t root = !is_rooted(waits) || collective.root >= members ? 0 : collective.root;
+    const bool by_root = is_rooted(waits) && member == root;
+    const LearnedStructure* learned = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members);
+    if (!learned) return;
+    // Without any structure given noise would hold up nobody but whom it strikes: of all that is possible the least likely.
+    const bool likely = injection && !learned->structure;
+    const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
+    if (!structure) return;
+    if (likely) likely_structures.insert(collective.operation);
+    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
+}
+
+void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {
+    for (const uint32_t member : ended) wake(collective.members[member].thread);
+}
+
+static std::vector<GivenClock>* given(Collective::Member& member) {
+    return member.given.empty() ? nullptr : &member.given;
+}
+
+// Those who came before the structure was known: of a non-blocking one they do what waits for nothing.
+void Engine::follow_those_who_came(Collective& collective) {
+    if (!collective.instance.active()) return;
+    std::vector<NoisePiece> noise;
+    for (uint32_t member = 0; member < collective.members.size(); ++member) {
+        Collective::Member& its = collective.members[member];
+        if (!its.thread || !its.arrival) continue;
+        noise.clear();
+        for (const Collective::Noise& one : collective.noise)
+            if (one.member == member && !counter_only) noise.push_back(one.piece);
+        wake_members(collective, collective.instance.arrive({member, its.thread->index, its.place, its.node, given(its)}, its.enter,
+                                                            its.arrival, noise, collective.nonblocking));
+    }
+}
+
+// The two views of a rooted collective, or those of a scan's members, need not be of one class: always the same one counts, of a member
+// without which nobody ends who waits for others.
+static bool decides_structure(const Collective& collective, uint32_t member) {
+    const Waits waits = structural_waits(collective);
+    if (waits == Waits::for_root) return member == collective.root;
+    if (waits == Waits::for_lower) return member == 0;
+    return waits != Waits::root_for_all || member != collective.root;
+}
+
+void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
+    if (!collective.structured && !arrival.nonblocking && decides_structure(collective, member)) {
+        begin_structure(collective, member, arrival.size);
+        if (structural_waits(collective) != Waits::for_all) return follow_those_who_came(collective);
+    }
+    if (!collective.instance.active()) return;
+    Collective::Member& mine = collective.members[member];
+    int64_t* time = lane_pool_.take();
+    for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
+    wake_members(collective,
+                 collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, given(mine)}, arrival.enter, time,
+                                            arrival.pieces && !counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
+    lane_pool_.give(time);
+}
+
+void Engine::wake_waiting(Collective* collective) {
+    for (Thread* waiting : collective->waiting) wake(waiting);
+    collective->waiting.clear();
+}
+
+void Engine::member_done(Collective* collective) {
+    ++collective->finished;
+    end_collective(collective);
+}
+
+void Engine::end_collective(Collective* collective) {
+    const size_t members = collective->members.size();
+    if (collective->finished < collective->own_members || collective->arrived < members) return;
+    if (collective->nonblocking && collective->resumed < members) return;
+    collectives_.erase({collective->key_comm, collective->key_sequence, collective->nonblocking});
+    for (Collective::Member& member : collective->members) {
+        lane_pool_.give(member.arrival);
+        member.arrival = nullptr;
+    }
+    collective->instance.clear();
+    lane_pool_.give(collective->last_arrival);
+    lane_pool_.give(collective->held);
+    collective_pool_.give(collective);
+}
+
+}  // namespace polter::replay

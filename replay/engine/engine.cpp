@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "replay/parallel/exchange.hpp"
+#include "replay/rules/internal.hpp"
+#include "replay/scenario/injection.hpp"
+#include "replay/trace/metric_value.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr uint64_t shortest_event = 2;  // bytes: no OTF2 event record is shorter
+
+}  // namespace
+
+Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, Faults faults)
+    : archive_(archive),
+      lanes_(lanes),
+      model_(model),
+      learning_(learning),
+      faults_(faults),
+      lane_pool_(lanes.count),
+      flaws_(static_cast<size_t>(Flaw::count_)) {
+    const Definitions& definitions = archive.definitions();
+    processes_.resize(static_cast<size_t>(std::max(definitions.ranks, 1)));
+    ticks_per_second_ = definitions.ticks_per_second;
+    for (const Location& location : definitions.locations) {
+        auto thread = std::make_unique<Thread>();
+        thread->engine = this;
+        thread->index = static_cast<uint32_t>(threads_.size());
+        thread->rank = location.rank;
+        thread->host = location.host;
+        thread->carries_rank = location.carries_rank;
+        thread->counters.assign(definitions.accounts.size(), -1);
+        thread->local.assign(definitions.accounts.size(), 0);
+        thread->culprits.assign(definitions.accounts.size(), {});
+        thread->delay = lane_pool_.take();
+        std::fill_n(thread->delay, lanes.count, 0);
+        thread->polling.delay = lane_pool_.take();
+        const uint64_t bytes = archive.event_file_bytes(threads_.size());
+        thread->most_events = bytes > 0 ? bytes / shortest_event : OTF2_UNDEFINED_UINT64;
+        if (location.carries_rank) processes_[static_cast<size_t>(location.rank)].thread = thread.get();
+        declared_events_ += static_cast<int64_t>(location.declared_events);
+        threads_.push_back(std::move(thread));
+    }
+}
+
+Engine::~Engine() = default;
+
+void Engine::hand_out(const FarmPlan& plan) {
+    if (!plan.empty()) farms_ = std::make_unique<Farms>(*this, plan);
+}
+
+void Engine::hand_over(std::shared_ptr<const LockPlan> plan) {
+    lock_plan = std::move(plan);
+    if (lock_plan) locks_ = std::make_unique<Locks>(*this, lock_plan);
+}
+
+void Engine::join(Group& group) {
+    exchange_ = std::make_unique<Exchange>(*this, group);
+    declared_events_ = 0;
+    for (auto& thread : threads_) {
+        thread->remote = !exchange_->own(*thread);
+        if (!thread->remote) declared_events_ += static_cast<int64_t>(archive_.definitions().locations[thread->index].declared_events);
+    }
+}
+
+int32_t Engine::world_rank(const Thread& thread, uint32_t comm, uint32_t rank) {
+    const Communicator* known = communicator(comm);
+    if (!known) {
+        count(Flaw::unknown_communicator);
+        return rank < processes_.size() ? static_cast<int32_t>(rank) : no_rank;
+    }
+    if (known->self) return thread.rank;
+    const auto* group = &known->ranks;
+    // On an intercommunicator ranks name the other group's members.
+    if (!known->remote.empty() && std::find(group->begin(), group->end(), thread.rank) != group->end()) group = &known->remote;
+    return rank < group->size() ? (*group)[rank] : no_rank;
+}
+
+const Communicator* Engine::communicator(uint32_t comm) const {
+    if (communicator_asked_.second && communicator_asked_.first == comm) return communicator_asked_.second;
+    const auto& all = archive_.definitions().communicators;
+    const auto found = all.find(comm);
+    communicator_asked_ = {comm, found == all.end() ? nullptr : &found->second};
+    return communicator_asked_.second;
+}
+
+uint32_t Engine::window_communicator(uint32_t window) const {
+    const auto& windows = archive_.definitions().windows;
+    const auto found = windows.find(window);
+    return found == windows.end() || !communicator(found->second) ? UINT32_MAX : found->second;
+}
+
+const std::vector<int32_t>& Engine::group(uint32_t group) const {
+    static const std::vector<int32_t> nobody;
+    const auto& groups = archive_.definitions().groups;
+    const auto found = groups.find(group);
+    return found == groups.end() ? nobody : found->second;
+}
+
+const Neighbours* Engine::neighbours(uint32_t comm, int32_t rank) const {
+    const auto& all = archive_.definitions().neighbours;
+    const auto found = all.find({comm, rank});
+    return found == all.end() ? nullptr : &found->second;
+}
+
+void Engine::wake(Thread* thread) {
+    if (thread->state != Thread::State::blocked) return;
+    thread->state = Thread::State::ready;
+    ready_.push_back(thread);
+}
+
+Request* Engine::new_request(Thread& thread, uint64_t id, Request::Kind kind) {
+    drop_request(thread, id);  // an id that is used again: its first request was freed
+    Request* request = request_pool_.take();
+    *request = Request{};
+    request->kind = kind;
+    process(thread).requests.insert({id}, request);
+    return request;
+}
+
+Request* Engine::find_request(Thread& thread, uint64_t id) {
+    Request** found = process(thread).requests.find({id});
+    return found ? *found : nullptr;
+}
+
+void Engine::drop_request(Thread& thread, uint64_t id) {
+    Request** found = process(thread).requests.find({id});
+    if (!found) return;
+    Request* request = *found;
+    lane_pool_.give(request->post_delay);
+    process(thread).requests.erase({id});
+    request_pool_.give(request);
+}
+
+// ---- scheduling ----------------------------------------------------------------------------------------------------------------
+
+void Engine::run() {
+    for (auto& thread : threads_)
+        if (!thread->remote) ready_.push_back(thread.get());
+    if (reverse_order) std::reverse(ready_.begin(), ready_.end());
+    schedule();
+    int64_t unmatched = 0;
+    channels_.each([&](const ChannelKey&, Channel* channel) {
+        if (!channel->holds_messages) return;
+        for (Match* match = channel->head; match; match = match->next) ++unmatched;
+    });
+    flaws_[static_cast<size_t>(Flaw::unmatched_message)].count += unmatched;
+    for (const auto& [key, collective] : collectives_)
+        if (collective->arrived < collective->members.size() && (!exchange_ || exchange_->first_is_own(collective->comm)))
+            count(Flaw::unmatched_collective);
+}
+
+bool Engine::advance(Thread& thread, uint64_t ticks) {
+    if (ticks < thread.last_ticks) {
+        thread.broken = true;
+        return false;
+    }
+    thread.last_ticks = ticks;
+    const uint64_t offset = archive_.definitions().global_offset, distance = ticks > offset ? ticks - offset : offset - ticks;
+    const int64_t since = ticks_in_ns(static_cast<int64_t>(std::min<uint64_t>(distance, INT64_MAX)), ticks_per_second_),
+                  now = ticks > offset ? since : -since;
+    if (since > most_ns) {
+        thread.broken = true;
+        return false;
+    }
+    thread.now = now;
+    return true;
+}
+
+// What holds at each event: the noise up to it is taken.
+void Engine::come_to(Thread& thread) {
+    if (!thread.started) {
+        thread.started = true;
+        thread.first = thread.last = thread.worked_until = thread.now;
+        thread.claimed.start(thread.now);
+    }
+    if (thread.next_late < thread.late.size()) join_late_noise(thread);
+    if (!thread.pending.empty()) take_noise(thread, thread.now);
+    if (recorder_ && !thread.in_call) recorder_->computed(thread, thread.regions.innermost(), thread.now);
+    if (injection && thread.carries_rank && !thread.in_call) {
+        injection->work(thread.rank, thread.worked_until, thread.now, thread.delay);
+        thread.worked_until = thread.now;
+    }
+}
+
+void Engine::on_enter(Thread& thread, uint32_t region) {
+    come_to(thread);
+    thread.last = thread.now;
+    if (thread.in_call) {
+        ++thread.depth;
+    } else if (const CallKind kind = archive_.definitions().kind(region); kind != CallKind::not_mpi) {
+        open_call(thread, kind, region);
+    }
+    note(thread, thread.now, no_region);
+    if (thread.follows_regions && !thread.in_call) thread.regions.enter(region);
+}
+
+void Engine::on_leave(Thread& thread, uint32_t region) {
+    come_to(thread);
+    thread.last = thread.now;
+    if (thread.in_call) {
+        if (thread.depth > 0 && region != thread.region) {
+            --thread.depth;
+        } else {
+            if (thread.depth > 0) count(Flaw::call_not_left);  // regions inside were never left
+            close_call(thread);
+            return;
+        }
+    }
+    note(thread, thread.now, no_region);
+    if (thread.follows_regions && !thread.in_call) thread.regions.leave();
+}
+
+void Engine::record(Recorder& recorder) {
+    recorder_ = &recorder;
+    for (auto& thread : threads_) thread->follows_regions = true;
+}
+
+void Engine::pay(size_t thread, Payment& payment) {
+    threads_[thread]->payment = &payment;
+    threads_[thread]->follows_regions = true;
+}
+
+void Engine::open_call(Thread& thread, CallKind kind, uint32_t region) {
+    thread.in_call = true;
+    thread.has_mpi = true;
+    thread.kind = kind;
+    thread.region = region;
+    thread.depth = 0;
+    thread.enter = thread.now;
+    thread.claimed.start(thread.now);
+}
+
+void Engine::add_operation(Thread& thread, const Operation& operation) {
+    if (thread.rank < 0) return;
+    if (!thread.in_call) {  // a record on its own is a call without length
+        come_to(thread);
+        thread.last = thread.now;
+        open_call(thread, CallKind::local, UINT32_MAX);
+        thread.operations.push_back(operation);
+        close_call(thread);
+        return;
+    }
+    thread.operations.push_back(operation);
+}
+
+// The call is complete in the trace: first everybody may know what it did, then it waits for what the others did.
+void Engine::close_call(Thread& thread) {
+    thread.leave = thread.worked_until = thread.now;
+    thread.in_call = false;
+    thread.claimed.start(thread.now);
+    if (recorder_) recorder_->begin_call(thread);
+    rules::publish(*this, thread);
+    try_finish_call(thread);
+}
+
+bool Engine::try_finish_call(Thread& thread) {
+    while (thread.next_dependency < thread.dependencies.size()) {
+        const Dependency& dependency = thread.dependencies[thread.next_dependency];
+        if (!satisfied(dependency)) {
+            thread.state = Thread::State::blocked;
+            wait_for(thread, dependency);
+            return false;
+        }
+        ++thread.next_dependency;
+    }
+    rules::conclude(*this, thread);
+    if (recorder_) recorder_->end_call(thread);
+    thread.operations.clear();
+    thread.pieces.clear();
+    thread.dependencies.clear();
+    thread.next_dependency = 0;
+    thread.completions = 0;
+    check_identity(thread);
+    note(thread, thread.leave, thread.region);
+    return true;
+}
+
+// Lane 0 removes nothing: whatever the rules do, its delay is 0.
+void Engine::check_identity(const Thread& thread) const {
+    if (lanes_.count > 0 && thread.delay[0] != 0 && !faults_.residual_of_binding && !faults_.unclamped_residual)
+        throw std::logic_error(
+            "replay: the timeline moves though nothing was removed; this is a defect of polter, please report the trace");
+}
+
+bool Engine::satisfied(const Dependency& dependency) const {
+    switch (dependency.kind) {
+        case Dependency::Kind::message:
+            return dependency.match == nullptr || dependency.match->sent;
+        case Dependency::Kind::posting:
+            return dependency.match == nullptr || dependency.match->posted || dependency.match->refused;
+        case Dependency::Kind::collective:
+            return dependency.collective == nullptr || rules::collective_ready(*dependency.collective, dependency.member);
+        case Dependency::Kind::probe:
+            return dependency.channel == nullptr || (dependency.channel->head && dependency.channel->holds_messages);
+        case Dependency::Kind::request:
+            if (!dependency.soft || (!dependency.match && !dependency.channel)) return true;
+            return farms_->ready(
+                *processes_[dependency.channel ? dependency.channel->key.destination : static_cast<uint32_t>(dependency.match->destination)]
+                     .thread);
+        case Dependency::Kind::lock:
+            return dependency.epoch->granted;
+    }
+    return true;
+}
+
+void Engine::wait_for(Thread& thread, const Dependency& dependency) {
+    switch (dependency.kind) {
+        case Dependency::Kind::message:
+            dependency.match->receiver_waits = &thread;
+            break;
+        case Dependency::Kind::posting:
+            dependency.match->sender_waits = &thread;
+            break;
+        case Dependency::Kind::collective:
+            dependency.collective->waiting.push_back(&thread);
+            break;
+        case Dependency::Kind::probe:
+            dependency.channel->probing.push_back(&thread);
+            break;
+        case Dependency::Kind::request:
+            farms_->wait(thread);
+            break;
+        case Dependency::Kind::lock:
+            dependency.epoch->thread = &thread;
+            break;
+    }
+}
+
+// ---- noise ---------------------------------------------------------------------------------------------------------------------
+
+void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const OTF2_Type* types, const OTF2_MetricValue* values,
+                       uint32_t culprit, uint64_t ago) {
+    const auto& metrics = archive_.definitions().metrics;
+    const auto found = metrics.find(metric);
+    if (found == metrics.end()) return;
+    for (size_t i = 0; i < std::min<size_t>(count_of, found->second.size()); ++i) {
+        const MetricSlot& slot = found->second[i];
+        if (slot.account < 0) continue;
+        const int64_t value = metric_ns(slot, types[i], values[i]);
+        if (value < 0) {
+            count(Flaw::counter_decreased);
+            continue;
+        }
+        int64_t increment = value;
+        if (!slot.increment) {
+            int64_t& before = thread.counters[static_cast<size_t>(slot.account)];
+            increment = value - before;
+            if (before < 0) {
+                increment = 0;
+                // The baseline stands at the location's first event; a later one leaves open what was stolen before it.
+                if (thread.started && thread.now > thread.first) count(Flaw::no_baseline);
+            }
+            before = value;
+        }
+        if (increment < 0) {
+            count(Flaw::counter_decreased);
+            continue;
+        }
+        if (increment == 0) continue;
+        PendingNoise record{thread.now, increment, static_cast<uint16_t>(slot.account), culprit};
+        if (ago == 0) {
+            thread.pending.push_back(record);
+        } else if (learning_) {  // in the replay it stands in its place already
+            record.time = noise_ended(record.time, ago, ticks_per_second_);
+            count_noise(thread, record);
+            thread.late.push_back(record);
+        }
+    }
+}
+
+void Engine::place_late_noise(const Engine& learned) {
+    for (size_t i = 0; i < threads_.size(); ++i) {
+        threads_[i]->late = learned.threads_[i]->late;
+        std::stable_sort(threads_[i]->late.begin(), threads_[i]->late.end(),
+                         [](const PendingNoise& a, const PendingNoise& b) { return a.time < b.time; });
+    }
+}
+
+void Engine::join_late_noise(Thread& thread) {
+    if (learning_) return;
+    const size_t before = thread.pending.size();
+    while (thread.next_late < thread.late.size() && thread.late[thread.next_late].time <= thread.now)
+        thread.pending.push_back(thread.late[thread.next_late++]);
+    if (thread.pending.size() > before)
+        std::stable_sort(thread.pending.begin(), thread.pending.end(),
+                         [](const PendingNoise& a, const PendingNoise& b) { return a.time < b.time; });
+}
+
+void Engine::count_noise(Thread& thread, const PendingNoise& record) {
+    int64_t& local = thread.local[record.account];
+    local = std::min(local + record.ns, most_ns);  // more is damage
+    if (!learning_ || !thread.carries_rank) return;
+    Thread::Culprit& latest = thread.culprits[record.account];
+    if (!latest.sums || latest.name != record.culprit) latest = {record.culprit, &culprits_[{record.account, thread.rank, record.culprit}]};
+    latest.sums->first = std::min(latest.sums->first + record.ns, most_ns);
+    ++latest.sums->second;
+}
+
+void Engine::take_noise(Thread& thread, int64_t upto) {
+    for (const PendingNoise& record : thread.pending) {
+        count_noise(thread, record);
+        if (thread.in_call) ++(record.time == upto ? noise_records_at_leave : noise_records_inside);
+        ++thread.noise_records;
+        const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
+            const NoisePiece piece{begin, end, record.account, record.culprit, thread.noise_records};
+            if (struck) struck(thread, record, begin, end);
+            if (thread.in_call) {
+                thread.pieces.push_back(piece);
+                return;
+            }
+            if (recorder_) recorder_->struck(thread, piece, thread.regions.innermost());
+            remove_noise(thread.delay, lanes_.masks[record.account].data(), end - begin, lanes_.count);
+            if (thread.polling.active) {
+                thread.polling.pieces.push_back(piece);
+                thread.polling.noise_since += end - begin;
+            }
+        });
+        if (excess > 0) count(Flaw::noise_beyond_interval, excess);
+    }
+    thread.pending.clear();
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine: one pass over the event files, either learning (no lanes) or replaying. It owns the queues and the clocks; what a
+// call waits for and what that costs is told by the rules.
+//
+// Order: each thread is read until it waits for a record of another that has not been read yet, or has come to the end of the
+// current window of measured time. The window keeps whoever never waits from running ahead; so memory is bounded by ranks and
+// messages in flight, not by events.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "replay/graph/end_delay.hpp"
+#include "replay/graph/recorder.hpp"
+#include "replay/rules/rma/locks.hpp"
+#include "replay/rules/task_farm/task_farm.hpp"
+#include "replay/scenario/lanes.hpp"
+#include "replay/trace/archive.hpp"
+#include "state.hpp"
+
+namespace polter::replay {
+
+class Injection;
+
+// Flawed data and open questions, counted; each becomes one line of the result.
+enum class Flaw : uint8_t {
+    truncated_location,
+    unmatched_message,
+    unmatched_receive,
+    unmatched_collective,
+    noise_beyond_interval,
+    no_baseline,
+    counter_decreased,
+    unknown_communicator,
+    unknown_request,
+    call_not_left,
+    collective_without_record,
+    threads_with_mpi,
+    uncertain_order,
+    // These make the result conditional.
+    any_source,
+    handed_out,  // of those: requests for work that others could have been in place of
+    polling,
+    locked_out,  // who had the lock first could have been another
+    count_
+};
+
+struct FlawCount {
+    int64_t count = 0, ns = 0;
+};
+
+class Exchange;
+class Group;
+
+class Engine {
+  public:
+    ~Engine();
+    Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, Faults faults = {});
+
+    // Called at each Enter and Leave (of the thread's own time), with the delay there; for tests and for writing the timeline.
+    std::function<void(const Thread&, int64_t time, const int64_t* delay)> observer;
+    // At each stretch of time that a noise record claims, before the Enter or Leave behind it is observed; for writing the timeline.
+    std::function<void(const Thread&, const PendingNoise&, int64_t begin, int64_t end)> struck;
+    std::function<void(double)> progress;
+    // What the learning pass found recorded late, for the replay to put in its place.
+    void place_late_noise(const Engine& learned);
+
+    // Receives that were cancelled: thread, how manieth posting. They take no message, which is known only behind their posting: the
+    // learning pass finds them; what is given there already never enters a channel.
+    using Posting = std::pair<uint32_t, uint64_t>;
+    std::set<Posting> cancelled_postings;
+
+    // Who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source): what the first
+    // learning pass tells the one that looks for task farms.
+    std::map<RankPair, bool> wildcards;
+    std::unique_ptr<FarmLearning> farm_learning;  // there in the pass that looks
+    void hand_out(const FarmPlan& plan);          // replay: before run()
+
+    std::unique_ptr<LockLearning> lock_learning;           // there in the first learning pass
+    std::shared_ptr<const LockPlan> lock_plan;             // what it found; none: nobody was ever shut out
+    void hand_over(std::shared_ptr<const LockPlan> plan);  // in the later passes: before run()
+
+    void record(Recorder& recorder);            // the event graph
+    void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
+    // Before run(): reads only the locations of its own ranks, as one of several processes. Others are `remote` from then on.
+    void join(Group& group);
+    void write_results(Bytes&) const;  // of the own threads
+    void merge_results(Input&);        // of another process's
+
+    bool reverse_order = false;  // of the first turn
+    // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
+    // not exist, and what piles up behind the wait is no message in flight but unbounded.
+    size_t most_in_flight = size_t{1} << 20;
+    Injection* injection = nullptr;       // given noise, in lanes that remove nothing
+    std::set<uint8_t> likely_structures;  // operations that given noise passed through by a structure that is only the likeliest
+    // Of the call that was concluded last, for given noise: how long its own work was behind its waiting, and whether the waiting began
+    // before the call (in a polling loop). For writing the timeline: where its waiting ended, and where it does in the scenario "all".
+    struct Concluded {
+        int64_t tail = 0;
+        bool elastic = false;
+        int64_t waited_until = 0, approximated_until = 0;
+        bool stepwise = false;  // a collective, followed through its messages
+    } concluded;
+
+    void run();
+
+    // Results.
+    const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
+    std::vector<Process>& processes() { return processes_; }
+    const std::vector<FlawCount>& flaws() const { return flaws_; }
+    struct CulpritKey {
+        uint16_t account;
+        int32_t rank;
+        uint32_t culprit;
+        auto operator<=>(const CulpritKey&) const = default;
+    };
+    const std::map<CulpritKey, std::pair<int64_t, int64_t>>& culprits() const { return culprits_; }  // ns, events
+    int64_t events() const { return events_; }
+    int64_t noise_records_at_leave = 0, noise_records_inside = 0;  // whether the trace places noise in time at all
+    bool counter_only = false;                                     // given to the replay pass
+    std::vector<std::string> warnings;
+    // By region: calls that may have waited in a way that no record tells; for others' unlocks.
+    std::map<uint32_t, FlawCount> unseen_calls, lock_calls;
+    int64_t most_delay = 0;  // given to the replay pass: nobody can be late by more than all noise that is removed
+    size_t most_matches() const { return matches_.allocated(); }
+
+    // For the rules.
+    Recorder* recorder() { return recorder_; }
+    const Lanes& lanes() const { return lanes_; }
+    Model& model() { return model_; }
+    const Faults& faults() const { return faults_; }
+    bool learning() const { return learning_; }
+    LanePool& lane_pool() { return lane_pool_; }
+    Farms* farms() { return farms_.get(); }  // none: no work is handed out
+    Locks* locks() { return locks_.get(); }  // none: not known, or nobody was ever shut out
+    void count(Flaw flaw, int64_t ns = 0) {
+        FlawCount& counted = flaws_[static_cast<size_t>(flaw)];
+        ++counted.count;
+        counted.ns = std::min(counted.ns + ns, INT64_MAX / 4);
+    }
+    Process& process(const Thread& thread) { return processes_[static_cast<size_t>(thread.rank)]; }
+    // World rank of a communicator's rank, as this thread sees it; no_rank where unknown.
+    int32_t world_rank(const Thread& thread, uint32_t comm, uint32_t rank);
+    const Communicator* communicator(uint32_t comm) const;
+    uint32_t window_communicator(uint32_t window) const;                                           // UINT32_MAX: not defined
+    const std::vector<int32_t>& group(uint32_t group) const;                                       // world ranks
+    const Neighbours* neighbours(uint32_t comm, int32_t rank) const;                               // none: not known
+    bool follows_partitioned() const { return archive_.definitions().partitioned != UINT32_MAX; }  // the tracer, partitioned communication
+    bool follows_requests() const { return archive_.definitions().operation != UINT32_MAX; }       // … all collectives' requests
+    bool defines_windows() const { return !archive_.definitions().windows.empty(); }
+    std::set<uint32_t> exclusive_windows;  // learned: those that were locked so that others are shut out
+    uint32_t world() const { return archive_.definitions().world; }
+    void wake(Thread* thread);
+    void copy(int64_t* to, const int64_t* from) const { copy_lanes(to, from, lanes_.count); }
+    int64_t* take_copy(const int64_t* from) {
+        int64_t* vector = lane_pool_.take();
+        copy(vector, from);
+        return vector;
+    }
+
+    // Matching (engine/matching.cpp).
+    Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag, uint32_t partitioned = 0);
+    Match* add_send(Thread& sender, const Thread& receiver, const Operation&);  // the send half; attaches to a waiting receive
+    void hand_over(Match* match);                                               // the send half is complete
+    // The receive half, as of its posting; attaches to a waiting send.
+    Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay, uint64_t post_node);
+    void withdraw_receive(Match* match);  // it was another's
+    void release(Match* match);           // one user less
+    void settle(Match& match);            // learning: the posting is known
+    CompletionSample* new_sample();
+    void finish_sample(CompletionSample* sample);
+    void learn_from(const CompletionSample&);  // all of it is known
+
+    // Collectives (engine/collective_matching.cpp).
+    struct Arrival {
+        uint32_t comm = 0, root = 0;  // root: rank in comm
+        uint8_t operation = 0;
+        bool nonblocking = false;
+        uint64_t size = 0;
+        int64_t enter = 0, leave = 0;
+        const int64_t* delay = nullptr;  // at enter
+        const std::vector<NoisePiece>* pieces = nullptr;
+        uint32_t window = UINT32_MAX;  // where it is a window's: counted apart from the communicator's
+        uint64_t node = 0;             // of the event graph, at enter
+    };
+    // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
+    Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
+    void wake_waiting(Collective* collective);
+    void watch_arrival(Collective&, uint32_t member, const Arrival&);
+    // A call that completes a non-blocking one, which its beginning did not tell what it is.
+    // `alone`: the call completes nothing else.
+    void resume(Collective&, uint32_t member, const Thread&, uint8_t operation, uint32_t root, uint64_t size, bool alone);
+    void learn_structure(Collective&);
+    void begin_structure(Collective&, uint32_t member, uint64_t size);  // if it is known
+    void follow_structure(Collective&, uint32_t member, const Arrival&);
+    void follow_those_who_came(Collective&);
+    void wake_members(Collective&, const std::vector<uint32_t>& ended);
+    void member_done(Collective* collective);
+    void end_collective(Collective* collective);  // if nobody needs it any more
+
+    // Requests.
+    Request* new_request(Thread& thread, uint64_t id, Request::Kind kind);
+    Request* find_request(Thread& thread, uint64_t id);
+    void drop_request(Thread& thread, uint64_t id);
+
+  private:
+    friend struct EventCallbacks;
+    friend class Exchange;
+    // How far all have come where nobody can go on.
+    struct Turn {
+        uint64_t parked = 0, blocked = 0, events = 0, in_use = 0;
+        int64_t first = INT64_MAX;  // of the parked
+    };
+    Turn turn() const;
+    Turn work();  // until nobody can go on
+    // A thread that waits for what may never come.
+    struct Stuck {
+        int64_t leave;
+        uint32_t thread;
+        bool hopeless, soft;
+    };
+    bool release_stuck(int64_t passed, bool hopeless_first);
+    void schedule();
+    Thread* next_ready();
+    void read(Thread& thread);
+    void finish(Thread& thread);
+    void force(Thread& thread);
+    bool advance(Thread& thread, uint64_t ticks);
+    void on_enter(Thread& thread, uint32_t region);
+    void on_leave(Thread& thread, uint32_t region);
+    void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values, uint32_t culprit,
+                   uint64_t ago);
+    void come_to(Thread& thread);
+    void count_noise(Thread& thread, const PendingNoise&);
+    void join_late_noise(Thread& thread);
+    void take_noise(Thread& thread, int64_t upto);
+    void open_call(Thread& thread, CallKind kind, uint32_t region);
+    void close_call(Thread& thread);
+    bool try_finish_call(Thread& thread);  // false: blocked
+    bool satisfied(const Dependency& dependency) const;
+    void wait_for(Thread& thread, const Dependency& dependency);
+    void add_operation(Thread& thread, const Operation& operation);
+    void note(const Thread& thread, int64_t time, uint32_t operation) {
+        if (thread.payment) thread.payment->come_to(time, thread.delay, {operation, thread.regions.innermost()});
+        if (observer) observer(thread, time, thread.delay);
+    }
+    void check_identity(const Thread& thread) const;
+    void report_progress();
+
+    Archive& archive_;
+    const Lanes& lanes_;
+    Model& model_;
+    const bool learning_;
+    const Faults faults_;
+    Recorder* recorder_ = nullptr;
+    LanePool lane_pool_;
+    Pool<Match> matches_;
+    Pool<Channel> channel_pool_;
+    Pool<Collective> collective_pool_;
+    Pool<Request> request_pool_;
+    Pool<CompletionSample> sample_pool_;
+    std::vector<std::unique_ptr<Thread>> threads_;
+    std::vector<Process> processes_;
+    FlatMap<ChannelKey, Channel*> channels_;
+    size_t channels_after_sweep_ = 0;
+    mutable std::pair<uint32_t, const Communicator*> communicator_asked_{UINT32_MAX, nullptr};
+    std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
+    std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
+    std::deque<Thread*> ready_;
+    std::vector<Thread*> parked_;
+    std::unique_ptr<Exchange> exchange_;  // none: the only process
+    std::unique_ptr<Farms> farms_;
+    std::unique_ptr<Locks> locks_;
+    int64_t window_end_ = 0;
+    uint64_t events_in_window_ = 0;
+    std::vector<FlawCount> flaws_;
+    std::map<CulpritKey, std::pair<int64_t, int64_t>> culprits_;
+    int64_t events_ = 0, declared_events_ = 0, next_progress_ = 0;
+    int64_t offset_ticks_ = 0;
+    uint64_t ticks_per_second_ = 1'000'000'000;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which receive takes which message: first come, first served on each channel, receives in the order in which they were posted
+// (MPI-4.0, section 3.5). A channel holds one kind of halves at a time.
+#include <algorithm>
+
+#include "engine.hpp"
+#include "replay/parallel/exchange.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+void append(Channel* channel, Match* match) {
+    match->next = nullptr;
+    match->channel = channel;
+    match->queued = true;
+    (channel->tail ? channel->tail->next : channel->head) = match;
+    channel->tail = match;
+}
+
+Match* take_first(Channel* channel) {
+    Match* match = channel->head;
+    channel->head = match->next;
+    if (!channel->head) channel->tail = nullptr;
+    match->queued = false;
+    return match;
+}
+
+void unlink(Match* match) {
+    Channel* channel = match->channel;
+    Match* before = nullptr;
+    for (Match* at = channel->head; at && at != match; at = at->next) before = at;
+    (before ? before->next : channel->head) = match->next;
+    if (channel->tail == match) channel->tail = before;
+    match->queued = false;
+}
+
+}  // namespace
+
+Channel* Engine::channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag, uint32_t partitioned) {
+    const ChannelKey key{comm, static_cast<uint32_t>(source), static_cast<uint32_t>(destination), tag, partitioned};
+    if (Channel** found = channels_.find(key)) return *found;
+    if (channels_.size() > 2 * channels_after_sweep_ + 4096) {  // tags may be used once: keep what holds something
+        std::vector<std::pair<ChannelKey, Channel*>> empty;
+        channels_.each([&](const ChannelKey& at, Channel* channel) {
+            if (!channel->head && channel->probing.empty()) empty.emplace_back(at, channel);
+        });
+        for (auto& [at, channel] : empty) {
+            channels_.erase(at);
+            channel_pool_.give(channel);
+        }
+        channels_after_sweep_ = channels_.size();
+    }
+    Channel* channel = channel_pool_.take();
+    *channel = Channel{};
+    channel->key = key;
+    channels_.insert(key, channel);
+    return channel;
+}
+
+namespace {
+
+Match* fresh(Pool<Match>& pool, const ChannelKey& key) {
+    Match* match = pool.take();
+    *match = Match{};
+    match->source = static_cast<int32_t>(key.source);
+    match->destination = static_cast<int32_t>(key.destination);
+    match->comm = key.comm;
+    match->tag = key.tag;
+    match->partitioned = key.partitioned;
+    match->users = 1;  // the receiver, who is here or may come
+    return match;
+}
+
+}  // namespace
+
+Match* Engine::add_send(Thread& sender, const Thread& receiver, const Operation& operation) {
+    Channel* channel =
+        receiver.remote ? nullptr : this->channel(operation.comm, sender.rank, receiver.rank, operation.tag, operation.partitioned);
+    Match* match;
+    if (!channel) {
+        match = fresh(matches_, {operation.comm, static_cast<uint32_t>(sender.rank), static_cast<uint32_t>(receiver.rank), operation.tag,
+                                 operation.partitioned});
+        match->elsewhere = true;
+    } else if (receiver.state == Thread::State::finished && !(channel->head && !channel->holds_messages)) {
+        count(Flaw::unmatched_message);  // nobody is left to take it, which may have been found out later just as well: see give_up()
+        match = fresh(matches_, channel->key);
+        match->refused = true;
+    } else if (channel->head && !channel->holds_messages) {
+        match = take_first(channel);
+    } else {
+        match = fresh(matches_, channel->key);
+        channel->holds_messages = true;
+        append(channel, match);
+    }
+    match->sent = true;
+    match->sender = &sender;
+    match->size = operation.size;
+    match->send_time = sender.enter;
+    match->send_delay = take_copy(sender.delay);
+    match->send_node = sender.enter_node;
+    if (Thread* waiting = match->receiver_waits) {
+        match->receiver_waits = nullptr;
+        wake(waiting);
+    }
+    if (!channel) return match;
+    if (farms_) farms_->arrived(*match);
+    for (Thread* probing : channel->probing) wake(probing);
+    channel->probing.clear();
+    return match;
+}
+
+void Engine::hand_over(Match* match) {
+    if (match->refused)
+        release(match);
+    else if (match->elsewhere)
+        exchange_->ship_send(*match);
+}
+
+Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay, uint64_t post_node) {
+    Match* match;
+    if (channel->head && channel->holds_messages) {
+        match = take_first(channel);
+    } else {
+        match = fresh(matches_, channel->key);
+        channel->holds_messages = false;
+        append(channel, match);
+    }
+    match->posted = true;
+    match->receiver = &receiver;
+    match->post_time = post_time;
+    match->post_delay = take_copy(post_delay);
+    match->post_node = faults_.posted_at_wait ? receiver.enter_node : post_node;
+    settle(*match);
+    if (match->proxy) exchange_->ship_posting(*match);
+    if (match->sender_waits) {
+        Thread* waiting = match->sender_waits;
+        match->sender_waits = nullptr;
+        wake(waiting);
+    }
+    return match;
+}
+
+void Engine::withdraw_receive(Match* match) {
+    if (match->queued) {
+        unlink(match);
+        if (match->partitioned == 0) match->users = 1;  // else another thread may be asking for a part of it
+        release(match);
+        return;
+    }
+    // A message was bound to it, and is lost with it.
+    count(Flaw::uncertain_order);
+    release(match);
+}
+
+void Engine::release(Match* match) {
+    if (--match->users > 0) return;
+    if (match->queued) unlink(match);
+    if (match->of_farm) farms_->forget(*match);
+    lane_pool_.give(match->send_delay);
+    lane_pool_.give(match->send_noise_removed);
+    lane_pool_.give(match->post_delay);
+    lane_pool_.give(match->moved);
+    delete match->queue;
+    matches_.give(match);
+}
+
+}  // namespace polter::replay

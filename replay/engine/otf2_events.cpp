@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OTF2's callbacks: each turns one record into an operation of the thread that it was written by.
+#include "otf2_events.hpp"
+
+#include <otf2/otf2.h>
+
+#include "engine.hpp"
+
+namespace polter::replay {
+
+struct EventCallbacks {
+    static const Definitions& definitions(const Thread& t) { return t.engine->archive_.definitions(); }
+
+    // A record that only moves time on needs no more than this.
+    static OTF2_CallbackCode after(const Thread& t) {
+        const bool stop = t.state != Thread::State::ready || t.now > t.engine->window_end_ || t.broken;
+        return stop ? OTF2_CALLBACK_INTERRUPT : OTF2_CALLBACK_SUCCESS;
+    }
+
+    static bool has(OTF2_AttributeList* list, uint32_t attribute) {
+        return attribute != UINT32_MAX && list && OTF2_AttributeList_GetNumberOfElements(list) > 0 &&
+               OTF2_AttributeList_TestAttributeByID(list, attribute);
+    }
+
+    static bool get_int32(OTF2_AttributeList* list, uint32_t attribute, int32_t* value) {
+        return has(list, attribute) && OTF2_AttributeList_GetInt32(list, attribute, value) == OTF2_SUCCESS;
+    }
+
+    static bool get_comm(OTF2_AttributeList* list, uint32_t attribute, uint32_t* value) {
+        return has(list, attribute) && OTF2_AttributeList_GetCommRef(list, attribute, value) == OTF2_SUCCESS;
+    }
+
+    static uint32_t partitioned(const Thread& t, OTF2_AttributeList* list) {
+        uint32_t value = 0;
+        const uint32_t attribute = t.engine->faults().ordinary_parts ? UINT32_MAX : definitions(t).partitioned;
+        return has(list, attribute) && OTF2_AttributeList_GetUint32(list, attribute, &value) == OTF2_SUCCESS ? value : 0;
+    }
+
+    static SendMode mode(const Thread& t, OTF2_AttributeList* list) {
+        uint8_t value = 0;
+        if (!has(list, definitions(t).mode) || OTF2_AttributeList_GetUint8(list, definitions(t).mode, &value) != OTF2_SUCCESS || value > 3)
+            value = 0;
+        return static_cast<SendMode>(value);
+    }
+
+    static OTF2_CallbackCode add(Thread& t, uint64_t ticks, uint64_t record, Operation operation) {
+        if (!t.engine->advance(t, ticks)) return OTF2_CALLBACK_INTERRUPT;
+        t.record = record;
+        operation.time = t.now;
+        t.engine->add_operation(t, operation);
+        return after(t);
+    }
+
+    static OTF2_CallbackCode other(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*) {
+        Thread& t = *static_cast<Thread*>(user);
+        return t.engine->advance(t, time) ? after(t) : OTF2_CALLBACK_INTERRUPT;
+    }
+
+    static OTF2_CallbackCode enter(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                   OTF2_RegionRef region) {
+        Thread& t = *static_cast<Thread*>(user);
+        if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
+        t.record = record;
+        t.engine->on_enter(t, region);
+        return after(t);
+    }
+
+    static OTF2_CallbackCode leave(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                   OTF2_RegionRef region) {
+        Thread& t = *static_cast<Thread*>(user);
+        if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
+        t.record = record;
+        if (t.in_call && t.depth == 0) {
+            int32_t source = -1, tag = -1;
+            uint32_t comm = 0;
+            const bool file = t.kind == CallKind::file || t.kind == CallKind::file_begin || t.kind == CallKind::file_end;
+            if (file && get_comm(list, definitions(t).comm, &comm))
+                t.engine->add_operation(t,
+                                        {.kind = Operation::Kind::collective, .collective = operation_file, .comm = comm, .time = t.now});
+            else if (t.kind == CallKind::neighbourhood && get_comm(list, definitions(t).comm, &comm) && t.engine->neighbours(comm, t.rank))
+                t.engine->add_operation(t, {.kind = Operation::Kind::neighbours, .comm = comm, .time = t.now});
+            else if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
+                     get_comm(list, definitions(t).comm, &comm) && source >= 0) {
+                uint8_t any = 0;
+                if (has(list, definitions(t).any)) OTF2_AttributeList_GetUint8(list, definitions(t).any, &any);
+                t.engine->add_operation(t, {.kind = Operation::Kind::probe,
+                                            .wildcard = any != 0,
+                                            .any_source = (any & 1) != 0,
+                                            .comm = comm,
+                                            .peer = static_cast<uint32_t>(source),
+                                            .tag = static_cast<uint32_t>(tag),
+                                            .partitioned = partitioned(t, list),
+                                            .time = t.now});
+            }
+        }
+        t.engine->on_leave(t, region);
+        return after(t);
+    }
+
+    static OTF2_CallbackCode send(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                  uint32_t receiver, OTF2_CommRef comm, uint32_t tag, uint64_t length) {
+        Thread& t = *static_cast<Thread*>(user);
+        return add(t, time, record,
+                   {.kind = Operation::Kind::send, .mode = mode(t, list), .comm = comm, .peer = receiver, .tag = tag, .size = length});
+    }
+
+    static OTF2_CallbackCode isend(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                   uint32_t receiver, OTF2_CommRef comm, uint32_t tag, uint64_t length, uint64_t request) {
+        Thread& t = *static_cast<Thread*>(user);
+        return add(t, time, record,
+                   {.kind = Operation::Kind::isend,
+                    .mode = mode(t, list),
+                    .comm = comm,
+                    .peer = receiver,
+                    .tag = tag,
+                    .partitioned = partitioned(t, list),
+                    .size = length,
+                    .request = request});
+    }
+
+    static OTF2_CallbackCode isend_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                            uint64_t request) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::isend_complete, .request = request});
+    }
+
+    static OTF2_CallbackCode irecv_request(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                           uint64_t request) {
+        Thread& t = *static_cast<Thread*>(user);
+        Operation operation{.kind = Operation::Kind::irecv_post, .request = request};
+        int32_t source = -1, tag = -1;
+        uint32_t comm = 0;
+        if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
+            get_comm(list, definitions(t).comm, &comm)) {
+            operation.comm = comm;
+            operation.wildcard = source < 0 || tag < 0;
+            operation.any_source = source < 0;
+            operation.posted_known = !operation.wildcard;
+            operation.peer = static_cast<uint32_t>(source);
+            operation.tag = static_cast<uint32_t>(tag);
+            operation.partitioned = partitioned(t, list);
+        }
+        return add(t, time, record, operation);
+    }
+
+    static OTF2_CallbackCode recv(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                  uint32_t sender, OTF2_CommRef comm, uint32_t tag, uint64_t length) {
+        Thread& t = *static_cast<Thread*>(user);
+        Operation operation{.kind = Operation::Kind::receive, .comm = comm, .peer = sender, .tag = tag, .size = length};
+        int32_t source = 0;
+        operation.wildcard = operation.any_source = get_int32(list, definitions(t).source, &source) && source < 0;
+        return add(t, time, record, operation);
+    }
+
+    static OTF2_CallbackCode irecv(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*, uint32_t sender,
+                                   OTF2_CommRef comm, uint32_t tag, uint64_t length, uint64_t request) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::irecv_complete, .comm = comm, .peer = sender, .tag = tag, .size = length, .request = request});
+    }
+
+    static OTF2_CallbackCode request_test(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                          uint64_t request) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::poll_failed, .request = request});
+    }
+
+    static OTF2_CallbackCode cancelled(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                       uint64_t request) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::cancelled, .request = request});
+    }
+
+    static OTF2_CallbackCode collective_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                            OTF2_CollectiveOp operation, OTF2_CommRef comm, uint32_t root, uint64_t sent,
+                                            uint64_t received) {
+        return add(
+            *static_cast<Thread*>(user), time, record,
+            {.kind = Operation::Kind::collective, .collective = operation, .comm = comm, .peer = root, .size = std::max(sent, received)});
+    }
+
+    static bool dropped(const Thread& t, uint8_t operation) { return t.engine->faults().no_notices && operation == operation_file; }
+
+    static OTF2_CallbackCode collective_request(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user,
+                                                OTF2_AttributeList* list, uint64_t request) {
+        Thread& t = *static_cast<Thread*>(user);
+        Operation operation{.kind = Operation::Kind::collective_request, .request = request};
+        operation.posted_known = get_comm(list, definitions(t).comm, &operation.comm);
+        uint8_t what = 0;
+        if (has(list, definitions(t).operation) && OTF2_AttributeList_GetUint8(list, definitions(t).operation, &what) == OTF2_SUCCESS)
+            operation.collective = completed_operation(what);
+        if (dropped(t, operation.collective)) return other(0, time, record, user, nullptr);
+        return add(t, time, record, operation);
+    }
+
+    static OTF2_CallbackCode collective_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                                 OTF2_CollectiveOp operation, OTF2_CommRef comm, uint32_t root, uint64_t sent,
+                                                 uint64_t received, uint64_t request) {
+        if (dropped(*static_cast<Thread*>(user), completed_operation(operation))) return other(0, time, record, user, nullptr);
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::collective_complete,
+                    .collective = completed_operation(operation),
+                    .comm = comm,
+                    .peer = root,
+                    .size = std::max(sent, received),
+                    .request = request});
+    }
+
+    static OTF2_CallbackCode rma_collective_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                                OTF2_CollectiveOp operation, OTF2_RmaSyncLevel level, OTF2_RmaWinRef window, uint32_t,
+                                                uint64_t, uint64_t) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_collective,
+                    .collective = operation,
+                    .synchronises = (level & OTF2_RMA_SYNC_LEVEL_PROCESS) != 0,
+                    .comm = window});
+    }
+
+    static OTF2_CallbackCode rma_sync(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                      OTF2_RmaWinRef window, uint32_t remote, OTF2_RmaSyncType type) {
+        if (type != OTF2_RMA_SYNC_TYPE_NOTIFY_IN && type != OTF2_RMA_SYNC_TYPE_NOTIFY_OUT) return other(0, time, record, user, nullptr);
+        const auto kind = type == OTF2_RMA_SYNC_TYPE_NOTIFY_IN ? Operation::Kind::rma_in : Operation::Kind::rma_out;
+        return add(*static_cast<Thread*>(user), time, record, {.kind = kind, .comm = window, .peer = remote});
+    }
+
+    static OTF2_CallbackCode rma_group_sync(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                            OTF2_RmaSyncLevel, OTF2_RmaWinRef window, OTF2_GroupRef group) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::rma_group, .comm = window, .peer = group});
+    }
+
+    static OTF2_CallbackCode rma_lock(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                      OTF2_RmaWinRef window, uint32_t remote, uint64_t, OTF2_LockType type) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_lock, .synchronises = type == OTF2_LOCK_EXCLUSIVE, .comm = window, .peer = remote});
+    }
+
+    static OTF2_CallbackCode rma_unlock(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                        OTF2_RmaWinRef window, uint32_t remote, uint64_t) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::rma_unlock, .comm = window, .peer = remote});
+    }
+
+    static OTF2_CallbackCode rma_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                          OTF2_RmaWinRef window, uint64_t id) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::rma_complete, .comm = window, .request = id});
+    }
+
+    static OTF2_CallbackCode rma_request_complete(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                                  OTF2_RmaWinRef window, uint64_t id) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_request_complete, .comm = window, .request = id});
+    }
+
+    static OTF2_CallbackCode rma_test(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                      OTF2_RmaWinRef, uint64_t id) {
+        return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::poll_failed, .request = id});
+    }
+
+    static OTF2_CallbackCode rma_put(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                     OTF2_RmaWinRef window, uint32_t remote, uint64_t bytes, uint64_t id) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_data, .comm = window, .peer = remote, .size = bytes, .request = id});
+    }
+
+    static OTF2_CallbackCode rma_atomic(OTF2_LocationRef at, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
+                                        OTF2_RmaWinRef window, uint32_t remote, OTF2_RmaAtomicType, uint64_t sent, uint64_t received,
+                                        uint64_t id) {
+        return rma_put(at, time, record, user, list, window, remote, sent + received, id);
+    }
+
+    static OTF2_CallbackCode metric(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list,
+                                    OTF2_MetricRef metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values) {
+        Thread& t = *static_cast<Thread*>(user);
+        if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
+        uint32_t culprit = UINT32_MAX;
+        if (has(list, definitions(t).culprit)) OTF2_AttributeList_GetStringRef(list, definitions(t).culprit, &culprit);
+        uint64_t ago = 0;
+        if (has(list, definitions(t).ago)) OTF2_AttributeList_GetUint64(list, definitions(t).ago, &ago);
+        t.engine->on_metric(t, metric, count, types, values, culprit, ago);
+        return after(t);
+    }
+};
+
+OTF2_EvtReaderCallbacks* event_callbacks() {
+    OTF2_EvtReaderCallbacks* callbacks = OTF2_EvtReaderCallbacks_New();
+    using Events = EventCallbacks;
+    OTF2_EvtReaderCallbacks_SetUnknownCallback(callbacks, Events::other);
+    OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, Events::enter);
+    OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, Events::leave);
+    OTF2_EvtReaderCallbacks_SetMpiSendCallback(callbacks, Events::send);
+    OTF2_EvtReaderCallbacks_SetMpiIsendCallback(callbacks, Events::isend);
+    OTF2_EvtReaderCallbacks_SetMpiIsendCompleteCallback(callbacks, Events::isend_complete);
+    OTF2_EvtReaderCallbacks_SetMpiIrecvRequestCallback(callbacks, Events::irecv_request);
+    OTF2_EvtReaderCallbacks_SetMpiRecvCallback(callbacks, Events::recv);
+    OTF2_EvtReaderCallbacks_SetMpiIrecvCallback(callbacks, Events::irecv);
+    OTF2_EvtReaderCallbacks_SetMpiRequestTestCallback(callbacks, Events::request_test);
+    OTF2_EvtReaderCallbacks_SetMpiRequestCancelledCallback(callbacks, Events::cancelled);
+    OTF2_EvtReaderCallbacks_SetMpiCollectiveBeginCallback(callbacks, Events::other);
+    OTF2_EvtReaderCallbacks_SetMpiCollectiveEndCallback(callbacks, Events::collective_end);
+    OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveRequestCallback(callbacks, Events::collective_request);
+    OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveCompleteCallback(callbacks, Events::collective_complete);
+    OTF2_EvtReaderCallbacks_SetRmaCollectiveEndCallback(callbacks, Events::rma_collective_end);
+    OTF2_EvtReaderCallbacks_SetRmaSyncCallback(callbacks, Events::rma_sync);
+    OTF2_EvtReaderCallbacks_SetRmaGroupSyncCallback(callbacks, Events::rma_group_sync);
+    OTF2_EvtReaderCallbacks_SetRmaRequestLockCallback(callbacks, Events::rma_lock);
+    OTF2_EvtReaderCallbacks_SetRmaAcquireLockCallback(callbacks, Events::rma_lock);
+    OTF2_EvtReaderCallbacks_SetRmaReleaseLockCallback(callbacks, Events::rma_unlock);
+    OTF2_EvtReaderCallbacks_SetRmaOpCompleteRemoteCallback(callbacks, Events::rma_complete);
+    OTF2_EvtReaderCallbacks_SetRmaOpCompleteBlockingCallback(callbacks, Events::rma_complete);
+    OTF2_EvtReaderCallbacks_SetRmaOpCompleteNonBlockingCallback(callbacks, Events::rma_request_complete);
+    OTF2_EvtReaderCallbacks_SetRmaOpTestCallback(callbacks, Events::rma_test);
+    OTF2_EvtReaderCallbacks_SetRmaPutCallback(callbacks, Events::rma_put);
+    OTF2_EvtReaderCallbacks_SetRmaGetCallback(callbacks, Events::rma_put);
+    OTF2_EvtReaderCallbacks_SetRmaAtomicCallback(callbacks, Events::rma_atomic);
+    OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, Events::metric);
+    return callbacks;
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who is read next: a location as far as it comes, within a window of measured time; and what is done about those that wait for what never
+// comes.
+#include <algorithm>
+
+#include "engine.hpp"
+#include "replay/parallel/exchange.hpp"
+#include "replay/rules/internal.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr int64_t first_window = 1'000'000;     // ns; adapts from there
+constexpr uint64_t events_per_turn = 1u << 14;  // of one thread, before the window is closed at where it has come
+
+}  // namespace
+
+void Engine::schedule() {
+    int64_t width = first_window;
+    window_end_ = INT64_MIN / 2;  // the first turn only finds out where each thread begins
+    for (;;) {
+        const Turn turn = work();
+        report_progress();
+        if (turn.parked > 0) {
+            // Wide enough that a turn is worth its cost, narrow enough that what is in flight stays small.
+            const uint64_t processes = exchange_ ? static_cast<uint64_t>(exchange_->processes()) : 1;
+            const uint64_t wanted = std::max<uint64_t>(turn.parked * 256 * processes, 1024);
+            if (turn.events < wanted / 2 && width < INT64_MAX / 8) width *= 2;
+            if (turn.events > wanted * 2 && width > 64) width /= 2;
+            if (turn.in_use > most_in_flight && !(locks_ && locks_->turns()) && release_stuck(turn.first, false)) continue;
+            window_end_ = faults_.no_window ? INT64_MAX : std::max(turn.first, turn.first + width);
+            for (size_t i = 0; i < parked_.size();) {
+                Thread* thread = parked_[i];
+                if (thread->now > window_end_) {
+                    ++i;
+                    continue;
+                }
+                thread->state = Thread::State::ready;
+                ready_.push_back(thread);
+                parked_[i] = parked_.back();
+                parked_.pop_back();
+            }
+            continue;
+        }
+        if (turn.blocked == 0) return;
+        if (Thread* next = locks_ && locks_->turns() ? locks_->turns()->grant() : nullptr) {
+            wake(next);
+            continue;
+        }
+        release_stuck(INT64_MAX, true);
+    }
+}
+
+Engine::Turn Engine::turn() const {
+    Turn turn{.parked = parked_.size(), .events = events_in_window_, .in_use = matches_.in_use()};
+    for (const Thread* thread : parked_) turn.first = std::min(turn.first, thread->now);
+    for (const auto& thread : threads_) turn.blocked += thread->state == Thread::State::blocked;
+    return turn;
+}
+
+Engine::Turn Engine::work() {
+    constexpr int reads_between_messages = 16;
+    events_in_window_ = 0;
+    for (;;) {
+        for (int reads = 1; !ready_.empty(); ++reads) {
+            read(*next_ready());
+            if (exchange_ && reads % reads_between_messages == 0) exchange_->exchange();
+        }
+        if (!exchange_) return turn();
+        if (exchange_->exchange() || !ready_.empty()) continue;
+        Bytes mine;
+        mine.put(turn());
+        const std::vector<Bytes> all = exchange_->group().quiet(mine);
+        if (all.empty()) continue;
+        Turn sum;
+        for (const Bytes& one : all) {
+            const auto turn = Input(one).get<Turn>();
+            sum = {sum.parked + turn.parked, sum.blocked + turn.blocked, sum.events + turn.events, sum.in_use + turn.in_use,
+                   std::min(sum.first, turn.first)};
+        }
+        return sum;
+    }
+}
+
+// Alone, whoever was woken last: what woke it is still in the cache. Of several processes, whoever has waited longest: so all threads
+// come equally far, also those whose messages another process waits for.
+Thread* Engine::next_ready() {
+    Thread* next = exchange_ ? ready_.front() : ready_.back();
+    exchange_ ? ready_.pop_front() : ready_.pop_back();
+    return next;
+}
+
+void Engine::read(Thread& thread) {
+    if (thread.next_dependency < thread.dependencies.size() && !try_finish_call(thread)) return;
+    const uint64_t before = thread.events;
+    while (thread.state == Thread::State::ready) {
+        // Never asked again once it has ended: OTF2 then reads behind the file's end.
+        if (!thread.ended && archive_.read(thread.index, &thread.events) == Archive::Progress::ended) thread.ended = true;
+        if (thread.events > thread.most_events) thread.broken = true;
+        if (thread.state == Thread::State::blocked) break;
+        if (thread.broken || thread.ended) {
+            finish(thread);
+            break;
+        }
+        if (thread.now > window_end_) {
+            thread.state = Thread::State::parked;
+            parked_.push_back(&thread);
+            break;
+        }
+        if (thread.events - before >= events_per_turn && !faults_.no_window) {
+            // A burst: nobody need come further than this for now.
+            window_end_ = std::min(window_end_, thread.now);
+            thread.state = Thread::State::parked;
+            parked_.push_back(&thread);
+            break;
+        }
+    }
+    events_in_window_ += thread.events - before;
+}
+
+void Engine::finish(Thread& thread) {
+    // OTF2 reports the same error at a good end after an interruption and in the middle of a damaged file: what the definitions
+    // say the location holds tells them apart.
+    const uint64_t declared = archive_.definitions().locations[thread.index].declared_events;
+    if (thread.broken || thread.events < declared) count(Flaw::truncated_location);
+    if (thread.in_call) {  // what it sent has still been sent
+        count(Flaw::call_not_left);
+        thread.leave = thread.now;
+        if (recorder_) recorder_->begin_call(thread);
+        rules::publish_unfinished(*this, thread);
+        for (const NoisePiece& piece : thread.pieces)
+            if (recorder_) recorder_->struck(thread, piece, thread.regions.innermost());
+        if (thread.payment) thread.payment->come_to(thread.now, thread.delay, {thread.region, thread.regions.innermost()});
+        thread.in_call = false;
+    }
+    if (recorder_) recorder_->end(thread);
+    events_ += static_cast<int64_t>(thread.events);
+    thread.state = Thread::State::finished;
+    if (exchange_) exchange_->ship_finished(thread);
+}
+
+// Nobody can go on: what is waited for never comes. Those whose partner has no more records go first (if so asked); if there are none,
+// whoever has come least far in measured time does, of those behind `passed`. A soft dependency goes before all that came later: what it
+// waited for was none of that. All processes decide the same, each for all.
+bool Engine::release_stuck(int64_t passed, bool hopeless_first) {
+    std::vector<Stuck> stuck;
+    for (auto& thread : threads_) {
+        if (thread->state != Thread::State::blocked || thread->leave >= passed) continue;
+        const Dependency& dependency = thread->dependencies[thread->next_dependency];
+        stuck.push_back({thread->leave, thread->index, hopeless_first && !dependency.soft && rules::partner_finished(*this, dependency),
+                         hopeless_first && dependency.soft});
+    }
+    if (exchange_) {
+        Bytes mine;
+        mine.put(stuck);
+        const std::vector<Bytes> all = exchange_->group().gather(mine);
+        stuck.clear();
+        for (const Bytes& one : all) {
+            std::vector<Stuck> theirs;
+            Input(one).get(theirs);
+            stuck.insert(stuck.end(), theirs.begin(), theirs.end());
+        }
+    }
+    if (stuck.empty()) return false;
+    std::sort(stuck.begin(), stuck.end(),
+              [](const Stuck& a, const Stuck& b) { return std::tie(a.leave, a.thread) < std::tie(b.leave, b.thread); });
+    const auto soft = std::find_if(stuck.begin(), stuck.end(), [](const Stuck& s) { return s.soft; });
+    const auto hopeless = std::find_if(stuck.begin(), stuck.end(), [](const Stuck& s) { return s.hopeless; });
+    if (soft != stuck.end() && (hopeless == stuck.end() || hopeless->leave >= soft->leave))
+        stuck = {Stuck(*soft)};
+    else if (hopeless != stuck.end())
+        std::erase_if(stuck, [](const Stuck& s) { return !s.hopeless; });
+    else
+        stuck.resize(1);
+    for (const Stuck& one : stuck)
+        if (!threads_[one.thread]->remote) force(*threads_[one.thread]);
+    return true;
+}
+
+void Engine::force(Thread& thread) {
+    Dependency& dependency = thread.dependencies[thread.next_dependency];
+    rules::give_up(*this, thread, dependency);
+    wake(&thread);
+}
+
+void Engine::report_progress() {
+    if (!progress || declared_events_ <= 0) return;
+    int64_t read = 0;
+    for (const auto& thread : threads_) read += static_cast<int64_t>(thread->events);
+    if (read < next_progress_) return;
+    next_progress_ = read + declared_events_ / 100;
+    progress(std::min(1.0, static_cast<double>(read) / static_cast<double>(declared_events_)));
+}
+
+// ---- events --------------------------------------------------------------------------------------------------------------------
+
+}  // namespace polter::replay

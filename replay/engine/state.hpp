@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The records that the engine and the rules share. All times are measured nanoseconds since the trace's global offset; `delay`
+// vectors are in lanes and come from the engine's pool.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "replay/base/flat_map.hpp"
+#include "replay/base/pool.hpp"
+#include "replay/model/collective_execution.hpp"
+#include "replay/model/model.hpp"
+#include "replay/scenario/injection.hpp"
+#include "replay/scenario/noise_placement.hpp"
+#include "replay/trace/call_path.hpp"
+#include "replay/trace/mpi_calls.hpp"
+
+namespace polter::replay {
+
+struct Thread;
+class Payment;
+
+enum class SendMode : uint8_t { standard = 0, synchronous = 1, ready = 2, buffered = 3 };
+
+// One record inside an MPI call.
+struct Operation {
+    enum class Kind : uint8_t {
+        send,
+        isend,
+        isend_complete,
+        irecv_post,
+        receive,
+        irecv_complete,
+        poll_failed,
+        cancelled,
+        probe,
+        collective,
+        collective_request,
+        collective_complete,
+        rma_collective,  // of one-sided communication `comm` is the window
+        rma_out,
+        rma_in,
+        rma_group,  // peer: the group
+        rma_data,
+        rma_lock,
+        rma_unlock,
+        rma_complete,          // what was put or got under `request`
+        rma_request_complete,  // … which is a request's
+        neighbours,
+    };
+    Kind kind;
+    SendMode mode = SendMode::standard;
+    uint8_t collective = 0;                                           // OTF2_CollectiveOp
+    bool posted_known = false, wildcard = false, any_source = false;  // wildcard: of the source or of the tag
+    bool synchronises = false;                                        // a window's collective, for certain; a lock that shuts others out
+    uint32_t comm = 0;
+    uint32_t peer = 0;  // rank in comm; the root of a collective
+    uint32_t tag = 0;
+    uint32_t partitioned = 0;  // not 0: of partitioned communication, which has channels of its own (partitioned.cpp)
+    uint64_t size = 0, request = 0;
+    int64_t time = 0;
+};
+
+// Learning: a call that completed sends whose receives may not have been read yet. What it teaches is known only with their postings,
+// whichever comes first: so it does not depend on the order of reading.
+struct CompletionSample {
+    uint32_t open = 0;     // sends whose posting is not known
+    bool spoiled = false;  // one of them will never be: nothing is learned, as if it were still awaited
+    int64_t enter = 0, leave = 0, noise = 0;
+    int64_t ready = 0;  // the last thing it waited for, postings aside
+    int64_t latest_post = 0;
+    bool post_same_host = true, has_message = false, message_same_host = true, message_synchronous = false;
+    bool post_partitioned = false, message_partitioned = false;
+    uint64_t post_size = 0, message_size = 0;
+    int64_t last_send = 0, last_ready = 0;  // of its messages; last_ready: with their own postings
+    uint32_t completions = 0;
+};
+
+// A message and the receive that takes it; each half comes when its rank's call is read.
+struct Match {
+    Match* next = nullptr;  // in its channel, while only one half is there
+    uint64_t size = 0;
+    int64_t send_time = 0;
+    int64_t send_noise = 0;  // inside the sending call
+    int64_t post_time = 0;
+    int64_t *send_delay = nullptr, *send_noise_removed = nullptr, *post_delay = nullptr;
+    Thread *sender = nullptr, *receiver = nullptr;
+    Thread *sender_waits = nullptr, *receiver_waits = nullptr;
+    bool sent = false, posted = false, same_host = true, queued = false;
+    bool refused = false;           // sent, and never to be taken
+    bool elsewhere = false;         // its receiver is read by another process, which has the other half
+    uint64_t proxy = 0;             // of a sender elsewhere: its half there, if it has to know of the posting
+    bool synchronous = false;       // the sender waits for the receiver
+    bool synchronous_mode = false;  // … because it was asked to
+    int64_t* moved = nullptr;       // of an answer: by how much its receiver is elsewhere since it asked (rules/task_farm/reassignment.cpp)
+    bool of_farm = false;           // known to the farms
+    struct LockQueue* queue = nullptr;          // of a lock's release: who has queued for it, owned
+    struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
+    int32_t source = -1, destination = -1;      // world ranks
+    uint32_t comm = 0, tag = 0, partitioned = 0;
+    uint64_t send_node = 0, departure_node = 0, post_node = 0;  // of the event graph, where one is recorded; departure: after send_noise
+    uint8_t users = 0;                                          // sender, receiver, channel: who still holds it
+    struct Channel* channel = nullptr;
+};
+
+struct ChannelKey {
+    uint32_t comm = 0, source = 0, destination = 0, tag = 0;  // source and destination: world ranks
+    uint32_t partitioned = 0;                                 // how manieth initialisation of it, from 1; 0: ordinary messages
+    bool operator==(const ChannelKey&) const = default;
+    uint64_t hash() const {
+        return mix((static_cast<uint64_t>(comm ^ partitioned << 20) << 32 | tag) * 0x9e3779b97f4a7c15u ^
+                   (static_cast<uint64_t>(source) << 32 | destination));
+    }
+};
+
+// Messages that no receive has taken yet, or receives that wait for a message: never both.
+struct Channel {
+    ChannelKey key;
+    Match *head = nullptr, *tail = nullptr;
+    bool holds_messages = false;
+    std::vector<Thread*> probing;
+};
+
+struct RequestKey {
+    uint64_t id = 0;
+    bool operator==(const RequestKey&) const = default;
+    uint64_t hash() const { return mix(id); }
+};
+
+struct Collective;
+
+struct Request {
+    enum class Kind : uint8_t { send, receive, collective };
+    Kind kind = Kind::receive;
+    bool wildcard = false, any_source = false;
+    uint32_t partitioned = 0;
+    bool arrived = false;    // a collective whose communicator was known at once
+    Match* match = nullptr;  // none for a receive whose channel is known only once it completes
+    int64_t post_time = 0;
+    int64_t* post_delay = nullptr;
+    uint64_t post_node = 0;
+    Collective* collective = nullptr;
+    uint32_t member = 0;
+    uint32_t posting_thread = 0;  // of a receive: who posted it, and how manieth of its postings it was
+    uint64_t posting = 0;
+};
+
+// One instance of a collective operation.
+struct Collective {
+    struct Member {
+        Thread* thread = nullptr;  // none: has not come yet
+        uint64_t size = 0;
+        int64_t enter = 0, leave = 0, latest = 0;  // latest: entering of all lower ranks, once folded
+        int64_t resume = 0;                        // of a non-blocking one: when its completing call began; `leave` is that call's end
+        bool resumed = false, alone = false;       // alone: that call completed nothing else
+        bool released = false;                     // waits no longer for those who have not come
+        uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
+        Place place;
+        int64_t* arrival = nullptr;     // approximated time of entering, in lanes; only where each member's own is needed
+        std::vector<GivenClock> given;  // where noise is given: the member's clocks at entering, by lane
+    };
+    struct Noise {
+        NoisePiece piece;
+        uint32_t member;
+        bool completing = false;  // in the call that completed a non-blocking one
+    };
+    uint64_t key_comm = 0, key_sequence = 0;
+    uint32_t comm = 0;
+    uint8_t operation = 0;
+    Waits waits = Waits::for_all;
+    bool nonblocking = false, root_came = false;
+    uint32_t root = 0;
+    std::vector<Member> members;
+    uint32_t arrived = 0, resumed = 0, finished = 0, prefix = 0, folded = 0;
+    uint32_t own_members = 0;         // read by this process: those that will finish here
+    int64_t last_enter = 0;           // of all that came
+    int64_t* last_arrival = nullptr;  // in lanes: the latest approximated entering (of the root alone where all wait for the root)
+    std::vector<Noise> noise;         // inside the members' calls
+    std::vector<int64_t> watched;     // where an event graph is recorded: approximated entering, by member, in the watched scenarios
+    uint64_t last_node = 0;           // of it: the last of all, once written
+    int64_t* held = nullptr;          // in lanes: how much less noise held the members up, once computed
+    int64_t held_until = 0;
+    bool held_known = false;
+    bool structured = false;  // whether its structure is known has been decided
+    Instance instance;        // active where it is
+    std::vector<Thread*> waiting;
+};
+
+// What a call cannot end before.
+struct Dependency {
+    enum class Kind : uint8_t { message, posting, collective, probe, request, lock };
+    Kind kind;
+    bool own_posting = false;  // message: the receive was posted in an earlier call
+    bool release = false;      // the match is given back when the call is done
+    bool notice = false;       // message: one of one-sided communication
+    bool soft = false;         // it may not have been waited for: where nobody can go on, it was not
+    bool lock = false;         // notice: of a lock's release
+    Match* match = nullptr;    // request: the one that the master took; whoever else may ask first has to be known
+    Collective* collective = nullptr;
+    uint32_t member = 0;
+    Channel* channel = nullptr;
+    bool keeps = false;                      // collective: another call of this member will wait for it too
+    struct LockEpochState* epoch = nullptr;  // of a lock: that waits
+};
+
+// Of one-sided communication: what a post tells the origins, a complete the targets, an unlock the next holder (its number is added). Of a
+// neighbourhood collective: that one has come; non-blocking ones never match blocking ones.
+enum class Notice : uint32_t { post, completion, neighbour, neighbour_request, release };
+struct PendingNotice {
+    uint32_t window;  // of a neighbourhood: the communicator
+    int32_t to;       // world rank
+    Notice what;
+    uint64_t bytes;                                // that went the same way before it
+    const struct LockEpochState* epoch = nullptr;  // of a release
+};
+
+struct PendingNoise {
+    int64_t time, ns;
+    uint16_t account;
+    uint32_t culprit;
+};
+
+// What the costs of messages (not of collectives: their tails hold the noise of others) that decided a thread's ends vary by without any
+// noise: it may have been otherwise.
+struct Doubt {
+    int64_t spread = 0;   // were they all wrong the same way
+    double variance = 0;  // were they independent of each other
+
+    void add(int64_t cost_spread) {
+        constexpr double deviations = 3.29;  // that a spread is wide
+        spread += cost_spread;
+        variance += static_cast<double>(cost_spread) * static_cast<double>(cost_spread) / (deviations * deviations);
+    }
+};
+
+struct Polling {
+    bool active = false;
+    int64_t begin = 0, last_leave = 0, last_length = 0, noise_since = 0;
+    int64_t* delay = nullptr;  // at begin
+    uint64_t node = 0;         // of the event graph, at begin
+    std::vector<NoisePiece> pieces;
+};
+
+class Engine;
+
+// What was put, got or accumulated under one matching id.
+struct Transfer {
+    uint32_t target = 0;  // of the window's communicator
+    uint64_t bytes = 0;
+};
+
+// What a process shares among its threads.
+struct Process {
+    Thread* thread = nullptr;  // the one that carries the rank; none: missing from the trace
+    FlatMap<RequestKey, Request*> requests;
+    std::vector<std::pair<ChannelKey, Match*>> set_aside;                         // by matched probes, until their matched receive
+    std::unordered_map<uint64_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator or window
+    std::vector<std::pair<ChannelKey, Match*>> opened;                            // posts that a start asked for, until the complete
+    std::unordered_map<uint64_t, uint64_t> exchanged;                             // bytes since the last notice, by window and target
+    std::unordered_map<uint64_t, Transfer> transfers;                             // under way, by matching id
+    std::vector<Dependency> halves;                       // collectives of files that have begun, and their second half has not come
+    std::vector<std::pair<uint64_t, Match*>> neighbours;  // whom a non-blocking neighbourhood collective waits for, by request
+    uint64_t unseen_requests = 0;                         // begun without a record, and as far as is known not completed
+    bool unseen_persistent = false;
+};
+
+struct Thread {
+    enum class State : uint8_t { ready, parked, blocked, finished };
+
+    Engine* engine = nullptr;
+    uint32_t index = 0;
+    int32_t rank = -1, host = 0;
+    bool carries_rank = false;
+    bool remote = false;  // read by another process: a mirror
+    State state = State::ready;
+
+    // Reading.
+    uint64_t last_ticks = 0, events = 0, most_events = 0;
+    uint64_t record = 0;  // the last Enter, Leave or MPI record: how manieth of the file it is
+    bool ended = false;   // no more records
+    bool broken = false;  // time ran backward, or more events than the file can hold
+    int64_t now = 0, first = 0, last = 0;
+    bool started = false;
+    int64_t worked_until = 0;  // given noise up to here is counted
+
+    // Noise.
+    std::vector<int64_t> counters;  // by account; −1 before the baseline
+    std::vector<PendingNoise> pending;
+    std::vector<PendingNoise> late;  // what was recorded behind later events; learned first, by time in the replay
+    size_t next_late = 0;
+    ClaimedTime claimed;
+    std::vector<int64_t> local;  // by account
+    struct Culprit {
+        uint32_t name = UINT32_MAX;
+        std::pair<int64_t, int64_t>* sums = nullptr;  // of the engine's culprits
+    };
+    std::vector<Culprit> culprits;  // learning: by account, the latest
+
+    // The open call.
+    bool in_call = false;
+    CallKind kind = CallKind::local;
+    uint32_t depth = 0;  // regions entered inside the call
+    uint32_t region = 0;
+    int64_t enter = 0, leave = 0;
+    std::vector<Operation> operations;
+    std::vector<NoisePiece> pieces;
+    int64_t counter_noise_at_leave = 0;
+    std::vector<Dependency> dependencies;
+    size_t next_dependency = 0;
+    uint32_t completions = 0;
+    struct LockEpochState* releasing = nullptr;  // the epoch that this unlock ends, where locks are had in their turn
+    std::vector<PendingNotice> notices;          // that leave as the call's waiting ends
+    bool unseen = false;                         // it may have waited for others, and no record says for whom
+    bool held_up = false;                        // … for those that had a lock before it: it may be sooner
+    struct {
+        bool same_host = true;
+        uint64_t bytes = 0;
+    } reached;                    // one-sided: whether all targets of this call are here; what it transfers or completes
+    uint64_t postings = 0;        // of non-blocking receives, so far
+    std::vector<Match*> watched;  // learning: the standard sends that this call completes
+
+    int64_t* delay = nullptr;
+    RegionStack regions;         // followed only where somebody asks
+    Payment* payment = nullptr;  // of the rank that ends last: the account of what its delay changed where
+    bool follows_regions = false;
+    uint64_t node = 0, enter_node = 0;  // of the event graph: the thread's last; where its open call began
+    uint32_t noise_records = 0;
+    Polling polling;
+    Doubt doubt;
+    bool has_mpi = false;
+    int64_t init_ns = 0, finalize_ns = 0;
+
+    Place place() const { return {region, regions.innermost()}; }  // of the open call
+    void stand_at(const Place& place) {                            // of a mirror
+        region = place.operation;
+        regions.stand_in(place.caller);
+    }
+};
+
+}  // namespace polter::replay

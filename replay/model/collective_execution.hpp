@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One collective whose structure is known, evaluated as its members come: measured, to place their noise in its steps, and in lanes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collective_algorithm.hpp"
+#include "replay/base/pool.hpp"
+#include "replay/scenario/lanes.hpp"
+#include "replay/trace/call_path.hpp"
+
+namespace polter::replay {
+
+class GivenClock;
+class Recorder;
+
+// Who goes on in it; all but `number` for the event graph: `node` is where the call begins with which the member comes.
+struct Participant {
+    uint32_t number = 0, thread = 0;
+    Place place;
+    uint64_t node = 0;
+    std::vector<GivenClock>* given = nullptr;  // noise that strikes its steps, by lane; none: none is given. Outlives the instance
+};
+
+class Instance {
+  public:
+    // `root` as a member of the communicator. Vectors of lanes come from the pool and go back with clear().
+    void begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool,
+               Recorder* recorder = nullptr);
+    // `arrival`: the member's approximated time of entering, in lanes. Everything that can go on then does; the members that came to
+    // their end are given (until the next call).
+    // `held`: a non-blocking one was started; of its steps those are done that wait for nothing, until resume().
+    const std::vector<uint32_t>& arrive(const Participant& member, int64_t enter, const int64_t* arrival,
+                                        const std::vector<NoisePiece>& noise, bool held = false);
+    const std::vector<uint32_t>& resume(const Participant& member, int64_t enter, const int64_t* arrival,
+                                        const std::vector<NoisePiece>& noise);
+    bool active() const { return lanes_ != nullptr; }
+    const Structure& structure() const { return structure_; }
+    bool done(uint32_t member) const { return clocks_[place(member)].done; }
+    int64_t measured_end(uint32_t member) const { return clocks_[place(member)].clock.now; }
+    const int64_t* approximated_end(uint32_t member) const { return clocks_[place(member)].time; }
+    uint64_t end_node(uint32_t member) const { return clocks_[place(member)].node; }
+    // What `member` cannot end before, by member: 0 nothing, 1 a message that waited for none itself, 2 one that did.
+    std::vector<uint8_t> waited_for(uint32_t member) const;
+    void clear();
+
+  private:
+    struct Clock {
+        MemberClock clock;
+        std::vector<NoisePiece> noise;
+        int64_t* time = nullptr;  // approximated, in lanes; none: has not come
+        std::vector<GivenClock>* given = nullptr;
+        size_t at = 0;
+        bool held = false, done = false;
+        uint32_t thread = 0;
+        Place where;
+        uint64_t node = 0;
+    };
+    struct Message {
+        int64_t arrival = INT64_MIN;
+        uint64_t node = 0;
+        int64_t* time = nullptr;
+    };
+    uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
+    void go_on(uint32_t place);
+    int64_t gained_by_order(int64_t begin, size_t lane);
+    void run(uint32_t place);
+    static void set_noise(Clock& clock, const std::vector<NoisePiece>& noise);
+    void work(Clock& clock);
+    void candidate(uint64_t from, const int64_t* time, int64_t base);
+    void write(Clock& clock);
+    void receive(Clock& clock, Message& message, bool recorded);
+    bool reorders_watched() const;
+    void candidates_by_order(const Clock& clock);
+
+    Structure structure_;
+    const Schedule* schedule_ = nullptr;
+    const Lanes* lanes_ = nullptr;
+    LanePool* pool_ = nullptr;
+    Recorder* recorder_ = nullptr;
+    uint32_t members_ = 0, first_ = 0;
+    std::vector<Clock> clocks_;
+    std::vector<Message> messages_;
+    std::vector<uint32_t> ready_, ended_, order_;
+    std::vector<int64_t> coming_, gained_;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "model.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "replay/base/flat_map.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+// Four classes an octave: a message's cost changes little within a fifth of its size.
+uint64_t size_class(uint64_t size) {
+    if (size < 8) return size;
+    const int octave = std::bit_width(size) - 3;
+    return static_cast<uint64_t>(octave) * 4 + (size >> octave) + 4;
+}
+
+constexpr int size_bits = 16;
+constexpr int clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean));
+constexpr int64_t enough_clean = 32;
+
+uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size) {
+    return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << size_bits | size_class(size);
+}
+
+}  // namespace
+
+uint64_t CostClass::key() const {
+    const uint64_t kind_and_pair =
+        (static_cast<uint64_t>(kind) << 2 | static_cast<uint64_t>(same_host) << 1 | static_cast<uint64_t>(synchronous));
+    return (kind_and_pair << 16 | operation) << size_bits | size_class(size);
+}
+
+void Model::learn(const CostClass& of, int64_t ns, int64_t slack) {
+    Samples& samples = samples_[of.key()];
+    if (samples.first < 0) {
+        samples.first = ns;
+        samples.of = of;
+    }
+    samples.of.size = std::min(samples.of.size, of.size);
+    samples.by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(ns);
+}
+
+void Model::learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post) {
+    LearnedProtocol& protocol = protocols_[protocol_key(same_host, partitioned, size)];
+    if (protocol.eager + protocol.late == 0) protocol = {same_host, size, 0, 0, partitioned};
+    protocol.size = std::min(protocol.size, size);
+    ++(ended_before_post ? protocol.eager : protocol.late);
+}
+
+namespace {
+
+size_t most_instances(uint32_t members) {
+    return std::clamp<size_t>(1024 / members, 8, 48);
+}
+
+}  // namespace
+
+bool Model::wants_instance(const CostClass& of, uint32_t members, uint64_t ordinal) const {
+    const auto found = instances_.find({of.key(), members});
+    if (found == instances_.end() || found->second.kept.size() < most_instances(members)) return true;
+    return mix(ordinal) < found->second.kept.rbegin()->first;
+}
+
+void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal,
+                           InstanceSample sample) {
+    const auto [place, fresh] = instances_.try_emplace({of.key(), members});
+    Instances& instances = place->second;
+    if (fresh) instances = {of, by_root, waits, {}};
+    instances.of.size = std::min(instances.of.size, of.size);
+    instances.by_root = std::min(instances.by_root, by_root);
+    instances.kept[mix(ordinal)] = std::move(sample);
+    if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
+}
+
+const LearnedStructure* Model::structure(const CostClass& of, uint32_t members) const {
+    InstanceKey key{of.key(), members};
+    if (const auto view = by_root_.find(key); view != by_root_.end()) key = view->second;
+    const auto found = structures_.find(key);
+    return found == structures_.end() ? nullptr : &found->second;
+}
+
+void Model::merge(const Model& other) {
+    for (const auto& [key, instances] : other.instances_) {
+        const auto [place, fresh] = instances_.try_emplace(key);
+        Instances& mine = place->second;
+        if (fresh) mine = {instances.of, instances.by_root, instances.waits, {}};
+        mine.of.size = std::min(mine.of.size, instances.of.size);
+        mine.by_root = std::min(mine.by_root, instances.by_root);
+        mine.kept.insert(instances.kept.begin(), instances.kept.end());
+        while (mine.kept.size() > most_instances(key.second)) mine.kept.erase(std::prev(mine.kept.end()));
+    }
+    for (const auto& [key, samples] : other.samples_) {
+        Samples& mine = samples_[key];
+        if (mine.first < 0) {
+            mine.of = samples.of;
+            mine.first = samples.first;
+        }
+        mine.of.size = std::min(mine.of.size, samples.of.size);
+        for (const auto& [slack, histogram] : samples.by_slack) mine.by_slack[slack].merge(histogram);
+    }
+    for (const auto& [key, protocol] : other.protocols_) {
+        LearnedProtocol& mine = protocols_[key];
+        mine = {protocol.same_host, mine.eager + mine.late > 0 ? std::min(mine.size, protocol.size) : protocol.size,
+                mine.eager + protocol.eager, mine.late + protocol.late, protocol.partitioned};
+    }
+    clock_disorder_ns = std::max(clock_disorder_ns, other.clock_disorder_ns);
+}
+
+// Of the classes with slack, the samples with most of it, a quarter of all at least: little slack can still hide waiting. Some clean ones
+// are enough: what is not clean says least of what is possible without noise.
+Cost Model::summarise(uint64_t, const Samples& samples) const {
+    const int64_t all = samples.count();
+    Histogram chosen;
+    for (auto row = samples.by_slack.rbegin(); row != samples.by_slack.rend() && chosen.count() * 4 < all; ++row) {
+        chosen.merge(row->second);
+        if (row->first == clean_slack && chosen.count() >= enough_clean) break;
+    }
+    Cost cost{chosen.quantile(0), chosen.quantile(50), chosen.quantile(100), true, chosen.quantile(95) - chosen.quantile(5)};
+    if (faults_.first_sample) cost.low = cost.mid = cost.high = samples.first;
+    return cost;
+}
+
+void Model::freeze(bool noise_placed, const Search& search) {
+    for (const auto& [key, samples] : samples_) costs_[key] = {samples.of, summarise(key, samples), samples.count()};
+    std::vector<std::vector<InstanceSample>> samples;  // by class, as `best`
+    std::vector<Nearest> best;
+    for (auto& [key, instances] : instances_) {
+        by_root_[{instances.by_root.key(), key.second}] = key;
+        std::vector<InstanceSample>& kept = samples.emplace_back();
+        for (auto& [hash, sample] : instances.kept) kept.push_back(std::move(sample));
+        if (!noise_placed)
+            for (InstanceSample& sample : kept) sample.noise.assign(sample.enter.size(), {});
+        best.push_back(faults_.no_structure ? Nearest() : nearest(kept, instances.waits, noise_placed, search.part, search.parts));
+    }
+    if (search.join) search.join(best);
+    size_t number = 0;
+    for (const auto& [key, instances] : instances_) {
+        const size_t i = number++;
+        LearnedStructure& learned = structures_[key];
+        learned = {instances.of, instances.by_root, key.second, static_cast<int64_t>(samples[i].size())};
+        if (faults_.no_structure) continue;
+        const Explanation explanation = explain(samples[i], instances.waits, noise_placed, best[i]);
+        learned.structure = explanation.found;
+        learned.likeliest = explanation.likeliest;
+        learned.constant_error = explanation.constant_error;
+    }
+    instances_.clear();
+}
+
+Learned Model::learned() const {
+    Learned learned;
+    for (const auto& [key, cost] : costs_) learned.costs.push_back(cost);
+    for (const auto& [key, protocol] : protocols_) learned.protocols.push_back(protocol);
+    for (const auto& [key, structure] : structures_) learned.structures.push_back(structure);
+    learned.clock_disorder_ns = clock_disorder_ns;
+    return learned;
+}
+
+Model Model::given(const Learned& learned, Faults faults) {
+    Model model(faults);
+    for (const LearnedCost& cost : learned.costs) model.costs_[cost.of.key()] = cost;
+    for (const LearnedProtocol& protocol : learned.protocols)
+        model.protocols_[protocol_key(protocol.same_host, protocol.partitioned, protocol.size)] = protocol;
+    for (const LearnedStructure& structure : learned.structures) model.add(structure);
+    model.clock_disorder_ns = learned.clock_disorder_ns;
+    return model;
+}
+
+void Model::complete(const Learned& learned) {
+    const Model known = *this;
+    for (const LearnedCost& cost : learned.costs)
+        if (!known.cost(cost.of).known) costs_[cost.of.key()] = cost;
+    for (const LearnedProtocol& protocol : learned.protocols)
+        if (!known.knows_protocol(protocol.same_host, protocol.partitioned))
+            protocols_[protocol_key(protocol.same_host, protocol.partitioned, protocol.size)] = protocol;
+    for (const LearnedStructure& structure : learned.structures)
+        if (!known.knows_structure(structure.of, structure.members)) add(structure);
+    asked_.clear();
+    rendezvous_asked_.clear();
+}
+
+void Model::add(const LearnedStructure& structure) {
+    const InstanceKey key{structure.of.key(), structure.members};
+    structures_[key] = structure;
+    by_root_[{structure.by_root.key(), structure.members}] = key;
+}
+
+Learned Model::shown() const {
+    Learned shown;
+    for (const auto& [key, samples] : samples_) shown.costs.push_back({samples.of, {}, samples.count()});
+    for (const auto& [key, protocol] : protocols_) shown.protocols.push_back(protocol);
+    for (const auto& [key, instances] : instances_)
+        shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size())});
+    return shown;
+}
+
+bool Model::knows_protocol(bool same_host, bool partitioned) const {
+    return std::any_of(protocols_.begin(), protocols_.end(),
+                       [&](const auto& entry) { return entry.second.same_host == same_host && entry.second.partitioned == partitioned; });
+}
+
+bool Model::knows_structure(const CostClass& of, uint32_t members) const {
+    const InstanceKey key{of.key(), members};
+    return structures_.contains(key) || by_root_.contains(key);
+}
+
+const Cost& Model::cost(const CostClass& of) const {
+    const uint64_t key = of.key();
+    const auto found = asked_.find(key);
+    if (found != asked_.end()) return found->second;
+    Cost cost;
+    const auto above = costs_.lower_bound(key);
+    uint64_t nearest = std::numeric_limits<uint64_t>::max();
+    const auto consider = [&](const auto& entry) {
+        const uint64_t distance = entry.first > key ? entry.first - key : key - entry.first;
+        if (entry.first >> size_bits != key >> size_bits || distance >= nearest) return;
+        nearest = distance;
+        cost = entry.second.cost;
+    };
+    if (above != costs_.end()) consider(*above);
+    if (above != costs_.begin()) consider(*std::prev(above));
+    return asked_.emplace(key, cost).first->second;
+}
+
+// Protocols change at one size: what was proved for a class holds for smaller ones if eager, for larger ones if not.
+bool Model::rendezvous(bool same_host, bool partitioned, uint64_t size) const {
+    const uint64_t key = protocol_key(same_host, partitioned, size);
+    const auto found = rendezvous_asked_.find(key);
+    if (found != rendezvous_asked_.end()) return found->second;
+    bool waits = false;
+    const auto verdict = [](const LearnedProtocol& p) { return p.late > 0 && p.eager * 50 <= p.late; };
+    for (const auto& [at, protocol] : protocols_) {
+        if (at >> size_bits != key >> size_bits) continue;
+        if (at <= key && verdict(protocol)) waits = true;
+        if (at >= key && protocol.eager > 0 && !verdict(protocol)) {
+            waits = false;
+            break;
+        }
+    }
+    rendezvous_asked_.emplace(key, waits);
+    return waits;
+}
+
+}  // namespace polter::replay

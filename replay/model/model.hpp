@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What communication costs on this machine without noise, learned from the trace in a pass before the replay. Integer histograms
+// by class: the result does not depend on the order in which the samples came.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "collective_algorithm.hpp"
+#include "replay/base/histogram.hpp"
+#include "replay/base/mutations.hpp"
+
+namespace polter::replay {
+
+// The noise-free time from a dependency to the end of the call that waited for it: plausible least, expected, plausible most.
+struct Cost {
+    int64_t low = 0, mid = 0, high = 0;
+    bool known = false;
+    int64_t spread = 0;  // the middle nine tenths: 3.29 standard deviations, were they normal
+
+    // Without what happens once in a while: a message that noise held up where the trace does not show it.
+    int64_t usual_low() const { return std::max(low, mid - spread); }
+    int64_t usual_high() const { return std::min(high, mid + spread); }
+};
+
+enum class CostKind : uint8_t {
+    receive_after_send,  // from the send to the end of a receive that waited for it: overhead and latency
+    receive_after_post,  // from a late posting to the end: the message was there
+    wait_own,            // of a completion call for which everything was ready; class: how many it completed
+    send_after_post,     // from the late posting to the end of a synchronous send
+    send_own,            // of a synchronous send whose receiver was there
+    collective_tail,     // from the last that mattered to the end of a collective
+    collective_own,      // of a rooted collective for which the root had come long ago
+    notice_after,        // one-sided: from a notice to the end of the call that waited for it; class: which call, how far, bytes
+    notice_own,          // of such a call for which all notices were there; class: which call, how many
+    epoch_own,           // of a lock, and of what completes transfers, where nobody holds it up; class: which call, how far, bytes
+};
+
+// Partitioned communication has costs and protocols of its own: both sides must agree before its data can go.
+inline constexpr uint16_t partitioned_messages = 1;
+
+struct CostClass {
+    CostKind kind;
+    bool same_host = true, synchronous = false;
+    uint16_t operation = 0;  // of collectives: which, and for how many; of messages: partitioned_messages, or 0
+    uint64_t size = 0;       // bytes, or what the kind counts
+
+    uint64_t key() const;
+    auto operator<=>(const CostClass&) const = default;
+};
+
+// What was learned, for people.
+struct LearnedCost {
+    CostClass of;
+    Cost cost;
+    int64_t samples = 0;
+};
+struct LearnedProtocol {
+    bool same_host = true;
+    uint64_t size = 0;  // the smallest of its class
+    int64_t eager = 0, late = 0;
+    bool partitioned = false;
+};
+struct LearnedStructure {
+    CostClass of, by_root;  // by_root: the class as its root sees it
+    uint32_t members = 0;
+    int64_t instances = 0;  // that were looked at
+    std::optional<Structure> structure;
+    std::optional<Structure> likeliest;  // where none was found: what given noise follows
+    double constant_error = 0;           // of what a structure has to beat, in ns
+};
+std::string operation_name(uint8_t operation);  // an OTF2_CollectiveOp, or one of trace/mpi_calls.hpp
+
+class Bytes;
+class Input;
+
+struct Learned {
+    std::vector<LearnedCost> costs;
+    std::vector<LearnedProtocol> protocols;
+    std::vector<LearnedStructure> structures;
+    int64_t clock_disorder_ns = 0;
+};
+
+class Model {
+  public:
+    explicit Model(Faults faults = {}) : faults_(faults) {}
+
+    // Learning. `slack` is how long before the call the dependency had happened: where it may be large or small (receive_after_post,
+    // wait_own, collective_own), only what had much slack tells the cost without any waiting.
+    // Elsewhere: `clean` where nothing else can have prolonged it, else 0.
+    static constexpr int64_t clean = int64_t{1} << 60;
+    void learn(const CostClass&, int64_t ns, int64_t slack = 0);
+    // A standard send that ended before its receive was posted was eager; one that ended soon after may have waited for it.
+    void learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post);
+    // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
+    // hash of their `ordinal` are kept: so which are does not depend on the order.
+    void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
+    bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
+    void merge(const Model&);
+    // Ends learning. `noise_placed`: whether it is known when within a call noise struck. Several processes that have learned the same can
+    // share the search for structures: each looks at its part of the candidates, `join` brings in what the others found, by class.
+    struct Search {
+        size_t part = 0, parts = 1;
+        std::function<void(std::vector<Nearest>&)> join;
+    };
+    void freeze(bool noise_placed = true, const Search& = {0, 1, {}});
+    // Between processes (parallel/model_bytes.cpp): what was learned before freeze().
+    void write(Bytes&) const;
+    static Model read(Input&, Faults faults = {});
+    // A frozen model from what another one learned.
+    static Model given(const Learned&, Faults faults = {});
+    // … and what that does not know: kinds of calls, collectives of so many members.
+    void complete(const Learned&);
+    // What was shown so far, without its costs: which classes, how often.
+    Learned shown() const;
+
+    // Asking. The class itself, else its neighbour in size, else unknown (0, 0, 0).
+    const Cost& cost(const CostClass&) const;
+    bool rendezvous(bool same_host, bool partitioned, uint64_t size) const;
+    const LearnedStructure* structure(const CostClass&, uint32_t members) const;  // none: not known
+    bool knows_protocol(bool same_host, bool partitioned) const;                  // of sends between such pairs
+    bool knows_structure(const CostClass&, uint32_t members) const;               // or that none was found
+
+    Learned learned() const;
+
+    int64_t clock_disorder_ns = 0;  // largest time that a receive ended before its send began
+
+  private:
+    struct Samples {
+        CostClass of{};
+        std::map<int, Histogram> by_slack;  // by the logarithm of the slack
+        int64_t first = -1;
+        int64_t count() const {
+            int64_t all = 0;
+            for (const auto& [slack, histogram] : by_slack) all += histogram.count();
+            return all;
+        }
+    };
+    Cost summarise(uint64_t key, const Samples&) const;
+    void add(const LearnedStructure&);
+
+    std::map<uint64_t, Samples> samples_;
+    std::map<uint64_t, LearnedProtocol> protocols_;
+    struct Instances {
+        CostClass of{}, by_root{};
+        Waits waits = Waits::for_nobody;
+        std::map<uint64_t, InstanceSample> kept;  // by the hash of the ordinal
+    };
+    using InstanceKey = std::pair<uint64_t, uint32_t>;
+    std::map<InstanceKey, Instances> instances_;
+    std::map<InstanceKey, LearnedStructure> structures_;
+    std::map<InstanceKey, InstanceKey> by_root_;  // the root's view of a class → the class
+    std::map<uint64_t, LearnedCost> costs_;
+    mutable std::unordered_map<uint64_t, Cost> asked_;
+    mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;
+    Faults faults_;
+};
+
+}  // namespace polter::replay

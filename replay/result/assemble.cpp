@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "assemble.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "measured_by.hpp"
+#include "replay/trace/conventions.hpp"
+#include "warnings.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+LocalNoise local_noise(const std::vector<int64_t>& by_rank) {
+    LocalNoise local;
+    for (const int64_t ns : by_rank) local.max = std::max(local.max, ns);
+    const auto sum = std::accumulate(by_rank.begin(), by_rank.end(), int64_t{0});
+    if (!by_rank.empty()) local.mean = static_cast<double>(sum) / static_cast<double>(by_rank.size());
+    return local;
+}
+
+std::optional<double> amplification(int64_t accumulated, const LocalNoise& local) {
+    if (local.mean <= 0) return std::nullopt;
+    return static_cast<double>(accumulated) / local.mean;
+}
+
+// Of which ranks a mean of the noise is taken: those that the trace has and that were measured; where nobody was, those it has.
+std::vector<bool> counted_ranks(const std::vector<const Thread*>& ranks, const std::vector<std::string>& measured_by) {
+    std::vector<bool> counted(ranks.size());
+    for (const bool unmeasured_too : {false, true}) {
+        for (size_t r = 0; r < ranks.size(); ++r) counted[r] = ranks[r] && (unmeasured_too || measured_by[r] != "none");
+        if (std::find(counted.begin(), counted.end(), true) != counted.end()) break;
+    }
+    return counted;
+}
+
+// Within the services' own list.
+std::string short_name(const Account& account) {
+    return account.service ? account.name.substr(names::service_prefix.size()) : display_name(account);
+}
+
+}  // namespace
+
+const Thread* last_rank(const Engine& engine, int32_t ranks) {
+    const Thread* last = nullptr;
+    for (const Thread* rank : rank_threads(engine, ranks))
+        if (rank && (!last || rank->last > last->last)) last = rank;
+    return last;
+}
+
+std::vector<const Thread*> rank_threads(const Engine& engine, int32_t ranks) {
+    std::vector<const Thread*> list(static_cast<size_t>(ranks), nullptr);
+    for (const auto& thread : engine.threads())
+        if (thread->carries_rank && thread->started) list[static_cast<size_t>(thread->rank)] = thread.get();
+    return list;
+}
+
+Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
+    Ends ends;
+    ends.first = INT64_MAX;
+    ends.last = INT64_MIN;
+    for (const Thread* rank : ranks) {
+        if (!rank) continue;
+        ends.first = std::min(ends.first, rank->first);
+        ends.last = std::max(ends.last, rank->last);
+    }
+    ends.accumulated.assign(lanes, 0);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+        int64_t latest = INT64_MIN;
+        for (const Thread* rank : ranks)
+            if (rank) latest = std::max(latest, rank->last - rank->delay[lane]);
+        ends.accumulated[lane] = ends.last - latest;
+    }
+    return ends;
+}
+
+namespace {
+
+// What the trace cannot show is not known better than so: messages cost now more, now less. True where that could matter as a whole, to
+// the runtime or to what the noise cost: then they were in each other's way, and how much they would be without the noise is not in the
+// trace.
+bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
+    constexpr double too_much = 0.02, too_much_of_cost = 1.0 / 3;  // of the runtime; of the noise's cost
+    constexpr double deviations = 3;
+    if (result.bounds_low_ns == result.measured_ns) return false;  // nothing was removed
+    double variance = 0;
+    int64_t spread = 0;
+    for (const Thread* rank : ranks) {
+        if (!rank) continue;
+        variance = std::max(variance, rank->doubt.variance);
+        spread = std::max(spread, rank->doubt.spread);
+    }
+    const auto measured = static_cast<double>(result.measured_ns);
+    const auto by = static_cast<int64_t>(resolution * measured + deviations * std::sqrt(variance));
+    result.bounds_low_ns = std::max<int64_t>(0, result.bounds_low_ns - by);
+    result.bounds_high_ns = std::min(result.measured_ns, result.bounds_high_ns + by);
+    const auto doubt = static_cast<double>(spread), cost = static_cast<double>(result.accumulated_noise_ns);
+    return doubt > too_much * measured || (doubt > resolution * measured && doubt > too_much_of_cost * cost);
+}
+
+int64_t missing_ranks(const Replayed& replayed) {
+    return std::count(replayed.ranks.begin(), replayed.ranks.end(), nullptr);
+}
+
+void fill_sources(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
+                  const Ends& ends, const std::vector<bool>& counted) {
+    std::vector<double> errors;
+    const std::vector<int64_t> shares = scenarios.shares(ends.accumulated, &errors);
+    std::vector<int64_t> share_of(definitions.accounts.size(), 0);
+    for (size_t i = 0; i < shares.size(); ++i) share_of[scenarios.players()[i]] = shares[i];
+    if (scenarios.sampled()) {
+        const double worst = errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end());
+        result.warnings.push_back(fmt::format("more than {} sources have noise: the shares are sampled, standard error at most {:.0f} ns",
+                                              Scenarios::most_exact, worst));
+    }
+    for (size_t account = 0; account < definitions.accounts.size(); ++account) {
+        std::vector<int64_t> by_rank;
+        for (size_t r = 0; r < ranks.size(); ++r)
+            if (counted[r]) by_rank.push_back(ranks[r]->local[account]);
+        const LocalNoise local = local_noise(by_rank);
+        const int64_t alone = scenarios.alone(ends.accumulated, account);
+        const bool service = definitions.accounts[account].service;
+        if (service) result.services.push_back({short_name(definitions.accounts[account]), local, alone});
+        if (service && !scenarios.removed(account)) continue;
+        // A service that is removed because it was asked for shares in the sum as a source does, under its full name.
+        result.sources.push_back({display_name(definitions.accounts[account]), local, scenarios.removed(account), alone,
+                                  scenarios.without(ends.accumulated, account), share_of[account], amplification(alone, local)});
+    }
+}
+
+void fill_ranks(Result& result, const Definitions& definitions, const Scenarios& scenarios, const std::vector<const Thread*>& ranks,
+                const Ends& ends, const std::vector<bool>& counted, const std::vector<std::string>& measured) {
+    const size_t lanes = scenarios.lanes().count;
+    std::vector<int64_t> local, removed;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+        RankResult rank;
+        rank.rank = static_cast<int64_t>(r);
+        rank.measured_by = measured[r];
+        int64_t removed_here = 0;
+        if (const Thread* thread = ranks[r]) {
+            const std::vector<int64_t> delay(thread->delay, thread->delay + lanes);
+            rank.measured_ns = thread->last - ends.first;
+            rank.accumulated_noise_ns = delay[scenarios.all()];
+            rank.approximated_ns = rank.measured_ns - rank.accumulated_noise_ns;
+            const std::vector<int64_t> shares = scenarios.shares(delay);
+            for (size_t account = 0; account < definitions.accounts.size(); ++account) {
+                const Account& of = definitions.accounts[account];
+                const int64_t own = thread->local[account];
+                if (of.service) rank.services[short_name(of)] = own;
+                if (of.service && !scenarios.removed(account)) continue;
+                if (!of.service) rank.local_noise_ns += own;
+                if (scenarios.removed(account)) removed_here += own;
+                RankSource source{own, scenarios.alone(delay, account), 0};
+                for (size_t i = 0; i < shares.size(); ++i)
+                    if (scenarios.players()[i] == account) source.share_ns = shares[i];
+                rank.sources[display_name(of)] = source;
+            }
+            result.init_ns = std::max(result.init_ns, thread->init_ns);
+            result.finalize_ns = std::max(result.finalize_ns, thread->finalize_ns);
+        }
+        if (counted[r]) {
+            local.push_back(rank.local_noise_ns);
+            removed.push_back(removed_here);
+        }
+        result.per_rank.push_back(std::move(rank));
+    }
+    result.local = local_noise(local);
+    result.removed_local = local_noise(removed);
+}
+
+// Besides those that carry ranks.
+int64_t other_mpi_threads(const Engine& engine) {
+    return std::count_if(engine.threads().begin(), engine.threads().end(),
+                         [](const auto& thread) { return !thread->carries_rank && thread->has_mpi; });
+}
+
+void fill_culprits(Result& result, const Definitions& definitions, const Engine& learned) {
+    std::map<std::tuple<size_t, int64_t, std::string>, CulpritResult> by_name;  // two strings may be one name
+    for (const auto& [key, sums] : learned.culprits()) {
+        const std::string name = definitions.culprit_name(key.culprit);
+        CulpritResult& culprit = by_name.try_emplace({key.account, key.rank, name}).first->second;
+        culprit.source = display_name(definitions.accounts[key.account]);
+        culprit.culprit = name;
+        culprit.rank = key.rank;
+        culprit.local_ns += sums.first;
+        culprit.events += sums.second;
+    }
+    for (auto& [key, culprit] : by_name) result.culprits.push_back(std::move(culprit));
+    std::stable_sort(result.culprits.begin(), result.culprits.end(),
+                     [](const CulpritResult& a, const CulpritResult& b) { return a.local_ns > b.local_ns; });
+}
+
+}  // namespace
+
+Replayed::Replayed(const std::string& anchor, const Definitions& of, const Scenarios& in, const Engine& learned, const Engine& last,
+                   int64_t disorder_ns)
+    : definitions(of), scenarios(in), learner(learned), engine(last), ranks(rank_threads(last, of.ranks)), clock_disorder_ns(disorder_ns) {
+    if (std::none_of(ranks.begin(), ranks.end(), [](const Thread* rank) { return rank != nullptr; }))
+        throw InputError(fmt::format("{}: no rank has an Enter or a Leave; the trace is empty", anchor));
+    ends = program_ends(ranks, scenarios.lanes().count);
+}
+
+Result assemble(const Replayed& replayed, const Options& options, const Model& model) {
+    const auto& [definitions, scenarios, learner, engine, ranks, ends, disorder] = replayed;
+    Result result;
+    result.trace = options.trace;
+    result.ranks = definitions.ranks;
+    result.events = engine.events();
+    result.measured_ns = ends.last - ends.first;
+    result.accumulated_noise_ns = ends.accumulated[scenarios.all()];
+    result.approximated_ns = result.measured_ns - result.accumulated_noise_ns;
+    result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
+    result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
+    // Where work is handed out in another order, higher costs may end earlier, or the whole later than measured: the bounds hold it.
+    result.bounds_low_ns = std::min(result.bounds_low_ns, result.approximated_ns);
+    result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
+    if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // nothing was removed
+    result.conditional = widen_bounds(result, ranks);
+    result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
+    result.provenance = definitions.properties;
+    result.model = model.learned();
+    result.warnings = provenance_lines(definitions.properties, definitions.accounts);
+    const auto measured = measured_by(definitions.properties, ranks.size());
+    const auto counted = counted_ranks(ranks, measured);
+    fill_sources(result, definitions, scenarios, ranks, ends, counted);
+    fill_ranks(result, definitions, scenarios, ranks, ends, counted, measured);
+    fill_culprits(result, definitions, learner);
+    result.amplification = amplification(result.accumulated_noise_ns, result.removed_local);
+    return result;
+}
+
+void tell_what_was_read(Result& result, const Replayed& replayed, const std::vector<std::string>& unknown) {
+    const auto append = [&](const std::vector<std::string>& lines) {
+        result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
+    };
+    const Definitions& definitions = replayed.definitions;
+    if (const std::string line = oversubscription_line(result); !line.empty()) result.warnings.push_back(line);
+    append(definitions.warnings);
+    append(replayed.learner.warnings);
+    append(unknown);
+    const auto& read = replayed.learner.threads();
+    const bool moved = std::any_of(read.begin(), read.end(), [](const auto& thread) {
+        return std::any_of(thread->local.begin(), thread->local.end(), [](int64_t ns) { return ns > 0; });
+    });
+    if (definitions.accounts.empty())
+        result.warnings.push_back("the trace has no noise metrics (os:…): the noise was not measured");
+    else if (!moved)
+        result.warnings.push_back("no noise was recorded: its counters never moved");
+    if (replayed.engine.counter_only)
+        result.warnings.push_back(
+            "the trace has noise counters at MPI events only: noise inside a call counts by how much longer its tail was than usual");
+    int64_t other_threads = 0;
+    for (const auto& thread : replayed.engine.threads()) other_threads += !thread->carries_rank;
+    size_t unmeasured = 0;
+    if (const auto list = unmeasured_ranks(measured_by(definitions.properties, replayed.ranks.size()), unmeasured); unmeasured > 0)
+        result.warnings.push_back(fmt::format(
+            "conditional: {} of {} ranks were not measured ({}): their noise is unknown, so without noise the run may be shorter "
+            "than the bounds say",
+            unmeasured, definitions.ranks, list));
+    if (const int64_t missing = missing_ranks(replayed); missing > 0)
+        result.warnings.push_back(fmt::format("conditional: {} of {} ranks have no events in the trace", missing, definitions.ranks));
+    if (other_threads + definitions.other_locations > 0)
+        result.warnings.push_back(
+            fmt::format("{} locations besides the ranks' MPI threads were only counted", other_threads + definitions.other_locations));
+    const int64_t mpi_threads = other_mpi_threads(replayed.engine);
+    if (mpi_threads > 0)
+        result.warnings.push_back(fmt::format(
+            "conditional: {} further threads call MPI; how threads of a process wait for each other is not in the trace", mpi_threads));
+}
+
+void tell_what_is_open(Result& result, const Replayed& replayed) {
+    const auto& flaws = replayed.engine.flaws();
+    for (const std::string& line : flaw_lines(flaws, replayed.clock_disorder_ns)) result.warnings.push_back(line);
+    const auto& [unseen, locks] = std::tie(replayed.engine.unseen_calls, replayed.engine.lock_calls);
+    for (const std::string& line : {unseen_line(unseen, replayed.definitions, "may wait for others in a way that the trace does not tell"),
+                                    unseen_line(locks, replayed.definitions, "may have waited for another's unlock")})
+        if (!line.empty()) result.warnings.push_back(line);
+    if (result.conditional)  // the bounds have found that
+        result.warnings.push_back(
+            "conditional: messages of one size took now more, now less time, without noise; in each other's way they may take others "
+            "without it");
+    size_t unmeasured = 0;
+    unmeasured_ranks(measured_by(replayed.definitions.properties, replayed.ranks.size()), unmeasured);
+    const Flaw open[] = {Flaw::any_source,         Flaw::polling,           Flaw::locked_out,           Flaw::uncertain_order,
+                         Flaw::truncated_location, Flaw::unmatched_receive, Flaw::unmatched_collective, Flaw::collective_without_record};
+    result.conditional =
+        result.conditional || other_mpi_threads(replayed.engine) > 0 || !unseen.empty() || !locks.empty() || missing_ranks(replayed) > 0 ||
+        unmeasured > 0 ||
+        std::any_of(std::begin(open), std::end(open), [&](Flaw flaw) { return flaws[static_cast<size_t>(flaw)].count > 0; });
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The delays that a replay found, spilled to a file: in by any location in turn, out location by location. So memory is bounded by
+// the locations, not by the events.
+//
+// Each location's points form a chain of chunks; a chunk knows where the next one will be. Only where a delay changes are there
+// points, and there the one before the change too: between two points that are not neighbours it stays what it was.
+//
+// Among a location's points stand the cuts (rewrite/remaining_noise.hpp) of what lies behind the point before, at the latest before the
+// next one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "remaining_noise.hpp"
+#include "replay/base/file_bytes.hpp"
+
+namespace polter::replay {
+
+struct DelayPoint {
+    uint64_t record = 0;   // the location's how manieth record this is, from 1; 0: a moment between two records
+    int64_t ticks = 0;     // measured, since the global offset
+    int64_t delay = 0;     // ticks
+    bool in_call = false;  // an MPI call is open from here to the next point
+};
+
+class DelayFile {
+  public:
+    // Makes a file whose name begins with `path`, and unlinks it at once: it vanishes with the process, however that ends. Throws
+    // InputError.
+    DelayFile(const std::string& path, size_t locations);
+    ~DelayFile();
+    DelayFile(const DelayFile&) = delete;
+    DelayFile& operator=(const DelayFile&) = delete;
+
+    // In the order of the location's records. An error is kept for finish(): callbacks of a C library cannot throw.
+    void add(size_t location, const DelayPoint&);
+    void add(size_t location, const NoiseCut&);
+    void finish();  // after the last add; throws InputError
+
+    // Where the location's points begin; −1: it has none. For a reader in another process.
+    int64_t first(size_t location) const { return chains_[location].first; }
+    void read(void* to, size_t bytes, int64_t at) const;  // throws InputError
+
+    class Reader {
+      public:
+        Reader(const DelayFile& file, size_t location);
+        Reader(ReadAt file, int64_t first);
+        // The cuts before the point are appended. False: there are no more points. Throws InputError.
+        bool next(DelayPoint* point, std::vector<NoiseCut>* cuts);
+
+      private:
+        ReadAt file_;
+        int64_t at_;
+        size_t used_ = 0;
+        std::vector<char> chunk_;
+    };
+
+    static constexpr size_t points_per_chunk = 340;  // 8 KiB
+
+  private:
+    enum class Kind : uint8_t { computing, in_call, cut };
+    struct Stored {
+        uint64_t number_and_kind;  // number: the record's, or the account
+        int64_t time, delay;       // … when the noise was recorded, its ns
+
+        Stored() = default;
+        Stored(uint64_t number, Kind kind, int64_t at, int64_t by)
+            : number_and_kind(number << 2 | static_cast<uint64_t>(kind)), time(at), delay(by) {}
+        uint64_t number() const { return number_and_kind >> 2; }
+        Kind kind() const { return static_cast<Kind>(number_and_kind & 3); }
+    };
+    struct Header {
+        int64_t next = -1;  // where the chain goes on; −1: it ends here
+        uint64_t count = 0;
+    };
+    static constexpr size_t chunk_bytes = sizeof(Header) + points_per_chunk * sizeof(Stored);
+    struct Chain {
+        int64_t first = -1, at = -1;  // where the chunk that is being filled will be
+        std::vector<Stored> points;
+        DelayPoint last;
+        bool held = false;  // `last` is not stored: the delay had not changed there
+    };
+    static Stored stored(const DelayPoint&);
+    void append(Chain& chain, const Stored&);
+    void write(Chain& chain, bool more);
+
+    std::string path_;
+    int fd_ = -1, error_ = 0;
+    int64_t end_ = 0;
+    std::vector<Chain> chains_;
+};
+
+}  // namespace polter::replay

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One location's events from one archive to another, at their approximated times.
+#pragma once
+
+#include <otf2/otf2.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "delay_file.hpp"
+#include "replay/trace/definitions.hpp"
+
+namespace polter::replay {
+
+// The approximated time of each record of a location, asked in their order. At an Enter or Leave it is what the replay found, and so it
+// is at moments between them where noise that stays lies there (rewrite/remaining_noise.hpp).
+// Between two of these: outside MPI calls, and for what begins something inside one, the distance to the earlier is kept; for everything
+// else inside a call, which ends with it, the distance to the later. Never outside the two, never backward.
+class ApproximatedClock {
+  public:
+    // `delays`: none where nothing moves. Times are ticks since the global offset.
+    ApproximatedClock(DelayFile::Reader* delays, bool faulty);
+    int64_t at(uint64_t record, int64_t ticks, bool begins);  // throws InputError
+    // Of something that ended `ago` ticks before the record that was asked for last, which stands at `placed` now: how long ago that is
+    // there.
+    int64_t ago(int64_t ticks, int64_t placed, int64_t ago);
+    uint64_t forgotten() const { return forgotten_; }  // so many were longer ago than is remembered
+    // How much of `ns`, recorded for that moment, has no place any more; each is told once.
+    int64_t cut(int64_t recorded, uint16_t account, int64_t ns);
+
+  private:
+    static constexpr size_t most_passed = 65536;  // points
+    void advance();
+    void pass();  // what is ahead
+
+    DelayFile::Reader* delays_;
+    const bool faulty_;
+    DelayPoint before_, after_;
+    std::deque<DelayPoint> passed_;  // up to before_
+    bool dropped_ = false;
+    uint64_t forgotten_ = 0;
+    bool more_ = false;
+    std::vector<NoiseCut> read_cuts_;
+    std::map<std::pair<int64_t, uint16_t>, int64_t> cuts_;  // by when it was recorded and the account
+    int64_t last_ = INT64_MIN;
+};
+
+struct EventCopy {
+    EventCopy(const Definitions& all, const std::vector<bool>& gone, ApproximatedClock& of_location)
+        : definitions(all), removed(gone), clock(of_location), counters(gone.size()) {}
+
+    const Definitions& definitions;
+    const std::vector<bool>& removed;  // by account
+    ApproximatedClock& clock;
+    OTF2_EvtWriter* writer = nullptr;
+    bool keep_ago = false;      // a deliberate fault
+    uint64_t most_records = 0;  // the replay read no more, or the file cannot hold more
+
+    // Results.
+    uint64_t records = 0, unknown = 0, cut_records = 0;
+    int64_t cut_ns = 0;
+    int64_t first = INT64_MAX, last = INT64_MIN, approximated_last = INT64_MIN;  // ticks since the global offset
+    OTF2_ErrorCode code = OTF2_SUCCESS;                                          // of the writer
+    std::string error;                                                           // of the clock
+
+    // Of each metric: the values of the first record, and of the last that was written.
+    struct Metric {
+        std::vector<OTF2_MetricValue> baseline, written;
+    };
+    std::unordered_map<uint32_t, Metric> metrics;
+    struct Counter {
+        int64_t read = -1, cut = 0;  // ns; read: −1 before the baseline
+    };
+    std::vector<Counter> counters;  // by account
+};
+
+// User data: the EventCopy of the location. The caller deletes it.
+OTF2_EvtReaderCallbacks* copying_callbacks();
+
+}  // namespace polter::replay

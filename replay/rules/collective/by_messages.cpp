@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Leaving a collective by the messages that it is made of.
+//
+// In words: its members do their steps as the structure has them (model/collective_execution.cpp), in the measured run and in every
+// scenario; what that was wrong by in the measured run stays.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "collective.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+// By member: the noise of those whose messages `of` waited for, who have come for certain, and its own.
+void noise_on_the_way(const Collective& c, uint32_t of, std::vector<Collective::Noise>& noise) {
+    noise.clear();
+    if (c.noise.empty()) return;
+    const std::vector<uint8_t> waited_for = c.instance.waited_for(of);
+    for (const Collective::Noise& one : c.noise)
+        if (one.member == of || waited_for[one.member] > (one.completing ? 1 : 0)) noise.push_back(one);
+    std::stable_sort(noise.begin(), noise.end(), [](const auto& a, const auto& b) { return a.member < b.member; });
+}
+
+// The most that removed noise of one member took of the time from `from` to `to`, in lanes.
+void most_of_one_member(const Lanes& lanes, const std::vector<Collective::Noise>& noise, int64_t from, int64_t to, int64_t* most,
+                        int64_t* lent) {
+    std::fill_n(most, lanes.count, 0);
+    for (size_t first = 0; first < noise.size();) {
+        std::fill_n(lent, lanes.count, 0);
+        size_t next = first;
+        for (; next < noise.size() && noise[next].member == noise[first].member; ++next) {
+            const NoisePiece& piece = noise[next].piece;
+            const int64_t n = std::min(piece.end, to) - std::max(piece.begin, from);
+            if (n > 0) remove_noise(lent, lanes.masks[piece.account].data(), n, lanes.count);
+        }
+        raise_to(most, lent, lanes.count);
+        first = next;
+    }
+}
+
+// As much, where it is not known when within its call noise struck: what any of them took, for they wait one for the other.
+void most_of_all(Engine& engine, const std::vector<Collective::Noise>& noise, int64_t from, int64_t to, int64_t* most) {
+    static thread_local std::vector<NoisePiece> pieces;
+    pieces.clear();
+    for (const Collective::Noise& one : noise)
+        if (one.piece.end > from) pieces.push_back(one.piece);
+    union_of(engine, pieces, from, to, most);
+}
+
+// For the event graph, the noise behind `gain` in the scenario "all": that of the member that had most of it.
+void record_of_one_member(Recorder& recorder, const Thread& thread, const Collective& c, int64_t predicted, int64_t gain,
+                          std::vector<Collective::Noise> on_the_way) {
+    const int64_t wrong = thread.leave - predicted;
+    std::map<uint32_t, int64_t> by_member;  // what removed noise of each took
+    const auto overlap = [&](const Collective::Noise& noise) {
+        const int64_t n = std::min(noise.piece.end, thread.leave) - std::max(noise.piece.begin, predicted);
+        return recorder.removes(noise.piece.account) ? std::max<int64_t>(0, n) : 0;
+    };
+    for (const Collective::Noise& noise : on_the_way) by_member[noise.member] += overlap(noise);
+    uint32_t first = on_the_way.front().member;
+    for (const auto& [other, ns] : by_member)
+        if (ns > by_member[first] || (ns == by_member[first] && other < first)) first = other;
+    int64_t second = 0;
+    for (const auto& [other, ns] : by_member)
+        if (other != first) second = std::max(second, ns);
+    int64_t left = gain;
+    for (const Collective::Noise& noise : on_the_way) {
+        if (noise.member != first) continue;
+        const int64_t n = overlap(noise), counted = std::min(n, left);
+        left -= counted;
+        const int64_t without = std::min(wrong, std::max(second, by_member[first] - n));
+        recorder.noise(c.members[first].thread->index, noise.piece, thread.place(), counted, gain - without);
+    }
+}
+
+// … or that of all; in the order in which it struck each event counts by what it adds.
+void record_of_all(Recorder& recorder, const Thread& thread, const Collective& c, int64_t predicted, int64_t gain,
+                   std::vector<Collective::Noise> on_the_way) {
+    std::sort(on_the_way.begin(), on_the_way.end(), [](const Collective::Noise& a, const Collective::Noise& b) {
+        return std::tie(a.piece.begin, a.member, a.piece.end, a.piece.account) <
+               std::tie(b.piece.begin, b.member, b.piece.end, b.piece.account);
+    });
+    int64_t left = gain, reached = predicted;
+    for (const Collective::Noise& noise : on_the_way) {
+        if (!recorder.removes(noise.piece.account)) continue;
+        const int64_t end = std::min(noise.piece.end, thread.leave), from = std::max(noise.piece.begin, reached);
+        const int64_t counted = std::clamp<int64_t>(end - from, 0, left);
+        reached = std::max(reached, end);
+        left -= counted;
+        recorder.noise(c.members[noise.member].thread->index, noise.piece, thread.place(), counted);
+    }
+}
+
+// The end of a call that follows its structure, for the event graph. What removed noise took from what the structure does not explain is
+// an event of its own behind the member's last step; `most`: that, in lanes, none where there is none; `on_the_way`: the noise that it is
+// of. `before`: the delay at enter.
+void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last, const int64_t* most,
+                         const std::vector<Collective::Noise>& on_the_way, const int64_t* before, int64_t delay) {
+    const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
+    const int64_t* end = c.instance.approximated_end(member);
+    const size_t all = recorder.lane(1);
+    uint64_t own_end = c.instance.end_node(member);
+    const auto gain = [&](size_t lane) { return most ? std::min(wrong, most[lane]) : 0; };
+    if (most) {
+        recorder.start();
+        recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane]; });
+        (thread.engine->counter_only ? record_of_all : record_of_one_member)(recorder, thread, c, predicted, gain(all), on_the_way);
+        own_end = recorder.write(thread.index, thread.place(), thread.leave, predicted - end[all] + gain(all));
+    }
+    recorder.start();
+    recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane] + gain(lane); });
+    recorder.candidate_by(thread.enter_node, [&](size_t lane) { return before[lane] + thread.leave - thread.enter; });
+    // The way through the messages is longer than from the last that came, where the structure is not far off.
+    if (last.any && (most || wrong + c.instance.structure().hop + c.instance.structure().own < 0))
+        recorder.candidate_by(
+            last.node, [&](size_t lane) { return thread.leave - last.arrival[lane] - std::min<int64_t>(0, thread.leave - last.enter); });
+    thread.node = recorder.write(thread.index, thread.place(), thread.leave, delay);
+}
+
+}  // namespace
+
+// Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than
+// the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
+// the least that can have been lost there (between calls one after the other, more). Where only counters tell of noise, its steps have not
+// been struck by it: then it may be the noise of all who were waited for. Never before what the operation itself demands.
+int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c, uint32_t member, const Last& last) {
+    const Lanes& lanes = engine.lanes();
+    int64_t* delay = engine.lane_pool().take();
+    const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
+    const int64_t doubt = 4 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
+    const int64_t* end = c.instance.approximated_end(member);
+    int64_t *most = nullptr, *lent = nullptr;
+    const int64_t unusual = 8 * c.instance.structure().error, usual = engine.counter_only ? 0 : unusual;
+    static thread_local std::vector<Collective::Noise> on_the_way;
+    if (wrong > usual) noise_on_the_way(c, member, on_the_way);
+    if (wrong > usual && !on_the_way.empty()) {
+        most = engine.lane_pool().take();
+        lent = engine.lane_pool().take();
+        if (engine.counter_only && !engine.faults().noise_of_one)
+            most_of_all(engine, on_the_way, predicted, thread.leave, most);
+        else
+            most_of_one_member(lanes, on_the_way, predicted, thread.leave, most, lent);
+    }
+    const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
+    for (size_t i = 0; i < lanes.count; ++i) {
+        int64_t leave = end[i] + wrong;
+        if (most) leave -= std::min(wrong, most[i]);
+        if (lanes.bounded() && i == lanes.low) leave = end[i] + std::min<int64_t>(wrong, 0) - doubt;  // what is unexplained: noise or not
+        if (lanes.bounded() && i == lanes.high)
+            leave = end[i] + wrong + doubt - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[i]) : 0);
+        if (lanes.bounded() && i == lanes.high && !engine.injection) leave = std::min(leave, thread.leave);
+        if (last.any) leave = std::max(leave, last.arrival[i] + std::min<int64_t>(0, thread.leave - last.enter));
+        leave = std::max(leave, thread.enter - thread.delay[i]);
+        delay[i] = thread.leave - leave;
+        if (engine.faults().residual_of_binding) ++delay[i];
+    }
+    if (Recorder* recorder = engine.recorder())
+        record_by_structure(*recorder, thread, c, member, last, most, on_the_way, thread.delay, delay[recorder->lane(1)]);
+    engine.lane_pool().give(most);
+    engine.lane_pool().give(lent);
+    return delay;
+}
+
+}  // namespace polter::replay::rules

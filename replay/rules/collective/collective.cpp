@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives.
+//
+// In words: in an all-to-all collective nobody leaves before the last has come; from there, `m`, each has its tail. With a root, the
+// others wait for the root (bcast, scatter) or the root for the others (reduce, gather). In a scan everybody waits for the lower
+// ranks. Where a member may come with nothing to give (v-forms, freeing, finalize), only those count that came before one's own
+// measured leave.
+//
+// A collective is made of messages, so noise that strikes one member after m holds the others up. What a member's tail is longer
+// than it is without noise, up to the time in which noise struck anybody after m and before the member's leave, is that noise's:
+// with U the measure of the union of such noise, the tail shrinks by min(excess, U − U of what is not removed), and by its own
+// removed noise at least (rules/collective/noise_union.cpp). Where the messages are known that it is made of, they tell more
+// (rules/collective/by_messages.cpp).
+#include "collective.hpp"
+
+#include <algorithm>
+
+namespace polter::replay::rules {
+
+namespace {
+
+// The last coming of those members that count, as one event: `enter`, and `arrival` in lanes.
+template <class Counts>
+uint64_t last_coming(Recorder* recorder, const Collective& c, const Thread& thread, int64_t enter, const int64_t* arrival, Counts counts) {
+    if (!recorder) return EventGraph::none;
+    recorder->start();
+    for (uint32_t member = 0; member < c.members.size(); ++member) {
+        if (!c.members[member].thread || !counts(c.members[member])) continue;
+        const int64_t* came = &c.watched[member * recorder->watched()];
+        recorder->candidate_at(c.members[member].node, [&](size_t watched) { return enter - came[watched]; });
+    }
+    return recorder->write(GraphNode::no_thread, thread.place(), enter, enter - arrival[recorder->lane(1)]);
+}
+
+void fold_node(Recorder& recorder, const Collective& c, const Collective::Member& before, Collective::Member& next, uint32_t member) {
+    const int64_t enter = std::max(next.latest, before.latest);
+    const int64_t* came = &c.watched[member * recorder.watched()];
+    recorder.start();
+    recorder.candidate_by(before.fold_node, [&](size_t lane) { return enter - before.arrival[lane]; });
+    recorder.candidate_at(next.node, [&](size_t watched) { return enter - came[watched]; });
+    const size_t all = recorder.lane(1);
+    next.fold_node = recorder.write(GraphNode::no_thread, next.place, enter, enter - std::max(next.arrival[all], before.arrival[all]));
+}
+
+void fold_lower(Engine& engine, Collective& c, uint32_t member) {
+    for (; c.folded < member; ++c.folded) {
+        const Collective::Member& before = c.members[c.folded];
+        Collective::Member& next = c.members[c.folded + 1];
+        if (!before.arrival || !next.arrival) continue;
+        if (Recorder* recorder = engine.recorder()) fold_node(*recorder, c, before, next, c.folded + 1);
+        next.latest = std::max(next.latest, before.latest);
+        raise_to(next.arrival, before.arrival, engine.lanes().count);
+    }
+}
+
+Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& thread) {
+    const int64_t leave = thread.leave;
+    const bool root = member == c.root;
+    switch (c.waits) {
+        case Waits::for_nobody:
+            return {};
+        case Waits::for_root:
+            if (root || !c.root_came) return {};
+            if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, nullptr, c.members[c.root].node};
+            return {true, c.last_enter, c.last_arrival, nullptr, c.members[c.root].node};
+        case Waits::root_for_all:
+            if (!root) return {};
+            break;
+        case Waits::for_lower:
+            fold_lower(engine, c, member);
+            return {true, c.members[member].latest, c.members[member].arrival, nullptr, c.members[member].fold_node};
+        case Waits::for_all_likely: {
+            if (c.last_enter <= leave || engine.faults().wait_for_late) break;
+            Last last{true, c.members[member].enter, nullptr, engine.take_copy(c.members[member].arrival)};
+            for (const Collective::Member& other : c.members) {
+                if (!other.thread || other.enter > leave) continue;
+                last.enter = std::max(last.enter, other.enter);
+                raise_to(last.lent, other.arrival, engine.lanes().count);
+            }
+            last.arrival = last.lent;
+            last.node = last_coming(engine.recorder(), c, thread, last.enter, last.arrival,
+                                    [&](const Collective::Member& other) { return other.enter <= leave; });
+            return last;
+        }
+        case Waits::for_all:
+            break;
+    }
+    const bool whole = c.arrived == c.members.size();
+    const auto everybody = [](const Collective::Member&) { return true; };
+    uint64_t node = c.last_node;  // of those who had come when some were given up others may come later
+    if (node == EventGraph::none) node = last_coming(engine.recorder(), c, thread, c.last_enter, c.last_arrival, everybody);
+    if (whole) c.last_node = node;
+    return {true, c.last_enter, c.last_arrival, nullptr, node};
+}
+
+void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
+    const Lanes& lanes = engine.lanes();
+    const int64_t m = std::min(std::max(last.enter, thread.enter), thread.leave), tail = thread.leave - m;
+    const bool struck = std::any_of(c.noise.begin(), c.noise.end(),
+                                    [&](const Collective::Noise& noise) { return noise.piece.end > m && may_hold_up(c, noise, member); });
+    if (engine.learning()) {
+        int64_t noise = 0;
+        if (struck) noise = noise_after(thread.pieces, m);
+        engine.model().learn(cost_class(c, CostKind::collective_tail, member), std::max<int64_t>(0, tail - noise),
+                             struck ? 0 : Model::clean);
+        return;
+    }
+    const size_t all = engine.lanes().all;
+    engine.concluded = {tail, false, m, std::max(last.arrival[all], thread.enter - thread.delay[all]), false};
+    int64_t* out = engine.lane_pool().take();
+    const int64_t slip = std::max<int64_t>(0, thread.leave < last.enter ? 0 : m - last.enter);  // own coming is part of the last
+    for (size_t i = 0; i < lanes.count; ++i) {
+        out[i] = last.enter + slip - std::max(last.arrival[i], thread.enter - thread.delay[i]);
+        out[i] = std::min(out[i], thread.delay[i] + (thread.leave - thread.enter));
+        if (engine.faults().residual_of_binding) ++out[i];
+        if (engine.faults().drop_dependency) out[i] = thread.delay[i];
+    }
+    Recorder* recorder = recorded ? engine.recorder() : nullptr;
+    if (recorder) {
+        recorder->start();
+        recorder->candidate_by(last.node, [&](size_t lane) { return last.enter + slip - last.arrival[lane]; });
+        recorder->candidate_by(thread.enter_node, [&](size_t lane) {
+            const int64_t since = std::min(last.enter + slip, thread.leave) - thread.enter;
+            return thread.delay[lane] + since;
+        });
+    }
+    if (struck) {
+        const Cost cost = engine.model().cost(cost_class(c, CostKind::collective_tail, member));
+        int64_t* own = engine.lane_pool().take();
+        std::fill_n(own, lanes.count, 0);
+        int64_t placed = 0;
+        for (const NoisePiece& piece : thread.pieces) {
+            const int64_t n = piece.end - std::max(piece.begin, m);
+            if (n <= 0) continue;
+            placed += n;
+            remove_noise(own, lanes.masks[piece.account].data(), engine.faults().negative_removal && piece.account > 0 ? -n : n,
+                         lanes.count);
+        }
+        int64_t* lent = nullptr;
+        // Where only some were waited for, whose noise mattered is not known: one's own alone.
+        const int64_t* held = last.lent ? own : held_up(engine, c, member, last.enter, thread.leave, &lent);
+        const int64_t most_without = engine.faults().swap_bounds ? cost.low : cost.high;
+        // In the upper bound only what no tail without noise was ever as long as, by a margin, and only where nothing else can have been
+        // why.
+        const bool noise_alone = lanes.bounded() && !last.lent && only_removed(c, member, last.enter, lanes);
+        const int64_t certain = noise_alone ? std::max<int64_t>(0, tail - most_without - (cost.high - cost.mid)) : 0;
+        for (size_t i = 0; i < lanes.count; ++i) {
+            const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;
+            const int64_t without = low ? cost.low : high ? most_without : cost.mid;
+            const int64_t excess = std::max<int64_t>(0, tail - without);
+            int64_t mine = own[i];
+            if (engine.counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the waiting part
+            const int64_t gain = std::max(mine, std::min(high ? certain : excess, held[i]));
+            out[i] += gain;
+            if (recorder && i == recorder->lane(1))
+                record_gain(*recorder, thread, c, member,
+                            {m, last.enter, own[i], engine.counter_only ? excess : INT64_MAX, excess, last.lent == nullptr});
+        }
+        engine.lane_pool().give(own);
+        engine.lane_pool().give(lent);
+    }
+    if (recorder) thread.node = recorder->write(thread.index, thread.place(), thread.leave, out[recorder->lane(1)]);
+    engine.copy(thread.delay, out);
+    engine.lane_pool().give(out);
+}
+
+void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
+    const CostClass after{cost_class(c, CostKind::collective_tail, member)}, own{cost_class(c, CostKind::collective_own, member)};
+    if (engine.learning()) {
+        const int64_t begin = std::max(thread.enter, last.enter);
+        if (thread.leave < begin) return;
+        const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
+        if (last.enter >= thread.enter)
+            engine.model().learn(after, took, Model::clean);
+        else
+            engine.model().learn(own, took, thread.enter - last.enter);
+        return;
+    }
+    Cost latency = engine.model().cost(after), alone = engine.model().cost(own);
+    if (!latency.known) latency = {0, alone.mid, alone.high, false};
+    if (!alone.known) alone = {0, latency.mid, latency.high, false};
+    int64_t* root_delay = engine.lane_pool().take();
+    for (size_t i = 0; i < engine.lanes().count; ++i) root_delay[i] = last.enter - last.arrival[i];
+    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone, recorded ? &thread : nullptr, thread.enter_node},
+          {{last.enter, root_delay, latency, last.node}}, thread.delay);
+    engine.lane_pool().give(root_delay);
+}
+
+}  // namespace
+
+// The second half waits for those that came to the first one: the library may do the waiting in either.
+static void publish_second_half(Engine& engine, Thread& thread, const Operation& operation) {
+    if (engine.faults().no_notices) return;
+    auto& halves = engine.process(thread).halves;
+    const auto begun =
+        std::find_if(halves.begin(), halves.end(), [&](const Dependency& half) { return half.collective->comm == operation.comm; });
+    if (begun == halves.end()) return;  // it began before the trace did, or nobody else takes part
+    begun->collective->members[begun->member].released = false;
+    thread.dependencies.push_back(
+        {.kind = Dependency::Kind::collective, .own_posting = true, .collective = begun->collective, .member = begun->member});
+    halves.erase(begun);
+}
+
+void publish_collective(Engine& engine, Thread& thread, const Operation& operation) {
+    if (thread.kind == CallKind::file_end) return publish_second_half(engine, thread, operation);
+    uint32_t member = 0;
+    Collective* collective = engine.arrive(thread,
+                                           {.comm = operation.comm,
+                                            .root = operation.peer,
+                                            .operation = operation.collective,
+                                            .size = operation.size,
+                                            .enter = thread.enter,
+                                            .leave = thread.leave,
+                                            .delay = thread.delay,
+                                            .pieces = &thread.pieces,
+                                            .node = thread.enter_node},
+                                           &member);
+    if (!collective) return;
+    thread.dependencies.push_back(
+        {.kind = Dependency::Kind::collective, .collective = collective, .member = member, .keeps = thread.kind == CallKind::file_begin});
+}
+
+void publish_start_or_end(Engine& engine, Thread& thread, uint8_t operation) {
+    if (engine.world() == UINT32_MAX || !thread.carries_rank) return;
+    publish_collective(engine, thread, {.kind = Operation::Kind::collective, .collective = operation, .comm = engine.world()});
+}
+
+bool collective_ready(Collective& c, uint32_t member) {
+    if (c.members[member].released) return true;
+    if (c.instance.active()) return c.instance.done(member);
+    if (c.arrived == c.members.size()) return true;
+    switch (c.waits) {
+        case Waits::for_nobody:
+            return true;
+        case Waits::for_root:
+            return member == c.root || c.root_came;
+        case Waits::root_for_all:
+            return member != c.root;
+        case Waits::for_lower:
+            while (c.prefix < c.members.size() && c.members[c.prefix].thread) ++c.prefix;
+            return member < c.prefix;
+        case Waits::for_all:
+        case Waits::for_all_likely:
+            return false;
+    }
+    return false;
+}
+
+bool follows_structure(const Collective& c, uint32_t member) {
+    return c.instance.active() && c.instance.done(member);
+}
+
+void conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
+    Collective& c = *dependency.collective;
+    Last last = last_of(engine, c, dependency.member, thread);
+    int64_t* by_structure =
+        follows_structure(c, dependency.member) ? leave_by_structure(engine, thread, c, dependency.member, last) : nullptr;
+    if (!last.any)
+        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, {}, by_structure ? nullptr : &thread, thread.enter_node},
+              {}, thread.delay);
+    else if (c.waits == Waits::for_root)
+        leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
+    else
+        leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
+    if (by_structure) {
+        engine.concluded.tail = 0;  // noise has struck its steps
+        engine.concluded.stepwise = true;
+        const Lanes& lanes = engine.lanes();
+        if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
+            by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);
+            by_structure[lanes.high] = std::min(by_structure[lanes.high], thread.delay[lanes.high]);
+        }
+        engine.copy(thread.delay, by_structure);
+        engine.lane_pool().give(by_structure);
+    }
+    engine.lane_pool().give(last.lent);
+    if (dependency.keeps)
+        engine.process(thread).halves.push_back(dependency);
+    else
+        engine.member_done(&c);
+}
+
+// As one of several things that a call waits for: a non-blocking collective at its completion.
+void constrain_collective(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    Collective& c = *dependency.collective;
+    Last last = last_of(engine, c, dependency.member, thread);
+    const CostClass after = cost_class(c, CostKind::collective_tail, dependency.member),
+                    own{CostKind::wait_own, true, false, 0, thread.completions};
+    if (last.any && engine.learning()) {
+        if (thread.dependencies.size() == 1 && last.enter >= thread.enter && thread.leave >= last.enter)
+            engine.model().learn(after, thread.leave - last.enter - noise_after(thread.pieces, last.enter), Model::clean);
+    } else if (last.any) {
+        int64_t* delay = engine.lane_pool().take();
+        for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] = last.enter - last.arrival[i];
+        scratch.lent.push_back(delay);
+        scratch.constraints.push_back({last.enter, delay, engine.model().cost(after), last.node});
+        const Cost& wait = engine.model().cost(own);
+        scratch.own = {std::max(scratch.own.low, wait.low), std::max(scratch.own.mid, wait.mid), std::max(scratch.own.high, wait.high)};
+    }
+    engine.lane_pool().give(last.lent);
+    engine.member_done(&c);
+}
+
+}  // namespace polter::replay::rules

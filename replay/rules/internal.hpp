@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the engine asks of the rules. A call goes through three steps: `publish` makes known what it did (its sends, its receives, its
+// coming to a collective) and lists what it depends on; the engine waits for the records of that; `conclude` tells when it ends.
+#pragma once
+
+#include "replay/engine/engine.hpp"
+
+namespace polter::replay::rules {
+
+void publish(Engine&, Thread&);
+void publish_unfinished(Engine&, Thread&);  // the trace ends inside the call
+void conclude(Engine&, Thread&);
+
+bool collective_ready(Collective&, uint32_t member);
+bool partner_finished(Engine&, const Dependency&);
+// The record that is waited for will never come: counted, and the call ends as if it had not waited for it.
+void give_up(Engine&, Thread&, Dependency&);
+
+// ---- between the rules -----------------------------------------------------------------------------------------------------------
+
+// "The call ends `cost` after `time`, or later": the min-plus form of a dependency.
+struct Constraint {
+    int64_t time = 0;
+    const int64_t* delay = nullptr;
+    Cost cost;
+    uint64_t node = 0;  // of the event graph
+};
+
+// One call, seen from the thread that made it.
+struct Interval {
+    int64_t enter = 0, leave = 0;
+    const int64_t* delay = nullptr;  // at enter
+    const std::vector<NoisePiece>* pieces = nullptr;
+    Cost own;                    // from enter to leave where nothing had to be waited for
+    Thread* recorded = nullptr;  // whose call it is, where its end belongs into the event graph; `node`: of enter
+    uint64_t node = 0;
+    bool elastic = false;  // it waits for its own transfers: noise counts by how much longer it was
+};
+
+// The delay at the end of a call: see rules/min_plus.cpp. `result` may be `interval.delay`. Returns the spread of the cost that decided the
+// measured end; 0 where that was the call's own.
+int64_t solve(Engine&, const Interval&, const std::vector<Constraint>&, int64_t* result);
+
+// Each rule's own publish and constrain.
+void publish_send(Engine&, Thread&, const Operation&, bool blocking);
+void publish_send_complete(Engine&, Thread&, const Operation&);
+void publish_receive(Engine&, Thread&, const Operation&);
+void publish_posting(Engine&, Thread&, const Operation&);
+void publish_receive_complete(Engine&, Thread&, Operation);
+void publish_part_arrived(Engine&, Thread&, const Operation&);
+void publish_cancelled(Engine&, Thread&, const Operation&);
+void publish_probe(Engine&, Thread&, const Operation&);
+void publish_collective(Engine&, Thread&, const Operation&);
+void publish_collective_request(Engine&, Thread&, const Operation&);
+void publish_collective_complete(Engine&, Thread&, const Operation&);
+void publish_rma(Engine&, Thread&, const Operation&);
+void publish_neighbours(Engine&, Thread&, const Operation&);
+void publish_neighbour_request(Engine&, Thread&, const Operation&);
+void publish_neighbour_complete(Engine&, Thread&, const Operation&);
+void send_notice(Engine&, Thread&, const PendingNotice&, int64_t time, const int64_t* delay, uint64_t node);  // node: of the event graph
+Match* ask_for_notice(Engine&, Thread&, uint32_t window, Notice what, int32_t from);
+void publish_start_or_end(Engine&, Thread&, uint8_t operation);
+
+// The dependency's constraints, appended; vectors that must be given back after solving are appended to `lent`.
+struct Scratch {
+    std::vector<Constraint> constraints;
+    std::vector<int64_t*> lent;
+    Cost own;
+    bool elastic = false;
+};
+void constrain_message(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_posting(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_probe(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_notice(Engine&, Thread&, const Dependency&, Scratch&);
+void constrain_turn(Engine&, Thread&, const Dependency&, Scratch&);  // rules/rma/lock_simulation.cpp
+void learn_notices(Engine&, const Thread&);
+void learn_epoch(Engine&, const Thread&);              // what a lock, a flush or an unlock costs where there is nobody to wait for
+void constrain_transfers(Engine&, Thread&, Scratch&);  // behind all others
+Cost by_itself(Engine&, const Thread&);                // … of this call; not known: nothing
+LockQueue* queue_behind(const Engine&, const LockEpochState&, int64_t time, const int64_t* delay);  // rules/rma/locks.cpp; the caller's
+void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constraint, the release, as each lane's queue has it
+CostClass own_of_epoch(const Thread&);                      // of a lock, and of what follows it up to its unlock: where nobody holds it up
+void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
+void add_message(Engine&, Thread&, const Match&, const Cost&, Scratch&);     // receive.cpp: when the message left, and what follows
+void conclude_collective(Engine&, Thread&, const Dependency&);
+bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
+void learn_completion(Engine&, Thread&);                     // rules/learn_completion.cpp
+
+// Given noise (injected.cpp): `entered`: the delay at the call's beginning; `own_work`: of the sending call before its message leaves.
+void strike(Engine&, Thread&, const int64_t* entered);
+void strike_departure(Engine&, const Thread&, Match&, int64_t own_work);
+
+// Polling: before a call is published, and as it is concluded. True if this call was concluded as part of a polling loop.
+void before_call(Engine&, Thread&);
+bool conclude_polling(Engine&, Thread&, const Scratch&);
+void extend_polling(Engine&, Thread&);
+
+// Task farms: whoever asked first is served first, and whoever hears of that goes on from there (rules/task_farm/reassignment.cpp).
+void go_on_elsewhere(Engine&, Thread&);
+
+// Calls that may have waited for others though no record says so: rules/unrecorded.cpp.
+bool may_have_waited(Engine&, Thread&);
+void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter, const Cost& own);
+
+inline CostClass message_class(CostKind kind, const Match& match) {
+    return {kind, match.same_host, match.synchronous_mode, match.partitioned > 0 ? partitioned_messages : uint16_t{0}, match.size};
+}
+
+inline int64_t noise_after(const std::vector<NoisePiece>& pieces, int64_t time) {
+    int64_t sum = 0;
+    for (const NoisePiece& piece : pieces)
+        if (piece.end > time) sum += piece.end - std::max(piece.begin, time);
+    return sum;
+}
+
+}  // namespace polter::replay::rules

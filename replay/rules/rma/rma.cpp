@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One-sided communication: whom its synchronisation waits for.
+//
+// In words: a fence, and the making and freeing of a window, is a collective on the window's communicator. A fence that may come
+// without the others (it ends no epoch, says its assertion: its record lacks the level PROCESS) waits only for those that came before
+// its measured leave. In general active-target synchronisation, a post is a notice to each origin, and a complete one to each target.
+// A wait, or the test that succeeded, waits for the notices of all completes. Which of start and complete waits for the posts is the
+// library's choice: each waits for those that came before its own measured leave. A complete's notices leave when its own waiting
+// is over. A lock waits for others' unlocks: rules/rma/locks.cpp. Puts, gets and accumulates are own work; their bytes tell a notice's
+// class of costs.
+//
+// A flush, an unlock, or a wait for nothing but transfers, waits for what is under way: at least as long as it ever took for so many
+// bytes where nobody held it up. Noise in that is absorbed: it counts by as much as the call was longer, if it was, for where a library
+// moves the data itself all of it is work.
+//
+// A program may send a message between start and the post that the start did not wait for: so the engine must not insist on it.
+// A start's dependency is soft: where nobody can go on, the earliest of those goes on without its notice, which then came later.
+#include <algorithm>
+#include <utility>
+
+#include "replay/rules/internal.hpp"
+
+namespace polter::replay::rules {
+
+namespace {
+
+constexpr uint32_t window_channels = uint32_t{1} << 31;  // beside those of communicators
+
+Channel* channel_of(Engine& engine, uint32_t window, Notice what, int32_t from, int32_t to) {
+    return engine.channel(window_channels | window, from, to, static_cast<uint32_t>(what));
+}
+
+}  // namespace
+
+// `node`: of the event graph, for `time` and `delay`.
+void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, int64_t time, const int64_t* delay, uint64_t node) {
+    Thread* receiver = notice.to == no_rank ? nullptr : engine.processes()[static_cast<size_t>(notice.to)].thread;
+    if (!receiver) {
+        engine.count(Flaw::unmatched_message);
+        return;
+    }
+    Match* match = engine.add_send(thread, *receiver,
+                                   {.kind = Operation::Kind::send,
+                                    .comm = window_channels | notice.window,
+                                    .tag = static_cast<uint32_t>(notice.what),
+                                    .size = notice.bytes});
+    match->same_host = receiver->host == thread.host;
+    match->send_time = time;
+    match->send_node = node;
+    engine.copy(match->send_delay, delay);
+    if (notice.epoch && !engine.learning()) match->queue = queue_behind(engine, *notice.epoch, time, delay);
+    const Lanes& lanes = engine.lanes();
+    match->send_noise_removed = engine.lane_pool().take();
+    std::fill_n(match->send_noise_removed, lanes.count, 0);
+    Recorder* recorder = engine.recorder();
+    if (recorder) {
+        recorder->start();
+        recorder->candidate(node, delay, 0);
+    }
+    for (const NoisePiece& piece : thread.pieces) {  // it may have struck before the notice left
+        const int64_t n = piece.end - std::max(piece.begin, time);
+        if (n <= 0) continue;
+        match->send_noise += n;
+        remove_noise(match->send_noise_removed, lanes.masks[piece.account].data(), n, lanes.count);
+        if (recorder) recorder->noise(thread.index, piece, thread.place(), n);
+    }
+    if (recorder && match->send_noise > 0)
+        match->departure_node = recorder->write(thread.index, thread.place(), time + match->send_noise,
+                                                delay[recorder->lane(1)] + match->send_noise_removed[recorder->lane(1)], true);
+    engine.hand_over(match);
+}
+
+Match* ask_for_notice(Engine& engine, Thread& thread, uint32_t window, Notice what, int32_t from) {
+    return engine.add_receive(channel_of(engine, window, what, from, thread.rank), thread, thread.enter, thread.delay, thread.enter_node);
+}
+
+namespace {
+
+uint64_t exchanged_key(uint32_t window, int32_t target) {
+    return static_cast<uint64_t>(window) << 32 | static_cast<uint32_t>(target);
+}
+
+uint64_t exchanged(Process& process, uint32_t window, int32_t target, bool forget) {
+    const auto found = process.exchanged.find(exchanged_key(window, target));
+    if (found == process.exchanged.end()) return 0;
+    const uint64_t bytes = found->second;
+    if (forget) process.exchanged.erase(found);
+    return bytes;
+}
+
+void notify(Engine& engine, Thread& thread, uint32_t window, int32_t to) {
+    if (thread.kind == CallKind::win_post)
+        send_notice(engine, thread, {window, to, Notice::post, 0}, thread.enter, thread.delay, thread.enter_node);
+    else
+        thread.notices.push_back({window, to, Notice::completion, exchanged(engine.process(thread), window, to, true)});
+}
+
+void await(Engine& engine, Thread& thread, uint32_t window, int32_t from) {
+    const bool exposed = thread.kind == CallKind::win_wait || thread.kind == CallKind::poll;
+    const Notice what = exposed ? Notice::completion : Notice::post;
+    const bool start = thread.kind == CallKind::win_start;
+    auto& opened = engine.process(thread).opened;
+    const ChannelKey key{window_channels | window, static_cast<uint32_t>(from), static_cast<uint32_t>(thread.rank),
+                         static_cast<uint32_t>(what)};
+    Match* match = nullptr;
+    const auto known = std::find_if(opened.begin(), opened.end(), [&](const auto& open) { return open.first == key; });
+    if (what == Notice::post && !start && known != opened.end()) {  // the one that the start has asked for
+        match = known->second;
+        opened.erase(known);
+    } else {
+        match = ask_for_notice(engine, thread, window, what, from);
+    }
+    if (start) opened.emplace_back(key, match);
+    thread.dependencies.push_back({.kind = Dependency::Kind::message,
+                                   .release = !start,
+                                   .notice = true,
+                                   .soft = start && !engine.faults().hard_start,
+                                   .match = match});
+}
+
+void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
+    uint32_t member = 0;
+    const bool all = operation.synchronises;
+    uint8_t what = operation.collective;
+    if (what == OTF2_COLLECTIVE_OP_BARRIER) what = all ? operation_fence : operation_fence_apart;
+    std::erase_if(engine.process(thread).exchanged, [&](const auto& data) { return data.first >> 32 == operation.comm; });
+    Collective* collective = engine.arrive(thread,
+                                           {.comm = engine.window_communicator(operation.comm),
+                                            .operation = what,
+                                            .enter = thread.enter,
+                                            .leave = thread.leave,
+                                            .delay = thread.delay,
+                                            .pieces = &thread.pieces,
+                                            .window = operation.comm,
+                                            .node = thread.enter_node},
+                                           &member);
+    if (collective) thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member});
+}
+
+// A post that came after the call had ended is not what it waited for; a wait has waited for all of its notices.
+bool waited_for(const Thread& thread, const Match& match) {
+    if (!match.sent) return false;
+    return match.send_time <= thread.leave || match.tag == static_cast<uint32_t>(Notice::completion);
+}
+
+// The call touches or completes what lies there.
+void reach(Engine& engine, Thread& thread, uint32_t window, uint32_t target, uint64_t bytes) {
+    thread.reached.bytes += bytes;
+    const int32_t rank = target == every_target ? no_rank : engine.world_rank(thread, engine.window_communicator(window), target);
+    const Thread* there = rank == no_rank ? nullptr : engine.processes()[static_cast<size_t>(rank)].thread;
+    if (there && there->host != thread.host) thread.reached.same_host = false;
+}
+
+// And nothing else.
+bool completes_transfers(const Thread& thread) {
+    const auto is_transfer = [](const Operation& operation) { return operation.kind == Operation::Kind::rma_request_complete; };
+    if (thread.kind == CallKind::wait)
+        return !thread.operations.empty() && std::all_of(thread.operations.begin(), thread.operations.end(), is_transfer);
+    return thread.kind == CallKind::win_flush || thread.kind == CallKind::win_unlock;
+}
+
+CostClass after_notice(const Thread& thread, const Dependency& dependency) {
+    const uint64_t size = dependency.lock ? thread.reached.bytes : dependency.match->size;
+    return {CostKind::notice_after, dependency.match->same_host, false, static_cast<uint16_t>(thread.kind), size};
+}
+
+CostClass own_of(const Thread& thread, const Dependency& dependency) {
+    if (dependency.lock) return own_of_epoch(thread);
+    return {CostKind::notice_own, true, false, static_cast<uint16_t>(thread.kind), thread.dependencies.size()};
+}
+
+}  // namespace
+
+CostClass own_of_epoch(const Thread& thread) {
+    return {CostKind::epoch_own, thread.reached.same_host, false, static_cast<uint16_t>(thread.kind), thread.reached.bytes};
+}
+
+void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
+    const uint32_t window = operation.comm;
+    if (engine.window_communicator(window) == UINT32_MAX || window >= window_channels) {
+        engine.count(Flaw::unknown_communicator);
+        return;
+    }
+    const auto each = [&](auto&& act) {
+        if (operation.kind != Operation::Kind::rma_group)
+            return act(engine.world_rank(thread, engine.window_communicator(window), operation.peer));
+        for (const int32_t rank : engine.group(operation.peer)) act(rank);
+    };
+    auto& transfers = engine.process(thread).transfers;
+    const bool starts = thread.kind == CallKind::win_post, completes = thread.kind == CallKind::win_complete;
+    switch (operation.kind) {
+        case Operation::Kind::rma_collective:
+            synchronise(engine, thread, operation);
+            break;
+        case Operation::Kind::rma_out:
+            each([&](int32_t rank) { notify(engine, thread, window, rank); });
+            break;
+        case Operation::Kind::rma_in:
+            each([&](int32_t rank) {
+                if (rank != no_rank) await(engine, thread, window, rank);
+            });
+            break;
+        case Operation::Kind::rma_group:  // what it means is told by the call that it stands in
+            if (!starts)
+                each([&](int32_t rank) {
+                    if (rank != no_rank) await(engine, thread, window, rank);
+                });
+            if (starts || completes) each([&](int32_t rank) { notify(engine, thread, window, rank); });
+            break;
+        case Operation::Kind::rma_data:
+            each([&](int32_t rank) { engine.process(thread).exchanged[exchanged_key(window, rank)] += operation.size; });
+            reach(engine, thread, window, operation.peer, operation.size);
+            transfers[operation.request].target = operation.peer;
+            transfers[operation.request].bytes += operation.size;
+            if (engine.locks()) engine.locks()->data(thread, operation);
+            break;
+        case Operation::Kind::rma_request_complete:
+            ++thread.completions;
+            [[fallthrough]];
+        case Operation::Kind::rma_complete: {
+            const auto found = transfers.find(operation.request);
+            if (found == transfers.end()) break;
+            Operation complete = operation;  // where it was put
+            complete.peer = found->second.target;
+            reach(engine, thread, window, found->second.target, found->second.bytes);
+            transfers.erase(found);
+            if (engine.locks()) engine.locks()->data(thread, complete);
+            break;
+        }
+        case Operation::Kind::rma_lock:
+            if (engine.learning() && operation.synchronises) engine.exclusive_windows.insert(window);
+            if (engine.lock_learning) engine.lock_learning->requested(thread, window, operation.peer, operation.synchronises);
+            reach(engine, thread, window, operation.peer, 0);
+            if (engine.locks()) engine.locks()->lock(thread, operation);
+            break;
+        case Operation::Kind::rma_unlock:
+            if (engine.lock_learning) engine.lock_learning->released(thread, window, operation.peer);
+            reach(engine, thread, window, operation.peer, 0);
+            if (engine.locks()) engine.locks()->unlock(thread, operation);
+            break;
+        default:
+            break;
+    }
+}
+
+void learn_notices(Engine& engine, const Thread& thread) {
+    const Dependency* latest = nullptr;
+    if (!thread.watched.empty()) return;
+    for (const Dependency& dependency : thread.dependencies) {
+        if (!dependency.notice) return;  // it waited for other things too
+        if (dependency.match && waited_for(thread, *dependency.match) &&
+            (!latest || dependency.match->send_time > latest->match->send_time))
+            latest = &dependency;
+    }
+    if (!latest || latest->match->send_noise > 0) return;
+    const Match* last = latest->match;
+    const int64_t begin = std::max(thread.enter, last->send_time), took = thread.leave - begin - noise_after(thread.pieces, begin);
+    engine.model().clock_disorder_ns = std::max(engine.model().clock_disorder_ns, last->send_time - thread.leave);
+    if (took < 0) return;
+    if (last->send_time >= thread.enter)
+        engine.model().learn(after_notice(thread, *latest), took, Model::clean);
+    else
+        engine.model().learn(own_of(thread, *latest), took, thread.enter - last->send_time);
+}
+
+void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    const Match& match = *dependency.match;
+    if (engine.learning() || !waited_for(thread, match) || engine.faults().no_notices) return;
+    Cost after = engine.model().cost(after_notice(thread, dependency)), own = engine.model().cost(own_of(thread, dependency));
+    // Of locks that seem to have waited for nobody some have: the least has not.
+    if (dependency.lock) own.mid = own.low;
+    if (!after.known) after = {0, own.mid, own.high, false};
+    if (!own.known) own = {0, after.mid, after.high, false};
+    add_message(engine, thread, match, after, scratch);
+    if (dependency.lock) queue_for_lock(engine, dependency, scratch);
+    scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
+}
+
+void learn_epoch(Engine& engine, const Thread& thread) {
+    if ((thread.kind != CallKind::win_lock && !completes_transfers(thread)) || !thread.dependencies.empty()) return;
+    const int64_t noise = noise_after(thread.pieces, thread.enter);
+    engine.model().learn(own_of_epoch(thread), thread.leave - thread.enter - noise, noise > 0 ? 0 : Model::clean);
+}
+
+Cost by_itself(Engine& engine, const Thread& thread) {
+    if (thread.kind != CallKind::win_lock && !completes_transfers(thread)) return {};
+    return engine.model().cost(own_of_epoch(thread));
+}
+
+void constrain_transfers(Engine& engine, Thread& thread, Scratch& scratch) {
+    if (engine.learning() || !completes_transfers(thread)) return;
+    Cost own = engine.model().cost(own_of_epoch(thread));
+    // One that took less than that has it from others' sizes.
+    if (!own.known || own.low > thread.leave - thread.enter || engine.faults().transfers_are_work) return;
+    own.mid = own.low;
+    scratch.own = own;
+    scratch.elastic = true;
+}
+
+void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>& waited) {
+    if (thread.notices.empty() && !thread.releasing) return;
+    const size_t lanes = engine.lanes().count;
+    int64_t time = thread.enter;
+    int64_t* approximated = engine.lane_pool().take();
+    for (size_t i = 0; i < lanes; ++i) approximated[i] = thread.enter - thread.delay[i];
+    for (const Constraint& constraint : waited) {
+        time = std::max(time, constraint.time);
+        for (size_t i = 0; i < lanes; ++i) approximated[i] = std::max(approximated[i], constraint.time - constraint.delay[i]);
+    }
+    if (LockEpochState* epoch = std::exchange(thread.releasing, nullptr)) {
+        LockTurns& turns = *engine.locks()->turns();
+        turns.release(*epoch, approximated[turns.lane()]);
+    }
+    for (size_t i = 0; i < lanes; ++i) approximated[i] = time - approximated[i];  // from here on the delay
+    uint64_t node = EventGraph::none;
+    if (Recorder* recorder = engine.recorder()) {
+        recorder->start();
+        recorder->candidate(thread.enter_node, thread.delay, time - thread.enter);
+        for (const Constraint& constraint : waited) recorder->candidate(constraint.node, constraint.delay, time - constraint.time);
+        node = recorder->write(thread.index, thread.place(), time, approximated[recorder->lane(1)], true);
+    }
+    for (const PendingNotice& notice : thread.notices) send_notice(engine, thread, notice, time, approximated, node);
+    engine.lane_pool().give(approximated);
+    thread.notices.clear();
+}
+
+}  // namespace polter::replay::rules

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an archive's definitions say, as far as the replay needs it: who the ranks are, what the regions mean, which metrics are noise.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "call_path.hpp"
+#include "mpi_calls.hpp"
+
+namespace polter::replay {
+
+inline constexpr int32_t no_rank = -1;
+
+struct Location {
+    uint64_t id = 0;
+    uint64_t declared_events = 0;  // as the definitions claim; 0 where unknown
+    int32_t rank = no_rank;        // the MPI rank of its process
+    int32_t host = 0;              // equal numbers: same host
+    bool carries_rank = false;     // it is the rank's MPI thread
+    bool cpu_thread = true;
+};
+
+struct Communicator {
+    std::string name;
+    std::vector<int32_t> ranks;   // communicator rank → world rank
+    std::vector<int32_t> remote;  // of an intercommunicator: the other group
+    bool self = false;            // MPI_COMM_SELF and its like: one member, whoever asks
+};
+
+// Whom a rank exchanges with in the neighbourhood collectives of a communicator, as world ranks.
+struct Neighbours {
+    std::vector<int32_t> in, out;
+};
+
+// One `os:` or `os-service:` account of the trace. Equal names are one account, however many metric members carry it.
+struct Account {
+    std::string name;  // "os:timer"
+    bool service = false;
+};
+
+// As people write it: without "os:"; a service keeps its whole name.
+std::string display_name(const Account& account);
+
+struct MetricSlot {
+    int32_t account = -1;                    // -1: not one of ours
+    bool increment = false;                  // the record holds an increment, not a total
+    int64_t numerator = 1, denominator = 1;  // scale to nanoseconds
+};
+
+struct Definitions {
+    uint64_t ticks_per_second = 1'000'000'000;
+    uint64_t global_offset = 0;
+    std::vector<Location> locations;  // CPU threads of processes, in the definitions' order
+    int64_t other_locations = 0;      // accelerators, metric sources: not read
+    int32_t ranks = 0;
+    std::vector<CallKind> region_kinds;  // by region reference
+    std::vector<uint32_t> region_names;  // string references, in the same order
+    std::unordered_map<uint32_t, Communicator> communicators;
+    std::unordered_map<uint32_t, uint32_t> windows;                 // of one-sided communication → communicator
+    std::unordered_map<uint32_t, std::vector<int32_t>> groups;      // world ranks; only where there are windows
+    std::map<std::pair<uint32_t, int32_t>, Neighbours> neighbours;  // by communicator and world rank
+    uint32_t world = UINT32_MAX;    // the communicator of all ranks; UINT32_MAX where the trace defines none
+    std::vector<Account> accounts;  // sources first, in the order of their first definition
+    std::unordered_map<uint32_t, std::vector<MetricSlot>> metrics;  // by metric class or instance reference
+    std::unordered_map<uint32_t, std::string> strings;
+    // Attribute references; UINT32_MAX where the trace does not define them.
+    uint32_t culprit = UINT32_MAX, source = UINT32_MAX, tag = UINT32_MAX, comm = UINT32_MAX, mode = UINT32_MAX, ago = UINT32_MAX,
+             partitioned = UINT32_MAX, operation = UINT32_MAX, any = UINT32_MAX;
+    std::map<std::string, std::string> properties;  // POLTER::, without the prefix
+    std::vector<std::string> warnings;
+
+    // Of trace/call_path.hpp's stand-ins too, in words.
+    std::string region_name(uint32_t region) const;
+    // The operation and from where it was called; of what lies outside MPI the region and nothing.
+    std::pair<std::string, std::string> place_names(const Place& place) const;
+    std::string culprit_name(uint32_t string) const;
+    CallKind kind(uint32_t region) const { return region < region_kinds.size() ? region_kinds[region] : CallKind::not_mpi; }
+};
+
+}  // namespace polter::replay

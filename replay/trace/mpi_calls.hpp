@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The index of the rules: what an MPI region or record means for the time of those who take part. The one place that knows names.
+//
+// | semantic                                   | waits for                                    | rule          |
+// |--------------------------------------------|----------------------------------------------|---------------|
+// | computing, local MPI calls                 | nobody                                       | compute.cpp   |
+// | standard, ready, buffered send             | nobody while eager; else as synchronous      | send.cpp      |
+// | synchronous send                           | the receive being posted                     | send.cpp      |
+// | receive, matched receive                   | the send                                     | receive.cpp   |
+// | partitioned receive                        | the Pready that made its last part ready     | receive.cpp   |
+// | Parrived that succeeded                    | its part: the whole message, or not; bounds  | partitioned.cpp|
+// | probe, matched probe                       | the send of the message that was found       | receive.cpp   |
+// | Wait…, Test… that completed                | all that it completed                        | rules/calls.cpp|
+// | Test, Iprobe that found nothing            | the polling loop is one wait                 | polling.cpp   |
+// | barrier, all-to-all collectives            | the last to come                             | rules/collective/collective.cpp|
+// | bcast, scatter / reduce, gather            | the root / the root waits for all            | rules/collective/collective.cpp|
+// | scan, exscan                               | all lower ranks                              | rules/collective/collective.cpp|
+// | communicator creation                      | all members of the parent                    | rules/collective/collective.cpp|
+// | freeing, init, finalize                    | all, where the measured times bear it out    | rules/collective/collective.cpp|
+// | non-blocking collectives                   | at completion what the blocking form waits for | rules/calls.cpp|
+// | windows: fence, making, freeing            | all                                          | rules/rma/rma.cpp       |
+// | post, start, complete, wait                | the posts, the completes                     | rules/rma/rma.cpp       |
+// | lock, what follows it, unlock              | the unlock of whoever had it before          | rules/rma/locks.cpp     |
+// | collectives of files                       | those that came before, as v-forms           | rules/collective/collective.cpp|
+// | neighbourhood collectives                  | those that one receives from, if they came before | neighbours.cpp|
+// | what synchronises but has no records       | not known: told, and the bounds hold it      | rules/unrecorded.cpp    |
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace polter::replay {
+
+// What the records inside a region cannot tell.
+enum class CallKind : uint8_t {
+    not_mpi,
+    local,          // MPI; whom it waits for is told by its records, if by anything
+    poll,           // Test…, Iprobe: it may come back with nothing
+    probe,          // waits for a message and leaves it there
+    matched_probe,  // waits for a message and takes it aside
+    matched_receive,
+    poll_matched,      // Improbe
+    synchronous_send,  // Ssend, Issend, whatever the records say
+    init,
+    finalize,
+    collective,  // a collective by its name; its records should say which
+    wait,        // Wait…: it completes what its records say, or requests that have none
+    win_post,    // these mean what their notices are
+    win_start,
+    win_complete,
+    win_wait,
+    window,  // the other synchronisation of windows
+    file,    // a collective of files
+    neighbourhood,
+    partitioned_init,  // Psend_init, Precv_init
+    part_arrived,      // Parrived: a poll for a part of a message
+    // Where records are missing nobody knows whom these waited for (rules/unrecorded.cpp).
+    may_wait,             // a call that synchronises with others, or may
+    begins_unseen,        // a request; its completion is in some Wait or Test
+    begins_unseen_often,  // a persistent one
+    file_begin,           // the halves of a collective of files
+    file_end,
+    wait_any,  // Waitany, Waitsome: it takes what comes first
+    poll_any,
+    // Passive synchronisation of windows.
+    win_lock,
+    win_unlock,
+    win_flush,
+};
+
+CallKind call_kind(std::string_view region, bool paradigm_mpi);
+
+// Whom a collective waits for.
+enum class Waits : uint8_t {
+    for_all,         // and nobody may be left out
+    for_all_likely,  // v-forms with zero counts, freeing, init, finalize: only those who came before the measured leave
+    for_root,        // the root waits for nobody
+    root_for_all,    // the others wait for nobody
+    for_lower,
+    for_nobody,
+};
+
+// `operation` is an OTF2_CollectiveOp.
+Waits collective_waits(uint8_t operation);
+
+// The operation of a non-blocking collective's completion: OTF2's, or one of those below.
+uint8_t completed_operation(uint8_t recorded);
+
+// Beside OTF2's own. A fence is apart where it may come without the others.
+inline constexpr uint8_t operation_neighbours = 249, operation_file = 250, operation_fence_apart = 251, operation_fence = 252,
+                         operation_init = 253, operation_finalize = 254;
+
+}  // namespace polter::replay
