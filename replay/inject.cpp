@@ -71,15 +71,8 @@ Injected inject(const InjectPass& given) {
     Lanes lanes = scenarios.lanes();
     lanes.masks.assign(definitions.accounts.size(), std::vector<int64_t>(lanes.count, 0));
     Injection injection(given.sources, sets_of(scenarios), definitions.ranks, given.first);
-    Engine engine(archive, lanes, given.model, false, given.faults);
+    Engine engine(archive, lanes, given.model, false, std::make_unique<MpiRules>(given.rules), given.facts, given.faults);
     engine.injection = &injection;
-    engine.counter_only = given.counter_only;
-    engine.most_in_flight = given.learner.most_in_flight;
-    engine.reverse_order = given.learner.reverse_order;
-    engine.place_late_noise(given.learner);
-    engine.cancelled_postings = given.learner.cancelled_postings;
-    engine.exclusive_windows = given.learner.exclusive_windows;
-    engine.hand_over(given.learner.lock_plan);
     run_pass(archive, engine, given.options.group);
     if (given.options.group) gather_struck(*given.options.group, engine, injection, scenarios.all());
 
@@ -126,7 +119,7 @@ Injected inject(const InjectPass& given) {
         }
         result.per_rank.push_back(rank);
     }
-    if (given.learner.farm_learning && !find_farms(given.learner.farm_learning->evidence).empty())
+    if (given.task_farms)
         result.warnings.push_back(
             "given noise keeps the measured order in which work is handed out (MPI_ANY_SOURCE): whom it strikes gets "
             "no less of it");

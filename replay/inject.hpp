@@ -5,6 +5,7 @@
 
 #include "replay.hpp"
 #include "replay/engine/engine.hpp"
+#include "replay/rules/mpi_rules.hpp"
 #include "replay/scenario/injection.hpp"
 
 namespace polter::replay {
@@ -13,8 +14,9 @@ struct InjectPass {
     const Options& options;
     const std::vector<GivenSource>& sources;  // read and checked
     Model& model;                             // learned
-    const Engine& learner;
-    bool counter_only = false;
+    EngineFacts facts;
+    LearnedRules rules;
+    bool task_farms = false;  // the trace has some
     Faults faults;
     int64_t first = 0, last = 0;  // of the measured timeline
 };

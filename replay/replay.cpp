@@ -11,9 +11,11 @@
 #include "replay/attribution/cost_analysis.hpp"
 #include "replay/engine/otf2_events.hpp"
 #include "replay/model/model_file.hpp"
+#include "replay/parallel/exchange.hpp"
 #include "replay/parallel/results.hpp"
 #include "replay/result/assemble.hpp"
 #include "replay/rewrite/noise_free_archive.hpp"
+#include "replay/rules/mpi_rules.hpp"
 #include "replay/trace/conventions.hpp"
 #include "testing.hpp"
 
@@ -23,7 +25,7 @@ using Callbacks = std::unique_ptr<OTF2_EvtReaderCallbacks, decltype(&OTF2_EvtRea
 
 void run_pass(Archive& archive, Engine& engine, Group* group) {
     const Callbacks callbacks(event_callbacks(), OTF2_EvtReaderCallbacks_Delete);
-    if (group) engine.join(*group);
+    if (group) engine.join(std::make_unique<Exchange>(engine, *group));
     std::vector<void*> user_data;
     std::vector<bool> own;
     for (const auto& thread : engine.threads()) {
@@ -45,39 +47,38 @@ struct Learning {
     Model model;
     Lanes lanes{0, 0, 0, 0, {}};
     std::unique_ptr<Engine> engine;
+    MpiRules* rules = nullptr;  // the engine's
+    std::shared_ptr<const LockPlan> locks;
 
-    Learning(const Options& options, const Hooks& hooks, double parts, const std::set<Engine::Posting>& cancelled,
-             const std::set<RankPair>& suspects, std::shared_ptr<const LockPlan> locks)
+    Learning(const Options& options, const Hooks& hooks, double parts, std::set<Posting> cancelled, LearnedRules learned)
         : archive(options.trace), model(hooks.faults) {
         lanes.masks.assign(archive.definitions().accounts.size(), {});
-        engine = std::make_unique<Engine>(archive, lanes, model, true, hooks.faults);
-        engine->cancelled_postings = cancelled;
-        engine->hand_over(std::move(locks));
-        if (!engine->locks()) engine->lock_learning = std::make_unique<LockLearning>(engine->processes().size());
-        if (!suspects.empty()) engine->farm_learning = std::make_unique<FarmLearning>(suspects, engine->processes().size());
+        EngineFacts facts{.cancelled_postings = std::move(cancelled), .late_noise = {}, .reverse_order = hooks.reverse_order};
+        if (hooks.most_in_flight > 0) facts.most_in_flight = hooks.most_in_flight;
+        auto semantics = std::make_unique<MpiRules>(std::move(learned));
+        rules = semantics.get();
+        engine = std::make_unique<Engine>(archive, lanes, model, true, std::move(semantics), std::move(facts), hooks.faults);
         if (options.progress) engine->progress = [&options, parts](double part) { options.progress(part / parts); };
-        engine->reverse_order = hooks.reverse_order;
-        if (hooks.most_in_flight > 0) engine->most_in_flight = hooks.most_in_flight;
         run_pass(archive, *engine, options.group);
     }
 };
 
 std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
-    auto learning = std::make_unique<Learning>(options, hooks, parts, std::set<Engine::Posting>(), std::set<RankPair>(), nullptr);
+    auto learning = std::make_unique<Learning>(options, hooks, parts, std::set<Posting>(), LearnedRules());
     // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where some
     // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that. So
     // with locks that were waited for: by whom and for whom is known only now, and what that costs not yet.
-    const std::set<Engine::Posting> cancelled = learning->engine->cancelled_postings;
-    const std::set<RankPair> suspects = farm_suspects(learning->engine->wildcards);
+    const std::set<Posting> cancelled = learning->engine->cancelled_postings();
+    const std::set<RankPair> suspects = farm_suspects(learning->rules->wildcards);
+    const std::set<uint32_t>& exclusive = learning->rules->learned.exclusive_windows;
     std::shared_ptr<const LockPlan> locks;
-    if (!learning->engine->exclusive_windows.empty() && !hooks.faults.no_hand_overs)
-        locks = std::make_shared<LockPlan>(learning->engine->lock_learning->plan(learning->engine->exclusive_windows, hooks.faults));
+    if (!exclusive.empty() && !hooks.faults.no_hand_overs)
+        locks = std::make_shared<LockPlan>(learning->rules->lock_learning->plan(exclusive, hooks.faults));
     const bool locked_out = locks && locks->hand_overs > 0;
     if ((!cancelled.empty() && !hooks.faults.forget_cancelled) || !suspects.empty() || locked_out)
-        learning = std::make_unique<Learning>(options, hooks, parts,
-                                              hooks.faults.forget_cancelled ? std::set<Engine::Posting>() : cancelled, suspects, locks);
-    else
-        learning->engine->lock_plan = locks;
+        learning = std::make_unique<Learning>(options, hooks, parts, hooks.faults.forget_cancelled ? std::set<Posting>() : cancelled,
+                                              LearnedRules{.exclusive_windows = {}, .farm_suspects = suspects, .locks = locks});
+    learning->locks = locks;
     return learning;
 }
 
@@ -124,7 +125,8 @@ class Stages {
     const Engine& learner() const { return *learning_->engine; }
     Model& model() { return foreign_ ? *foreign_ : learning_->model; }
     std::function<void(double)> progress(double from, double to) const;
-    void tell(Engine&) const;
+    EngineFacts facts() const;
+    LearnedRules learned_rules() const;
     LockTimes locks_in_turn(size_t lane, std::function<void(double)> progress);
     void watch();
 
@@ -155,17 +157,22 @@ std::function<void(double)> Stages::progress(double from, double to) const {
     return [this, from, to](double part) { options_.progress((from + part * (to - from)) / parts_); };
 }
 
-// What the stages before have found.
-void Stages::tell(Engine& engine) const {
-    engine.counter_only = counter_only_;
-    engine.reverse_order = hooks_.reverse_order;
-    engine.place_late_noise(learner());
-    if (!hooks_.faults.forget_cancelled) engine.cancelled_postings = learner().cancelled_postings;
-    engine.most_in_flight = learner().most_in_flight;
-    engine.exclusive_windows = learner().exclusive_windows;
-    engine.hand_over(learner().lock_plan);
-    if (engine.locks()) engine.locks()->foresee(lock_foresight_);
-    engine.most_delay = noise_removed(learner(), scenarios_->lanes());
+// What the stages before have found: of the engine, and of the rules.
+EngineFacts Stages::facts() const {
+    return {.cancelled_postings = hooks_.faults.forget_cancelled ? std::set<Posting>() : learner().cancelled_postings(),
+            .late_noise = learner().late_noise(),
+            .counter_only = counter_only_,
+            .most_delay = noise_removed(learner(), scenarios_->lanes()),
+            .reverse_order = hooks_.reverse_order,
+            .most_in_flight = learner().facts().most_in_flight};
+}
+
+LearnedRules Stages::learned_rules() const {
+    return {.exclusive_windows = learning_->rules->learned.exclusive_windows,
+            .farm_suspects = {},
+            .farms = {},
+            .locks = learning_->locks,
+            .foresight = lock_foresight_};
 }
 
 void Stages::learn() {
@@ -180,14 +187,13 @@ void Stages::learn() {
     if (foreign_) foreign_->complete(learning_->model.learned());
     const std::vector<Account>& accounts = definitions().accounts;
     scenarios_.emplace(accounts, options_.remove, accounts_with_noise(learner(), accounts.size()), hooks_.faults);
-    if (learner().farm_learning) farms_ = find_farms(learner().farm_learning->evidence);
+    if (learning_->rules->farm_learning) farms_ = find_farms(learning_->rules->farm_learning->evidence);
 }
 
 // Who has a lock when is found in each scenario's own time, by a pass over it alone. Each process does it for all ranks: the order of
 // locks is one.
 void Stages::order_locks() {
-    const Engine& learned = learner();
-    if (!learned.lock_plan || learned.lock_plan->hand_overs == 0 || scenarios_->players().empty() || hooks_.faults.as_locked ||
+    if (!learning_->locks || learning_->locks->hand_overs == 0 || scenarios_->players().empty() || hooks_.faults.as_locked ||
         hooks_.faults.overtaken_go_on)
         return;
     if (options_.group) gather_late_noise(*options_.group, *learning_->engine);
@@ -207,16 +213,18 @@ LockTimes Stages::locks_in_turn(size_t lane, std::function<void(double)> progres
     alone.all = 1;
     for (const auto& mask : scenarios_->lanes().masks) alone.masks.push_back({0, mask[lane]});
     Archive archive(options_.trace);
-    Engine engine(archive, alone, model(), false, hooks_.faults);
-    tell(engine);
-    engine.hand_out(farms_);
+    LearnedRules learned = learned_rules();
+    learned.farms = farms_;
+    learned.turns_in = alone.all;
+    auto semantics = std::make_unique<MpiRules>(std::move(learned));
+    const MpiRules& rules = *semantics;
+    Engine engine(archive, alone, model(), false, std::move(semantics), facts(), hooks_.faults);
     engine.progress = std::move(progress);
-    engine.locks()->take_turns(alone.all);
     run_pass(archive, engine);
-    return engine.locks()->turns()->times();
+    return rules.locks->turns()->times();
 }
 
-// Who looks on while the engine is at work.
+// Attaches the observers.
 void Stages::watch() {
     const size_t lanes = scenarios_->lanes().count;
     if (hooks_.observer)
@@ -240,9 +248,9 @@ void Stages::watch() {
 
 void Stages::replay_scenarios() {
     archive_.emplace(options_.trace);
-    engine_.emplace(*archive_, scenarios_->lanes(), model(), false, hooks_.faults);
-    tell(*engine_);
-    engine_->hand_out(farms_);
+    LearnedRules learned = learned_rules();
+    learned.farms = farms_;
+    engine_.emplace(*archive_, scenarios_->lanes(), model(), false, std::make_unique<MpiRules>(std::move(learned)), facts(), hooks_.faults);
     engine_->progress = progress(lock_foresight_ ? 1.5 : 1, 2);
     watch();
     run_pass(*archive_, *engine_, options_.group);
@@ -277,9 +285,8 @@ void Stages::write_approximated(Result& result) {
         if (scenarios_->removed(account)) what += (what.empty() ? "" : ", ") + definitions().accounts[account].name;
     // Work that goes to somebody else is no timeline of the ranks of the trace: each would go on where another one was.
     Archive kept_archive(options_.trace);
-    Engine kept(kept_archive, scenarios_->lanes(), model(), false, hooks_.faults);
+    Engine kept(kept_archive, scenarios_->lanes(), model(), false, std::make_unique<MpiRules>(learned_rules()), facts(), hooks_.faults);
     if (!farms_.empty()) {
-        tell(kept);
         approximated_->follow(kept, scenarios_->all());
         run_pass(kept_archive, kept, options_.group);
         result.warnings.push_back(
@@ -293,7 +300,12 @@ void Stages::write_approximated(Result& result) {
 void Stages::inject_into(Result& result) {
     if (given_.empty()) return;
     const Ends& ends = replayed_->ends;
-    result.injected = inject({options_, given_, model(), learner(), counter_only_, hooks_.faults, ends.first, ends.last});
+    EngineFacts known = facts();
+    known.most_delay = 0;  // nothing is removed
+    LearnedRules rules = learned_rules();
+    rules.foresight = nullptr;  // of the removing scenarios
+    result.injected =
+        inject({options_, given_, model(), std::move(known), std::move(rules), !farms_.empty(), hooks_.faults, ends.first, ends.last});
     const std::vector<std::string>& warnings = result.injected->warnings;
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
 }

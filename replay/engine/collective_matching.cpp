@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "engine.hpp"
-#include "replay/parallel/exchange.hpp"
 
 namespace polter::replay {
 
@@ -32,7 +31,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         count(Flaw::unknown_communicator);
         return nullptr;
     }
-    if (exchange_ && !thread.remote) exchange_->ship_arrival(thread, arrival);
+    if (peers_ && !thread.remote) peers_->ship_arrival(thread, arrival);
     Process& own = process(thread);
     auto& counters = arrival.nonblocking ? own.nonblocking_collectives : own.collectives;
     // Starting and ending are not on the communicator: they must not shift what is.
@@ -63,7 +62,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         slot->key_comm = key;
         slot->key_sequence = ordinal;
         slot->comm = arrival.comm;
-        slot->own_members = exchange_ ? exchange_->own_members(arrival.comm) : static_cast<uint32_t>(slot->members.size());
+        slot->own_members = peers_ ? peers_->own_members(arrival.comm) : static_cast<uint32_t>(slot->members.size());
         slot->nonblocking = arrival.nonblocking;
         slot->operation = arrival.operation;
         slot->waits = arrival.nonblocking ? Waits::for_all_likely : collective_waits(arrival.operation);
@@ -128,7 +127,7 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     mine.size = size;
     mine.alone = alone;
     ++collective.resumed;
-    if (exchange_ && !thread.remote) exchange_->ship_resume(collective, member, thread, operation, root, size, alone);
+    if (peers_ && !thread.remote) peers_->ship_resume(collective, member, thread, operation, root, size, alone);
     collective.operation = operation;
     collective.root = root;
     collective.waits = collective_waits(operation);
@@ -146,7 +145,7 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     int64_t* time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = thread.enter - thread.delay[i];
     wake_members(collective, collective.instance.resume({member, thread.index, thread.place(), thread.enter_node}, thread.enter, time,
-                                                        counter_only ? no_noise : thread.pieces));
+                                                        facts_.counter_only ? no_noise : thread.pieces));
     lane_pool_.give(time);
     for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
 }
@@ -183,7 +182,7 @@ void Engine::learn_structure(Collective& collective) {
     // A fence is more than one synchronisation, with what was put between them: none of the known algorithms, but near enough to some to
     // be taken for them.
     if (!has_structure(waits) || collective.operation == operation_fence) return;
-    if (exchange_ && !exchange_->first_is_own(collective.comm)) return;  // one of the processes that have it all
+    if (peers_ && !peers_->first_is_own(collective.comm)) return;  // one of the processes that have it all
     const bool rooted = is_rooted(waits);
     const uint32_t root = !rooted || collective.root >= members ? 0 : collective.root, other = (root + 1) % members;
     const CostClass of = structure_class(collective, class_size(collective, other, collective.members[other].size), false),
@@ -240,7 +239,7 @@ void Engine::follow_those_who_came(Collective& collective) {
         if (!its.thread || !its.arrival) continue;
         noise.clear();
         for (const Collective::Noise& one : collective.noise)
-            if (one.member == member && !counter_only) noise.push_back(one.piece);
+            if (one.member == member && !facts_.counter_only) noise.push_back(one.piece);
         wake_members(collective, collective.instance.arrive({member, its.thread->index, its.place, its.node, given(its)}, its.enter,
                                                             its.arrival, noise, collective.nonblocking));
     }
@@ -266,7 +265,7 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
     wake_members(collective,
                  collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, given(mine)}, arrival.enter, time,
-                                            arrival.pieces && !counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
+                                            arrival.pieces && !facts_.counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
     lane_pool_.give(time);
 }
 

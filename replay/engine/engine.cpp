@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "replay/parallel/exchange.hpp"
-#include "replay/rules/internal.hpp"
 #include "replay/scenario/injection.hpp"
 #include "replay/trace/metric_value.hpp"
 
@@ -17,13 +15,17 @@ constexpr uint64_t shortest_event = 2;  // bytes: no OTF2 event record is shorte
 
 }  // namespace
 
-Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, Faults faults)
+Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, std::unique_ptr<Semantics> semantics, EngineFacts facts,
+               Faults faults)
     : archive_(archive),
       lanes_(lanes),
       model_(model),
       learning_(learning),
       faults_(faults),
       lane_pool_(lanes.count),
+      semantics_(std::move(semantics)),
+      dependency_rules_(semantics_->dependency_rules()),
+      facts_(std::move(facts)),
       flaws_(static_cast<size_t>(Flaw::count_)) {
     const Definitions& definitions = archive.definitions();
     processes_.resize(static_cast<size_t>(std::max(definitions.ranks, 1)));
@@ -47,24 +49,17 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
         declared_events_ += static_cast<int64_t>(location.declared_events);
         threads_.push_back(std::move(thread));
     }
+    for (size_t i = 0; i < std::min(facts_.late_noise.size(), threads_.size()); ++i) threads_[i]->late = facts_.late_noise[i];
+    semantics_->attach(*this);
 }
 
 Engine::~Engine() = default;
 
-void Engine::hand_out(const FarmPlan& plan) {
-    if (!plan.empty()) farms_ = std::make_unique<Farms>(*this, plan);
-}
-
-void Engine::hand_over(std::shared_ptr<const LockPlan> plan) {
-    lock_plan = std::move(plan);
-    if (lock_plan) locks_ = std::make_unique<Locks>(*this, lock_plan);
-}
-
-void Engine::join(Group& group) {
-    exchange_ = std::make_unique<Exchange>(*this, group);
+void Engine::join(std::unique_ptr<Peers> peers) {
+    peers_ = std::move(peers);
     declared_events_ = 0;
     for (auto& thread : threads_) {
-        thread->remote = !exchange_->own(*thread);
+        thread->remote = !peers_->own(*thread);
         if (!thread->remote) declared_events_ += static_cast<int64_t>(archive_.definitions().locations[thread->index].declared_events);
     }
 }
@@ -143,7 +138,7 @@ void Engine::drop_request(Thread& thread, uint64_t id) {
 void Engine::run() {
     for (auto& thread : threads_)
         if (!thread->remote) ready_.push_back(thread.get());
-    if (reverse_order) std::reverse(ready_.begin(), ready_.end());
+    if (facts_.reverse_order) std::reverse(ready_.begin(), ready_.end());
     schedule();
     int64_t unmatched = 0;
     channels_.each([&](const ChannelKey&, Channel* channel) {
@@ -152,7 +147,7 @@ void Engine::run() {
     });
     flaws_[static_cast<size_t>(Flaw::unmatched_message)].count += unmatched;
     for (const auto& [key, collective] : collectives_)
-        if (collective->arrived < collective->members.size() && (!exchange_ || exchange_->first_is_own(collective->comm)))
+        if (collective->arrived < collective->members.size() && (!peers_ || peers_->first_is_own(collective->comm)))
             count(Flaw::unmatched_collective);
 }
 
@@ -182,7 +177,7 @@ void Engine::come_to(Thread& thread) {
     }
     if (thread.next_late < thread.late.size()) join_late_noise(thread);
     if (!thread.pending.empty()) take_noise(thread, thread.now);
-    if (recorder_ && !thread.in_call) recorder_->computed(thread, thread.regions.innermost(), thread.now);
+    if (recorder_ && !thread.in_call) thread.node = recorder_->computed(thread.recorded(), thread.now);
     if (injection && thread.carries_rank && !thread.in_call) {
         injection->work(thread.rank, thread.worked_until, thread.now, thread.delay);
         thread.worked_until = thread.now;
@@ -255,23 +250,23 @@ void Engine::close_call(Thread& thread) {
     thread.leave = thread.worked_until = thread.now;
     thread.in_call = false;
     thread.claimed.start(thread.now);
-    if (recorder_) recorder_->begin_call(thread);
-    rules::publish(*this, thread);
+    if (recorder_) thread.enter_node = thread.node = recorder_->begin_call(thread.recorded(), thread.enter);
+    semantics_->publish(*this, thread);
     try_finish_call(thread);
 }
 
 bool Engine::try_finish_call(Thread& thread) {
     while (thread.next_dependency < thread.dependencies.size()) {
         const Dependency& dependency = thread.dependencies[thread.next_dependency];
-        if (!satisfied(dependency)) {
+        if (!rule(dependency).satisfied(*this, dependency)) {
             thread.state = Thread::State::blocked;
-            wait_for(thread, dependency);
+            rule(dependency).wait(*this, thread, dependency);
             return false;
         }
         ++thread.next_dependency;
     }
-    rules::conclude(*this, thread);
-    if (recorder_) recorder_->end_call(thread);
+    concluded_ = semantics_->conclude(*this, thread);
+    if (recorder_) recorder_->end_call(thread.index, thread.node != thread.enter_node, thread.leave, thread.delay, thread.pieces);
     thread.operations.clear();
     thread.pieces.clear();
     thread.dependencies.clear();
@@ -287,50 +282,6 @@ void Engine::check_identity(const Thread& thread) const {
     if (lanes_.count > 0 && thread.delay[0] != 0 && !faults_.residual_of_binding && !faults_.unclamped_residual)
         throw std::logic_error(
             "replay: the timeline moves though nothing was removed; this is a defect of polter, please report the trace");
-}
-
-bool Engine::satisfied(const Dependency& dependency) const {
-    switch (dependency.kind) {
-        case Dependency::Kind::message:
-            return dependency.match == nullptr || dependency.match->sent;
-        case Dependency::Kind::posting:
-            return dependency.match == nullptr || dependency.match->posted || dependency.match->refused;
-        case Dependency::Kind::collective:
-            return dependency.collective == nullptr || rules::collective_ready(*dependency.collective, dependency.member);
-        case Dependency::Kind::probe:
-            return dependency.channel == nullptr || (dependency.channel->head && dependency.channel->holds_messages);
-        case Dependency::Kind::request:
-            if (!dependency.soft || (!dependency.match && !dependency.channel)) return true;
-            return farms_->ready(
-                *processes_[dependency.channel ? dependency.channel->key.destination : static_cast<uint32_t>(dependency.match->destination)]
-                     .thread);
-        case Dependency::Kind::lock:
-            return dependency.epoch->granted;
-    }
-    return true;
-}
-
-void Engine::wait_for(Thread& thread, const Dependency& dependency) {
-    switch (dependency.kind) {
-        case Dependency::Kind::message:
-            dependency.match->receiver_waits = &thread;
-            break;
-        case Dependency::Kind::posting:
-            dependency.match->sender_waits = &thread;
-            break;
-        case Dependency::Kind::collective:
-            dependency.collective->waiting.push_back(&thread);
-            break;
-        case Dependency::Kind::probe:
-            dependency.channel->probing.push_back(&thread);
-            break;
-        case Dependency::Kind::request:
-            farms_->wait(thread);
-            break;
-        case Dependency::Kind::lock:
-            dependency.epoch->thread = &thread;
-            break;
-    }
 }
 
 // ---- noise ---------------------------------------------------------------------------------------------------------------------
@@ -375,12 +326,13 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
     }
 }
 
-void Engine::place_late_noise(const Engine& learned) {
-    for (size_t i = 0; i < threads_.size(); ++i) {
-        threads_[i]->late = learned.threads_[i]->late;
-        std::stable_sort(threads_[i]->late.begin(), threads_[i]->late.end(),
-                         [](const PendingNoise& a, const PendingNoise& b) { return a.time < b.time; });
+std::vector<std::vector<PendingNoise>> Engine::late_noise() const {
+    std::vector<std::vector<PendingNoise>> all;
+    for (const auto& thread : threads_) {
+        std::vector<PendingNoise>& late = all.emplace_back(thread->late);
+        std::stable_sort(late.begin(), late.end(), [](const PendingNoise& a, const PendingNoise& b) { return a.time < b.time; });
     }
+    return all;
 }
 
 void Engine::join_late_noise(Thread& thread) {
@@ -415,7 +367,7 @@ void Engine::take_noise(Thread& thread, int64_t upto) {
                 thread.pieces.push_back(piece);
                 return;
             }
-            if (recorder_) recorder_->struck(thread, piece, thread.regions.innermost());
+            if (recorder_) recorder_->hit(thread.index, piece, thread.regions.innermost());
             remove_noise(thread.delay, lanes_.masks[record.account].data(), end - begin, lanes_.count);
             if (thread.polling.active) {
                 thread.polling.pieces.push_back(piece);

@@ -18,12 +18,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "peers.hpp"
 #include "replay/graph/end_delay.hpp"
 #include "replay/graph/recorder.hpp"
-#include "replay/rules/rma/locks.hpp"
-#include "replay/rules/task_farm/task_farm.hpp"
 #include "replay/scenario/lanes.hpp"
 #include "replay/trace/archive.hpp"
+#include "semantics.hpp"
 #include "state.hpp"
 
 namespace polter::replay {
@@ -57,58 +57,44 @@ struct FlawCount {
     int64_t count = 0, ns = 0;
 };
 
-class Exchange;
-class Group;
+// A receive: thread, 1-based index of its posting.
+using Posting = std::pair<uint32_t, uint64_t>;
+
+// What earlier passes found, or the caller asks, for the engine itself; what the rules learn is theirs (rules/mpi_rules.hpp).
+struct EngineFacts {
+    // Receives that were cancelled. They take no message, which is known only behind their posting: with them given a cancelled receive
+    // never enters a channel.
+    std::set<Posting> cancelled_postings;
+    std::vector<std::vector<PendingNoise>> late_noise;  // by thread and time: recorded behind later events
+    bool counter_only = false;                          // the trace places no noise inside calls
+    int64_t most_delay = 0;                             // nobody can be late by more than all noise that is removed
+    bool reverse_order = false;                         // of the first turn
+    // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
+    // not exist, and what piles up behind the wait is no message in flight but unbounded.
+    size_t most_in_flight = size_t{1} << 20;
+};
 
 class Engine {
   public:
     ~Engine();
-    Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, Faults faults = {});
+    Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, std::unique_ptr<Semantics> semantics, EngineFacts facts = {},
+           Faults faults = {});
 
     // Called at each Enter and Leave (of the thread's own time), with the delay there; for tests and for writing the timeline.
     std::function<void(const Thread&, int64_t time, const int64_t* delay)> observer;
     // At each stretch of time that a noise record claims, before the Enter or Leave behind it is observed; for writing the timeline.
     std::function<void(const Thread&, const PendingNoise&, int64_t begin, int64_t end)> struck;
     std::function<void(double)> progress;
-    // What the learning pass found recorded late, for the replay to put in its place.
-    void place_late_noise(const Engine& learned);
-
-    // Receives that were cancelled: thread, how manieth posting. They take no message, which is known only behind their posting: the
-    // learning pass finds them; what is given there already never enters a channel.
-    using Posting = std::pair<uint32_t, uint64_t>;
-    std::set<Posting> cancelled_postings;
-
-    // Who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source): what the first
-    // learning pass tells the one that looks for task farms.
-    std::map<RankPair, bool> wildcards;
-    std::unique_ptr<FarmLearning> farm_learning;  // there in the pass that looks
-    void hand_out(const FarmPlan& plan);          // replay: before run()
-
-    std::unique_ptr<LockLearning> lock_learning;           // there in the first learning pass
-    std::shared_ptr<const LockPlan> lock_plan;             // what it found; none: nobody was ever shut out
-    void hand_over(std::shared_ptr<const LockPlan> plan);  // in the later passes: before run()
-
     void record(Recorder& recorder);            // the event graph
     void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
     // Before run(): reads only the locations of its own ranks, as one of several processes. Others are `remote` from then on.
-    void join(Group& group);
+    void join(std::unique_ptr<Peers> peers);
     void write_results(Bytes&) const;  // of the own threads
     void merge_results(Input&);        // of another process's
 
-    bool reverse_order = false;  // of the first turn
-    // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
-    // not exist, and what piles up behind the wait is no message in flight but unbounded.
-    size_t most_in_flight = size_t{1} << 20;
     Injection* injection = nullptr;       // given noise, in lanes that remove nothing
     std::set<uint8_t> likely_structures;  // operations that given noise passed through by a structure that is only the likeliest
-    // Of the call that was concluded last, for given noise: how long its own work was behind its waiting, and whether the waiting began
-    // before the call (in a polling loop). For writing the timeline: where its waiting ended, and where it does in the scenario "all".
-    struct Concluded {
-        int64_t tail = 0;
-        bool elastic = false;
-        int64_t waited_until = 0, approximated_until = 0;
-        bool stepwise = false;  // a collective, followed through its messages
-    } concluded;
+    const CallEnd& concluded() const { return concluded_; }  // the call that was concluded last
 
     void run();
 
@@ -125,11 +111,9 @@ class Engine {
     const std::map<CulpritKey, std::pair<int64_t, int64_t>>& culprits() const { return culprits_; }  // ns, events
     int64_t events() const { return events_; }
     int64_t noise_records_at_leave = 0, noise_records_inside = 0;  // whether the trace places noise in time at all
-    bool counter_only = false;                                     // given to the replay pass
     std::vector<std::string> warnings;
     // By region: calls that may have waited in a way that no record tells; for others' unlocks.
     std::map<uint32_t, FlawCount> unseen_calls, lock_calls;
-    int64_t most_delay = 0;  // given to the replay pass: nobody can be late by more than all noise that is removed
     size_t most_matches() const { return matches_.allocated(); }
 
     // For the rules.
@@ -139,8 +123,13 @@ class Engine {
     const Faults& faults() const { return faults_; }
     bool learning() const { return learning_; }
     LanePool& lane_pool() { return lane_pool_; }
-    Farms* farms() { return farms_.get(); }  // none: no work is handed out
-    Locks* locks() { return locks_.get(); }  // none: not known, or nobody was ever shut out
+    Semantics& semantics() { return *semantics_; }
+    const Semantics& semantics() const { return *semantics_; }
+    const EngineFacts& facts() const { return facts_; }
+    const std::set<Posting>& cancelled_postings() const { return facts_.cancelled_postings; }
+    void cancelled(Posting posting) { facts_.cancelled_postings.insert(posting); }
+    std::vector<std::vector<PendingNoise>> late_noise() const;  // learned
+    const DependencyRule& rule(const Dependency& dependency) const { return dependency_rules_[static_cast<size_t>(dependency.kind)]; }
     void count(Flaw flaw, int64_t ns = 0) {
         FlawCount& counted = flaws_[static_cast<size_t>(flaw)];
         ++counted.count;
@@ -156,7 +145,6 @@ class Engine {
     bool follows_partitioned() const { return archive_.definitions().partitioned != UINT32_MAX; }  // the tracer, partitioned communication
     bool follows_requests() const { return archive_.definitions().operation != UINT32_MAX; }       // … all collectives' requests
     bool defines_windows() const { return !archive_.definitions().windows.empty(); }
-    std::set<uint32_t> exclusive_windows;  // learned: those that were locked so that others are shut out
     uint32_t world() const { return archive_.definitions().world; }
     void wake(Thread* thread);
     void copy(int64_t* to, const int64_t* from) const { copy_lanes(to, from, lanes_.count); }
@@ -180,17 +168,6 @@ class Engine {
     void learn_from(const CompletionSample&);  // all of it is known
 
     // Collectives (engine/collective_matching.cpp).
-    struct Arrival {
-        uint32_t comm = 0, root = 0;  // root: rank in comm
-        uint8_t operation = 0;
-        bool nonblocking = false;
-        uint64_t size = 0;
-        int64_t enter = 0, leave = 0;
-        const int64_t* delay = nullptr;  // at enter
-        const std::vector<NoisePiece>* pieces = nullptr;
-        uint32_t window = UINT32_MAX;  // where it is a window's: counted apart from the communicator's
-        uint64_t node = 0;             // of the event graph, at enter
-    };
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
     Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
     void wake_waiting(Collective* collective);
@@ -245,8 +222,6 @@ class Engine {
     void open_call(Thread& thread, CallKind kind, uint32_t region);
     void close_call(Thread& thread);
     bool try_finish_call(Thread& thread);  // false: blocked
-    bool satisfied(const Dependency& dependency) const;
-    void wait_for(Thread& thread, const Dependency& dependency);
     void add_operation(Thread& thread, const Operation& operation);
     void note(const Thread& thread, int64_t time, uint32_t operation) {
         if (thread.payment) thread.payment->come_to(time, thread.delay, {operation, thread.regions.innermost()});
@@ -276,9 +251,11 @@ class Engine {
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
     std::deque<Thread*> ready_;
     std::vector<Thread*> parked_;
-    std::unique_ptr<Exchange> exchange_;  // none: the only process
-    std::unique_ptr<Farms> farms_;
-    std::unique_ptr<Locks> locks_;
+    std::unique_ptr<Semantics> semantics_;
+    const DependencyRules& dependency_rules_;
+    EngineFacts facts_;
+    CallEnd concluded_;
+    std::unique_ptr<Peers> peers_;  // none: the only process
     int64_t window_end_ = 0;
     uint64_t events_in_window_ = 0;
     std::vector<FlawCount> flaws_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "engine.hpp"
-#include "replay/parallel/exchange.hpp"
 
 namespace polter::replay {
 
@@ -104,7 +103,7 @@ Match* Engine::add_send(Thread& sender, const Thread& receiver, const Operation&
         wake(waiting);
     }
     if (!channel) return match;
-    if (farms_) farms_->arrived(*match);
+    semantics_->message_arrived(*match);
     for (Thread* probing : channel->probing) wake(probing);
     channel->probing.clear();
     return match;
@@ -114,7 +113,7 @@ void Engine::hand_over(Match* match) {
     if (match->refused)
         release(match);
     else if (match->elsewhere)
-        exchange_->ship_send(*match);
+        peers_->ship_send(*match);
 }
 
 Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay, uint64_t post_node) {
@@ -132,7 +131,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     match->post_delay = take_copy(post_delay);
     match->post_node = faults_.posted_at_wait ? receiver.enter_node : post_node;
     settle(*match);
-    if (match->proxy) exchange_->ship_posting(*match);
+    if (match->proxy) peers_->ship_posting(*match);
     if (match->sender_waits) {
         Thread* waiting = match->sender_waits;
         match->sender_waits = nullptr;
@@ -156,12 +155,12 @@ void Engine::withdraw_receive(Match* match) {
 void Engine::release(Match* match) {
     if (--match->users > 0) return;
     if (match->queued) unlink(match);
-    if (match->of_farm) farms_->forget(*match);
+    if (match->of_farm) semantics_->message_forgotten(*match);
     lane_pool_.give(match->send_delay);
     lane_pool_.give(match->send_noise_removed);
     lane_pool_.give(match->post_delay);
     lane_pool_.give(match->moved);
-    delete match->queue;
+    if (match->queue) semantics_->drop(match->queue);
     matches_.give(match);
 }
 

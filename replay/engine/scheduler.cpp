@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "engine.hpp"
-#include "replay/parallel/exchange.hpp"
-#include "replay/rules/internal.hpp"
 
 namespace polter::replay {
 
@@ -24,11 +22,11 @@ void Engine::schedule() {
         report_progress();
         if (turn.parked > 0) {
             // Wide enough that a turn is worth its cost, narrow enough that what is in flight stays small.
-            const uint64_t processes = exchange_ ? static_cast<uint64_t>(exchange_->processes()) : 1;
+            const uint64_t processes = peers_ ? static_cast<uint64_t>(peers_->processes()) : 1;
             const uint64_t wanted = std::max<uint64_t>(turn.parked * 256 * processes, 1024);
             if (turn.events < wanted / 2 && width < INT64_MAX / 8) width *= 2;
             if (turn.events > wanted * 2 && width > 64) width /= 2;
-            if (turn.in_use > most_in_flight && !(locks_ && locks_->turns()) && release_stuck(turn.first, false)) continue;
+            if (turn.in_use > facts_.most_in_flight && !semantics_->takes_turns() && release_stuck(turn.first, false)) continue;
             window_end_ = faults_.no_window ? INT64_MAX : std::max(turn.first, turn.first + width);
             for (size_t i = 0; i < parked_.size();) {
                 Thread* thread = parked_[i];
@@ -44,7 +42,7 @@ void Engine::schedule() {
             continue;
         }
         if (turn.blocked == 0) return;
-        if (Thread* next = locks_ && locks_->turns() ? locks_->turns()->grant() : nullptr) {
+        if (Thread* next = semantics_->takes_turns() ? semantics_->grant() : nullptr) {
             wake(next);
             continue;
         }
@@ -65,13 +63,13 @@ Engine::Turn Engine::work() {
     for (;;) {
         for (int reads = 1; !ready_.empty(); ++reads) {
             read(*next_ready());
-            if (exchange_ && reads % reads_between_messages == 0) exchange_->exchange();
+            if (peers_ && reads % reads_between_messages == 0) peers_->exchange();
         }
-        if (!exchange_) return turn();
-        if (exchange_->exchange() || !ready_.empty()) continue;
+        if (!peers_) return turn();
+        if (peers_->exchange() || !ready_.empty()) continue;
         Bytes mine;
         mine.put(turn());
-        const std::vector<Bytes> all = exchange_->group().quiet(mine);
+        const std::vector<Bytes> all = peers_->quiet(mine);
         if (all.empty()) continue;
         Turn sum;
         for (const Bytes& one : all) {
@@ -86,8 +84,8 @@ Engine::Turn Engine::work() {
 // Alone, whoever was woken last: what woke it is still in the cache. Of several processes, whoever has waited longest: so all threads
 // come equally far, also those whose messages another process waits for.
 Thread* Engine::next_ready() {
-    Thread* next = exchange_ ? ready_.front() : ready_.back();
-    exchange_ ? ready_.pop_front() : ready_.pop_back();
+    Thread* next = peers_ ? ready_.front() : ready_.back();
+    peers_ ? ready_.pop_front() : ready_.pop_back();
     return next;
 }
 
@@ -127,17 +125,17 @@ void Engine::finish(Thread& thread) {
     if (thread.in_call) {  // what it sent has still been sent
         count(Flaw::call_not_left);
         thread.leave = thread.now;
-        if (recorder_) recorder_->begin_call(thread);
-        rules::publish_unfinished(*this, thread);
+        if (recorder_) thread.enter_node = thread.node = recorder_->begin_call(thread.recorded(), thread.enter);
+        semantics_->publish_unfinished(*this, thread);
         for (const NoisePiece& piece : thread.pieces)
-            if (recorder_) recorder_->struck(thread, piece, thread.regions.innermost());
+            if (recorder_) recorder_->hit(thread.index, piece, thread.regions.innermost());
         if (thread.payment) thread.payment->come_to(thread.now, thread.delay, {thread.region, thread.regions.innermost()});
         thread.in_call = false;
     }
-    if (recorder_) recorder_->end(thread);
+    if (recorder_ && thread.started) recorder_->end(thread.recorded(), thread.last);
     events_ += static_cast<int64_t>(thread.events);
     thread.state = Thread::State::finished;
-    if (exchange_) exchange_->ship_finished(thread);
+    if (peers_) peers_->ship_finished(thread);
 }
 
 // Nobody can go on: what is waited for never comes. Those whose partner has no more records go first (if so asked); if there are none,
@@ -148,13 +146,14 @@ bool Engine::release_stuck(int64_t passed, bool hopeless_first) {
     for (auto& thread : threads_) {
         if (thread->state != Thread::State::blocked || thread->leave >= passed) continue;
         const Dependency& dependency = thread->dependencies[thread->next_dependency];
-        stuck.push_back({thread->leave, thread->index, hopeless_first && !dependency.soft && rules::partner_finished(*this, dependency),
+        stuck.push_back({thread->leave, thread->index,
+                         hopeless_first && !dependency.soft && rule(dependency).partner_finished(*this, dependency),
                          hopeless_first && dependency.soft});
     }
-    if (exchange_) {
+    if (peers_) {
         Bytes mine;
         mine.put(stuck);
-        const std::vector<Bytes> all = exchange_->group().gather(mine);
+        const std::vector<Bytes> all = peers_->gather(mine);
         stuck.clear();
         for (const Bytes& one : all) {
             std::vector<Stuck> theirs;
@@ -180,7 +179,7 @@ bool Engine::release_stuck(int64_t passed, bool hopeless_first) {
 
 void Engine::force(Thread& thread) {
     Dependency& dependency = thread.dependencies[thread.next_dependency];
-    rules::give_up(*this, thread, dependency);
+    rule(dependency).give_up(*this, thread, dependency);
     wake(&thread);
 }
 
@@ -192,7 +191,5 @@ void Engine::report_progress() {
     next_progress_ = read + declared_events_ / 100;
     progress(std::min(1.0, static_cast<double>(read) / static_cast<double>(declared_events_)));
 }
-
-// ---- events --------------------------------------------------------------------------------------------------------------------
 
 }  // namespace polter::replay

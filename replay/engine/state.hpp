@@ -10,6 +10,7 @@
 
 #include "replay/base/flat_map.hpp"
 #include "replay/base/pool.hpp"
+#include "replay/graph/recorder.hpp"
 #include "replay/model/collective_execution.hpp"
 #include "replay/model/model.hpp"
 #include "replay/scenario/injection.hpp"
@@ -188,9 +189,23 @@ struct Collective {
     std::vector<Thread*> waiting;
 };
 
+// A member's coming to a collective.
+struct Arrival {
+    uint32_t comm = 0, root = 0;  // root: rank in comm
+    uint8_t operation = 0;
+    bool nonblocking = false;
+    uint64_t size = 0;
+    int64_t enter = 0, leave = 0;
+    const int64_t* delay = nullptr;  // at enter
+    const std::vector<NoisePiece>* pieces = nullptr;
+    uint32_t window = UINT32_MAX;  // where it is a window's: counted apart from the communicator's
+    uint64_t node = 0;             // of the event graph, at enter
+};
+
 // What a call cannot end before.
 struct Dependency {
     enum class Kind : uint8_t { message, posting, collective, probe, request, lock };
+    static constexpr size_t kinds = 6;
     Kind kind;
     bool own_posting = false;  // message: the receive was posted in an earlier call
     bool release = false;      // the match is given back when the call is done
@@ -241,6 +256,14 @@ struct Polling {
     int64_t* delay = nullptr;  // at begin
     uint64_t node = 0;         // of the event graph, at begin
     std::vector<NoisePiece> pieces;
+};
+
+// How a call ended, beside its delay: for injected noise and for writing the timeline.
+struct CallEnd {
+    int64_t tail = 0;                                  // ns of its own work behind its wait state
+    bool elastic = false;                              // the wait state began before the call (in a polling loop)
+    int64_t waited_until = 0, approximated_until = 0;  // where the wait state ended, and where it does in the scenario "all"
+    bool stepwise = false;                             // a collective, followed through its messages
 };
 
 class Engine;
@@ -333,7 +356,8 @@ struct Thread {
     int64_t init_ns = 0, finalize_ns = 0;
 
     Place place() const { return {region, regions.innermost()}; }  // of the open call
-    void stand_at(const Place& place) {                            // of a mirror
+    RecordedThread recorded() const { return {index, regions.innermost(), delay, node}; }
+    void stand_at(const Place& place) {  // of a mirror
         region = place.operation;
         regions.stand_in(place.caller);
     }

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "replay/engine/state.hpp"
-
 namespace polter::replay {
 
 namespace {
@@ -91,38 +89,39 @@ uint64_t Recorder::write(uint32_t thread, const Place& place, int64_t time, int6
 
 // ---- a thread's own time ---------------------------------------------------------------------------------------------------------
 
-void Recorder::computed(Thread& thread, uint32_t region, int64_t upto) {
+uint64_t Recorder::computed(const RecordedThread& thread, int64_t upto) {
     OfThread& own = threads_[thread.index];
     const int64_t ns = upto - own.computed_upto;
     own.computed_upto = upto;
     if (!own.begun) {
         own.begun = true;
-        return;
+        return thread.node;
     }
     if (ns > 0) {
         auto& list = own.next.computed;
-        const auto same = std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == region; });
+        const auto same = std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == thread.region; });
         if (same != list.end())
             same->second += ns;
         else
-            list.emplace_back(region, ns);
+            list.emplace_back(thread.region, ns);
     }
-    if (own.next.noise.size() >= most_noise || own.next.computed.size() >= most_regions) thread.node = follow(thread, upto);
+    const bool full = own.next.noise.size() >= most_noise || own.next.computed.size() >= most_regions;
+    return full ? follow(thread, upto) : thread.node;
 }
 
-void Recorder::struck(Thread& thread, const NoisePiece& piece, uint32_t region) {
-    OfThread& own = threads_[thread.index];
+void Recorder::hit(uint32_t thread, const NoisePiece& piece, uint32_t region) {
+    OfThread& own = threads_[thread];
     const int64_t length = piece.end - piece.begin;
-    add_noise(own.next, &own.last_number, thread.index, piece, {no_region, region}, length, length);
+    add_noise(own.next, &own.last_number, thread, piece, {no_region, region}, length, length);
     if (removes(piece.account)) own.balance.counted += length;
 }
 
 // The thread has come to `time` by itself.
-uint64_t Recorder::follow(Thread& thread, int64_t time) {
+uint64_t Recorder::follow(const RecordedThread& thread, int64_t time) {
     OfThread& own = threads_[thread.index];
     GraphNode& node = own.next;
     node.thread = thread.index;
-    node.place = {no_region, thread.regions.innermost()};
+    node.place = {no_region, thread.region};
     node.time = time;
     node.delay = thread.delay[watched_[1]];
     int64_t removed = 0;
@@ -137,29 +136,28 @@ uint64_t Recorder::follow(Thread& thread, int64_t time) {
     return number;
 }
 
-void Recorder::begin_call(Thread& thread) {
-    thread.enter_node = thread.node = follow(thread, thread.enter);
+uint64_t Recorder::begin_call(const RecordedThread& thread, int64_t enter) {
+    return follow(thread, enter);
 }
 
-void Recorder::end_call(Thread& thread) {
-    OfThread& own = threads_[thread.index];
-    contradictions_ += thread.node == thread.enter_node;
-    const int64_t delay = thread.delay[watched_[1]], change = delay - own.delay - own.in_call;
+void Recorder::end_call(uint32_t thread, bool written, int64_t leave, const int64_t* delay, const std::vector<NoisePiece>& pieces) {
+    OfThread& own = threads_[thread];
+    contradictions_ += !written;
+    const int64_t late = delay[watched_[1]], change = late - own.delay - own.in_call;
     own.balance.imported += std::max<int64_t>(0, change);
     own.balance.lost += std::max<int64_t>(0, -change);
     own.balance.counted += own.in_call;
     own.balance.waiting -= own.in_call;
-    for (const NoisePiece& piece : thread.pieces)
+    for (const NoisePiece& piece : pieces)
         if (removes(piece.account)) own.balance.waiting += piece.end - piece.begin;
     own.in_call = 0;
-    own.delay = delay;
-    own.computed_upto = thread.leave;
+    own.delay = late;
+    own.computed_upto = leave;
 }
 
-void Recorder::end(Thread& thread) {
-    if (!thread.started) return;
-    const uint64_t node = follow(thread, thread.last);
-    ends_[thread.index] = {node, thread.last, thread.delay[watched_[1]]};
+void Recorder::end(const RecordedThread& thread, int64_t last) {
+    const uint64_t node = follow(thread, last);
+    ends_[thread.index] = {node, last, thread.delay[watched_[1]]};
 }
 
 }  // namespace polter::replay

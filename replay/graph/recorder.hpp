@@ -16,7 +16,13 @@ namespace polter::replay {
 
 class Bytes;
 class Input;
-struct Thread;
+// A thread as far as the recorder follows it, outside of MPI calls.
+struct RecordedThread {
+    uint32_t index = 0;
+    uint32_t region = no_region;     // innermost
+    const int64_t* delay = nullptr;  // in lanes
+    uint64_t node = 0;               // its last
+};
 
 // What became of the local noise of a thread and where its delay came from, in the scenario "all". By construction
 //     local = waiting + counted + dropped        (dropped: did not fit its interval, or struck after the last event)
@@ -60,11 +66,13 @@ class Recorder {
     uint64_t write(uint32_t thread, const Place& place, int64_t time, int64_t delay, bool aside = false);
 
     // ---- a thread's own time ------------------------------------------------------------------------------------------------------
-    void computed(Thread& thread, uint32_t region, int64_t upto);
-    void struck(Thread& thread, const NoisePiece& piece, uint32_t region);
-    void begin_call(Thread& thread);  // sets Thread::enter_node
-    void end_call(Thread& thread);    // whoever concluded the call has set Thread::node
-    void end(Thread& thread);
+    // Each returns the thread's last node.
+    uint64_t computed(const RecordedThread& thread, int64_t upto);
+    uint64_t begin_call(const RecordedThread& thread, int64_t enter);
+    void end(const RecordedThread& thread, int64_t last);
+    void hit(uint32_t thread, const NoisePiece& piece, uint32_t region);
+    // `written`: the call's end has a node; `pieces`: of the noise inside the call.
+    void end_call(uint32_t thread, bool written, int64_t leave, const int64_t* delay, const std::vector<NoisePiece>& pieces);
 
     struct End {
         uint64_t node = EventGraph::none;
@@ -82,7 +90,7 @@ class Recorder {
     int64_t* add_candidate(uint64_t from);
     void add_noise(GraphNode& node, uint32_t* last_number, uint32_t thread, const NoisePiece& piece, const Place& place, int64_t counted,
                    int64_t effect) const;
-    uint64_t follow(Thread& thread, int64_t time);
+    uint64_t follow(const RecordedThread& thread, int64_t time);
 
     struct OfThread {
         GraphNode next;  // what the thread computed since its last node

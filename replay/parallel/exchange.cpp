@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "replay/rules/rma/locks.hpp"
+
 namespace polter::replay {
 
 std::vector<int> spread(const Archive& archive, int processes) {
@@ -128,7 +130,7 @@ void Exchange::ship_posting(const Match& match) {
     group_.written(process);
 }
 
-void Exchange::ship_arrival(const Thread& thread, const Engine::Arrival& arrival) {
+void Exchange::ship_arrival(const Thread& thread, const Arrival& arrival) {
     for (const int process : audience(arrival.comm).others) {
         Bytes& bytes = begin(process, Kind::arrival);
         bytes.put(ArrivalRecord{arrival.size, arrival.node, arrival.enter, arrival.leave, thread.place(), thread.index, arrival.comm,

@@ -11,6 +11,7 @@
 
 #include "group.hpp"
 #include "replay/engine/engine.hpp"
+#include "replay/engine/peers.hpp"
 
 namespace polter::replay {
 
@@ -18,25 +19,25 @@ namespace polter::replay {
 // event files, since not every writer says in the definitions how many events there are.
 std::vector<int> spread(const Archive& archive, int processes);
 
-class Exchange {
+class Exchange final : public Peers {
   public:
     Exchange(Engine& engine, Group& group);
 
-    bool own(const Thread& thread) const { return owner_[thread.index] == group_.rank(); }
-    int processes() const { return group_.size(); }
-    // Of a communicator.
-    uint32_t own_members(uint32_t comm) { return audience(comm).own_members; }
-    bool first_is_own(uint32_t comm) { return audience(comm).first == group_.rank(); }
+    bool own(const Thread& thread) const override { return owner_[thread.index] == group_.rank(); }
+    int processes() const override { return group_.size(); }
+    uint32_t own_members(uint32_t comm) override { return audience(comm).own_members; }
+    bool first_is_own(uint32_t comm) override { return audience(comm).first == group_.rank(); }
 
-    void ship_send(Match& match);  // keeps it where the sender has to know the posting
-    void ship_posting(const Match& match);
-    void ship_arrival(const Thread& thread, const Engine::Arrival& arrival);
+    void ship_send(Match& match) override;
+    void ship_posting(const Match& match) override;
+    void ship_arrival(const Thread& thread, const Arrival& arrival) override;
     void ship_resume(const Collective& collective, uint32_t member, const Thread& thread, uint8_t operation, uint32_t root, uint64_t size,
-                     bool alone);
-    void ship_finished(const Thread& thread);
+                     bool alone) override;
+    void ship_finished(const Thread& thread) override;
 
-    bool exchange();  // everything that is there to go and to come; true if something came
-    Group& group() { return group_; }
+    bool exchange() override;
+    std::vector<Bytes> gather(const Bytes& mine) override { return group_.gather(mine); }
+    std::vector<Bytes> quiet(const Bytes& mine) override { return group_.quiet(mine); }
 
   private:
     enum class Kind : uint8_t { send, posting, refused, arrival, resume, finished };

@@ -94,22 +94,13 @@ void Engine::write_results(Bytes& to) const {
             to.put(counted);
         }
     }
-    to.put(std::vector<uint32_t>(exclusive_windows.begin(), exclusive_windows.end()));
     to.put(std::vector<uint8_t>(likely_structures.begin(), likely_structures.end()));
-    to.put(static_cast<uint64_t>(cancelled_postings.size()));
-    for (const Posting& posting : cancelled_postings) {
+    to.put(static_cast<uint64_t>(facts_.cancelled_postings.size()));
+    for (const Posting& posting : facts_.cancelled_postings) {
         to.put(posting.first);
         to.put(posting.second);
     }
-    to.put(static_cast<uint64_t>(wildcards.size()));
-    for (const auto& [ranks, anyone] : wildcards) {
-        to.put(ranks.first);
-        to.put(ranks.second);
-        to.put(anyone);
-    }
-    if (farm_learning)
-        for (const auto& [ranks, found] : farm_learning->evidence) to.put(found);  // the same pairs in every process
-    if (lock_learning) lock_learning->write(to);
+    semantics_->write(to);
 }
 
 void Engine::merge_results(Input& from) {
@@ -147,24 +138,14 @@ void Engine::merge_results(Input& from) {
             sum.count += counted.count;
             sum.ns += counted.ns;
         }
-    std::vector<uint32_t> windows;
-    from.get(windows);
-    exclusive_windows.insert(windows.begin(), windows.end());
     std::vector<uint8_t> likely;
     from.get(likely);
     likely_structures.insert(likely.begin(), likely.end());
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         const auto thread = from.get<uint32_t>();
-        cancelled_postings.insert({thread, from.get<uint64_t>()});
+        facts_.cancelled_postings.insert({thread, from.get<uint64_t>()});
     }
-    for (auto left = from.get<uint64_t>(); left > 0; --left) {
-        const auto master = from.get<int32_t>();
-        bool& anyone = wildcards[{master, from.get<int32_t>()}];
-        anyone = from.get<bool>() || anyone;
-    }
-    if (farm_learning)
-        for (auto& [ranks, found] : farm_learning->evidence) found.add(from.get<FarmEvidence>());
-    if (lock_learning) lock_learning->merge(from);
+    semantics_->merge(from);
 }
 
 // A mirror struck and waited here only as far as collectives showed it.

@@ -252,7 +252,7 @@ void tell_what_was_read(Result& result, const Replayed& replayed, const std::vec
         result.warnings.push_back("the trace has no noise metrics (os:…): the noise was not measured");
     else if (!moved)
         result.warnings.push_back("no noise was recorded: its counters never moved");
-    if (replayed.engine.counter_only)
+    if (replayed.engine.facts().counter_only)
         result.warnings.push_back(
             "the trace has noise counters at MPI events only: noise inside a call counts by how much longer its tail was than usual");
     int64_t other_threads = 0;

@@ -220,7 +220,7 @@ void Approximated::note(const Thread& thread, int64_t delay) {
 
 void Approximated::note_kept(const Thread& thread, int64_t delay) {
     Open& open = open_[thread.index];
-    const Engine::Concluded& call = thread.engine->concluded;
+    const CallEnd& call = thread.engine->concluded();
     const KeptNoise kept = place_kept_noise(
         {open.since, thread.now, open.delay, delay, open.in_call, call.waited_until, call.approximated_until, call.stepwise}, open.pieces,
         faults_.keep_absorbed);

@@ -80,7 +80,7 @@ void publish(Engine& engine, Thread& thread) {
         thread.unseen = true;
     }
     publish_operations(engine, thread);
-    if (engine.farm_learning) engine.farm_learning->called(thread);
+    if (of(engine).farm_learning) of(engine).farm_learning->called(thread);
     if (thread.kind == CallKind::init) {
         thread.init_ns += thread.leave - thread.enter;
         publish_start_or_end(engine, thread, operation_init);
@@ -152,12 +152,11 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
 
 namespace {
 
-void conclude_call(Engine& engine, Thread& thread) {
+CallEnd conclude_call(Engine& engine, Thread& thread) {
     auto& dependencies = thread.dependencies;
     if (dependencies.size() == 1 && dependencies[0].kind == Dependency::Kind::collective && dependencies[0].collective &&
         (!dependencies[0].own_posting || follows_structure(*dependencies[0].collective, dependencies[0].member))) {
-        conclude_collective(engine, thread, dependencies[0]);
-        return;
+        return conclude_collective(engine, thread, dependencies[0]);
     }
     static thread_local Scratch scratch;
     scratch.constraints.clear();
@@ -166,144 +165,40 @@ void conclude_call(Engine& engine, Thread& thread) {
     if (engine.learning()) learn_completion(engine, thread);
     if (engine.learning()) learn_notices(engine, thread);
     if (engine.learning()) learn_epoch(engine, thread);
-    for (const Dependency& dependency : dependencies) {
-        switch (dependency.kind) {
-            case Dependency::Kind::message:
-                if (dependency.match) (dependency.notice ? constrain_notice : constrain_message)(engine, thread, dependency, scratch);
-                break;
-            case Dependency::Kind::posting:
-                if (dependency.match && dependency.match->posted) constrain_posting(engine, thread, dependency, scratch);
-                break;
-            case Dependency::Kind::probe:
-                constrain_probe(engine, thread, dependency, scratch);
-                break;
-            case Dependency::Kind::collective:
-                if (dependency.collective) constrain_collective(engine, thread, dependency, scratch);
-                break;
-            case Dependency::Kind::lock:
-                constrain_turn(engine, thread, dependency, scratch);
-                break;
-            case Dependency::Kind::request:
-                break;
-        }
-    }
+    for (const Dependency& dependency : dependencies) engine.rule(dependency).constrain(engine, thread, dependency, scratch);
     send_notices(engine, thread, scratch.constraints);
     constrain_transfers(engine, thread, scratch);
-    if (!conclude_polling(engine, thread, scratch))
-        thread.doubt.add(solve(
+    std::optional<CallEnd> end = conclude_polling(engine, thread, scratch);
+    if (!end) {
+        const Solved solved = solve(
             engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own, &thread, thread.enter_node, scratch.elastic},
-            scratch.constraints, thread.delay));
+            scratch.constraints, thread.delay);
+        thread.doubt.add(solved.spread);
+        end = solved.end;
+    }
     for (int64_t* vector : scratch.lent) engine.lane_pool().give(vector);
     scratch.lent.clear();
     for (const Dependency& dependency : dependencies)
         if (dependency.release && dependency.match) engine.release(dependency.match);
     for (Match* match : thread.watched) engine.release(match);
     thread.watched.clear();
+    return *end;
 }
 
 }  // namespace
 
-void conclude(Engine& engine, Thread& thread) {
-    if (engine.farms()) go_on_elsewhere(engine, thread);
+CallEnd conclude(Engine& engine, Thread& thread) {
+    if (of(engine).farms) go_on_elsewhere(engine, thread);
     const bool in_order = thread.held_up && !engine.faults().same_in_every_order;
     const bool widens = (thread.unseen || in_order) && engine.lanes().bounded() && !engine.faults().trust_unseen;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
     const bool struck = engine.injection && thread.carries_rank;
     int64_t* entered = struck ? engine.take_copy(thread.delay) : nullptr;
-    const int64_t approximated_enter = engine.learning() ? 0 : thread.enter - thread.delay[engine.lanes().all];
-    engine.concluded = {thread.leave - thread.enter, false, thread.enter, approximated_enter, false};
-    conclude_call(engine, thread);
-    if (struck) strike(engine, thread, entered);
+    const CallEnd end = conclude_call(engine, thread);
+    if (struck) strike(engine, thread, end, entered);
     engine.lane_pool().give(entered);
     if (widens) widen_bounds(engine, thread, low_at_enter, thread.unseen ? Cost() : by_itself(engine, thread));
-}
-
-namespace {
-
-bool finished(const Thread* thread) {
-    return !thread || thread->state == Thread::State::finished;
-}
-
-}  // namespace
-
-bool partner_finished(Engine& engine, const Dependency& dependency) {
-    switch (dependency.kind) {
-        case Dependency::Kind::message:
-            return dependency.match->source == no_rank ||
-                   finished(engine.processes()[static_cast<size_t>(dependency.match->source)].thread);
-        case Dependency::Kind::posting:
-            return finished(engine.processes()[static_cast<size_t>(dependency.match->destination)].thread);
-        case Dependency::Kind::probe:
-        case Dependency::Kind::request:
-        case Dependency::Kind::lock:
-            return false;
-        case Dependency::Kind::collective:
-            break;
-    }
-    const Collective& c = *dependency.collective;
-    const Communicator& comm = *engine.communicator(c.comm);
-    size_t place = 0;
-    for (const auto* ranks : {&comm.ranks, &comm.remote})
-        for (const int32_t rank : *ranks) {
-            const bool to_come = !c.members[place++].thread;
-            if (to_come && rank >= 0 && !finished(engine.processes()[static_cast<size_t>(rank)].thread)) return false;
-        }
-    return true;
-}
-
-void give_up(Engine& engine, Thread& thread, Dependency& dependency) {
-    switch (dependency.kind) {
-        case Dependency::Kind::message:
-            dependency.match->receiver_waits = nullptr;
-            if (dependency.soft) {  // it is asked for again
-                if (dependency.release) engine.release(dependency.match);
-                dependency.match = nullptr;
-                break;
-            }
-            engine.count(Flaw::unmatched_receive);
-            thread.unseen = true;        // it waited for somebody, or it did not
-            if (engine.farm_learning) {  // whose messages the trace does not have all is no worker that could be known
-                const auto pair = engine.farm_learning->evidence.find({thread.rank, dependency.match->source});
-                if (pair != engine.farm_learning->evidence.end()) ++pair->second.foreign;
-            }
-            for (Dependency& request : thread.dependencies)
-                if (request.kind == Dependency::Kind::request && request.match == dependency.match) request.match = nullptr;
-            std::erase_if(engine.process(thread).set_aside, [&](const auto& aside) { return aside.second == dependency.match; });
-            engine.release(dependency.match);
-            dependency.match = nullptr;
-            break;
-        case Dependency::Kind::posting:
-            // The receive may lie behind a wildcard whose match is not known yet: then the send is taken as eager. If its rank has
-            // ended there is none: an unmatched message, whenever that is found out.
-            if (!partner_finished(engine, dependency)) engine.count(Flaw::uncertain_order);
-            dependency.match->sender_waits = nullptr;
-            dependency.match->synchronous = false;
-            engine.release(dependency.match);
-            dependency.match = nullptr;
-            break;
-        case Dependency::Kind::collective:
-            // Who left before another came, where not all need be waited for, has not waited for that one.
-            if (dependency.collective->waits != Waits::for_all_likely || partner_finished(engine, dependency)) {
-                engine.count(Flaw::unmatched_collective);
-                thread.unseen = true;
-            }
-            dependency.collective->members[dependency.member].released = true;
-            break;
-        case Dependency::Kind::probe: {
-            engine.count(Flaw::unmatched_receive);
-            thread.unseen = true;
-            auto& probing = dependency.channel->probing;
-            probing.erase(std::remove(probing.begin(), probing.end(), &thread), probing.end());
-            dependency.channel = nullptr;
-            break;
-        }
-        case Dependency::Kind::request:  // those who have asked are all there are
-            dependency.soft = false;
-            break;
-        case Dependency::Kind::lock:
-            engine.locks()->turns()->give(*dependency.epoch);
-            break;
-    }
+    return end;
 }
 
 }  // namespace polter::replay::rules

@@ -11,14 +11,12 @@
 
 namespace polter::replay::rules {
 
-void strike(Engine& engine, Thread& thread, const int64_t* entered) {
-    const int64_t tail = engine.concluded.tail;
-    const bool elastic = engine.concluded.elastic;
+void strike(Engine& engine, Thread& thread, const CallEnd& end, const int64_t* entered) {
     for (size_t lane = 0; lane < engine.lanes().count; ++lane) {
         if (!engine.injection->strikes(lane)) continue;
         const int64_t leave = thread.leave - thread.delay[lane], enter = thread.enter - entered[lane];
-        int64_t begin = leave - tail;
-        if (!elastic) begin = std::max(begin, enter);
+        int64_t begin = leave - end.tail;
+        if (!end.elastic) begin = std::max(begin, enter);
         begin = std::min(begin, leave);
         if (engine.faults().no_absorption) begin = std::min(enter, leave);
         thread.delay[lane] = thread.leave - engine.injection->clock(thread.rank, lane).finish(begin, leave - begin);

@@ -3,20 +3,12 @@
 // coming to a collective) and lists what it depends on; the engine waits for the records of that; `conclude` tells when it ends.
 #pragma once
 
+#include <optional>
+
+#include "mpi_rules.hpp"
 #include "replay/engine/engine.hpp"
 
-namespace polter::replay::rules {
-
-void publish(Engine&, Thread&);
-void publish_unfinished(Engine&, Thread&);  // the trace ends inside the call
-void conclude(Engine&, Thread&);
-
-bool collective_ready(Collective&, uint32_t member);
-bool partner_finished(Engine&, const Dependency&);
-// The record that is waited for will never come: counted, and the call ends as if it had not waited for it.
-void give_up(Engine&, Thread&, Dependency&);
-
-// ---- between the rules -----------------------------------------------------------------------------------------------------------
+namespace polter::replay {
 
 // "The call ends `cost` after `time`, or later": the min-plus form of a dependency.
 struct Constraint {
@@ -25,6 +17,34 @@ struct Constraint {
     Cost cost;
     uint64_t node = 0;  // of the event graph
 };
+
+// What one call waits for; vectors that must be given back after solving are in `lent`.
+struct Scratch {
+    std::vector<Constraint> constraints;
+    std::vector<int64_t*> lent;
+    Cost own;
+    bool elastic = false;
+};
+
+}  // namespace polter::replay
+
+namespace polter::replay::rules {
+
+void publish(Engine&, Thread&);
+void publish_unfinished(Engine&, Thread&);  // the trace ends inside the call
+CallEnd conclude(Engine&, Thread&);
+
+bool collective_ready(Collective&, uint32_t member);
+extern const DependencyRules dependency_rules;  // dependencies.cpp
+
+inline MpiRules& of(Engine& engine) {
+    return static_cast<MpiRules&>(engine.semantics());
+}
+inline const MpiRules& of(const Engine& engine) {
+    return static_cast<const MpiRules&>(engine.semantics());
+}
+
+// ---- between the rules -----------------------------------------------------------------------------------------------------------
 
 // One call, seen from the thread that made it.
 struct Interval {
@@ -37,9 +57,13 @@ struct Interval {
     bool elastic = false;  // it waits for its own transfers: noise counts by how much longer it was
 };
 
-// The delay at the end of a call: see rules/min_plus.cpp. `result` may be `interval.delay`. Returns the spread of the cost that decided the
-// measured end; 0 where that was the call's own.
-int64_t solve(Engine&, const Interval&, const std::vector<Constraint>&, int64_t* result);
+struct Solved {
+    int64_t spread = 0;  // of the cost that decided the measured end; 0 where that was the call's own
+    CallEnd end;
+};
+// The delay at the end of a call: see rules/min_plus.cpp. `result` may be `interval.delay`.
+Solved solve(Engine&, const Interval&, const std::vector<Constraint>&, int64_t* result);
+CallEnd end_of_own_work(const Interval&, const Lanes&);  // of a call that waits for nobody
 
 // Each rule's own publish and constrain.
 void publish_send(Engine&, Thread&, const Operation&, bool blocking);
@@ -61,13 +85,7 @@ void send_notice(Engine&, Thread&, const PendingNotice&, int64_t time, const int
 Match* ask_for_notice(Engine&, Thread&, uint32_t window, Notice what, int32_t from);
 void publish_start_or_end(Engine&, Thread&, uint8_t operation);
 
-// The dependency's constraints, appended; vectors that must be given back after solving are appended to `lent`.
-struct Scratch {
-    std::vector<Constraint> constraints;
-    std::vector<int64_t*> lent;
-    Cost own;
-    bool elastic = false;
-};
+// The dependency's constraints, appended.
 void constrain_message(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_posting(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_probe(Engine&, Thread&, const Dependency&, Scratch&);
@@ -83,18 +101,17 @@ void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constrai
 CostClass own_of_epoch(const Thread&);                      // of a lock, and of what follows it up to its unlock: where nobody holds it up
 void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
 void add_message(Engine&, Thread&, const Match&, const Cost&, Scratch&);     // receive.cpp: when the message left, and what follows
-void conclude_collective(Engine&, Thread&, const Dependency&);
+CallEnd conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
 void learn_completion(Engine&, Thread&);                     // rules/learn_completion.cpp
 
 // Given noise (injected.cpp): `entered`: the delay at the call's beginning; `own_work`: of the sending call before its message leaves.
-void strike(Engine&, Thread&, const int64_t* entered);
+void strike(Engine&, Thread&, const CallEnd&, const int64_t* entered);
 void strike_departure(Engine&, const Thread&, Match&, int64_t own_work);
 
-// Polling: before a call is published, and as it is concluded. True if this call was concluded as part of a polling loop.
+// Polling: before a call is published, and as it is concluded. Its end, if this call ends a polling loop.
 void before_call(Engine&, Thread&);
-bool conclude_polling(Engine&, Thread&, const Scratch&);
-void extend_polling(Engine&, Thread&);
+std::optional<CallEnd> conclude_polling(Engine&, Thread&, const Scratch&);
 
 // Task farms: whoever asked first is served first, and whoever hears of that goes on from there (rules/task_farm/reassignment.cpp).
 void go_on_elsewhere(Engine&, Thread&);

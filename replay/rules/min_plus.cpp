@@ -66,9 +66,14 @@ void write_end(Recorder& recorder, const Interval& call, const int64_t* delay) {
 
 }  // namespace
 
-int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint>& constraints, int64_t* result) {
+CallEnd end_of_own_work(const Interval& call, const Lanes& lanes) {
+    return {.tail = call.leave - call.enter, .waited_until = call.enter, .approximated_until = call.enter - call.delay[lanes.all]};
+}
+
+Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>& constraints, int64_t* result) {
     const Lanes& lanes = engine.lanes();
-    if (lanes.count == 0) return 0;
+    if (lanes.count == 0) return {};
+    CallEnd end = end_of_own_work(call, lanes);
     Recorder* recorder = call.recorded ? engine.recorder() : nullptr;
     if (constraints.empty() && !call.elastic) {  // own work: all of it is tail
         if (recorder) {
@@ -81,7 +86,7 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         for (const NoisePiece& piece : *call.pieces)
             remove_noise(result, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
         if (recorder) write_end(*recorder, call, result);
-        return 0;
+        return {0, end};
     }
 
     const Cost waits = call.elastic ? call.own : Cost();    // of its own transfers
@@ -102,15 +107,15 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         }
     }
     Tail tail = tail_from(call, arrival), tail_low = tail_from(call, earliest), tail_high = tail_from(call, latest);
-    engine.concluded.tail = call.leave - tail.begin;
-    if (call.elastic && !engine.counter_only && !call.pieces->empty()) {
+    end.tail = call.leave - tail.begin;
+    if (call.elastic && !engine.facts().counter_only && !call.pieces->empty()) {
         tail = tail_with(call, earliest, std::max<int64_t>(0, call.leave - arrival));
         tail_high = tail_with(call, earliest, std::max<int64_t>(0, call.leave - latest));
     }
-    engine.concluded.waited_until = tail.begin;
-    engine.concluded.approximated_until = approximated_arrival;
+    end.waited_until = tail.begin;
+    end.approximated_until = approximated_arrival;
     const int64_t placed = tail.noise, placed_high = tail_high.noise;
-    if (engine.counter_only && tail.noise > 0) {
+    if (engine.facts().counter_only && tail.noise > 0) {
         tail.noise = counted_noise(call, tail, works);
         tail_high.noise = std::min(tail.noise, counted_noise(call, tail_high, INT64_MAX / 4));
     }
@@ -180,10 +185,10 @@ int64_t solve(Engine& engine, const Interval& call, const std::vector<Constraint
         }
         result[lanes.low] = low;
         result[lanes.high] =
-            moved && !engine.farms() && !engine.locks() ? std::max<int64_t>(high, 0) : high;  // else nothing is later than it was
+            moved && !of(engine).farms && !of(engine).locks ? std::max<int64_t>(high, 0) : high;  // else nothing is later than it was
     }
     if (recorder) write_end(*recorder, call, result);
-    return bound ? bound->cost.spread : 0;
+    return {bound ? bound->cost.spread : 0, end};
 }
 
 }  // namespace polter::replay::rules

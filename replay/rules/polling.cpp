@@ -48,31 +48,32 @@ void before_call(Engine& engine, Thread& thread) {
     }
 }
 
-// True where the call is part of a loop and its end has been found here.
-bool conclude_polling(Engine& engine, Thread& thread, const Scratch& scratch) {
+// Its end, where the call is part of a loop and ends it.
+std::optional<CallEnd> conclude_polling(Engine& engine, Thread& thread, const Scratch& scratch) {
     Polling& polling = thread.polling;
-    if (!polling.active) return false;
+    if (!polling.active) return std::nullopt;
     polling.pieces.insert(polling.pieces.end(), thread.pieces.begin(), thread.pieces.end());
     polling.last_leave = thread.leave;
     polling.noise_since = 0;
     if (polls(thread)) polling.last_length = thread.leave - thread.enter - noise_after(thread.pieces, thread.enter);
-    if (!polls(thread) || found_nothing(thread)) return false;
+    if (!polls(thread) || found_nothing(thread)) return std::nullopt;
     polling.active = false;
-    if (scratch.constraints.empty()) return false;  // it succeeded without anybody else
+    if (scratch.constraints.empty()) return std::nullopt;  // it succeeded without anybody else
     const Lanes& lanes = engine.lanes();
     int64_t* elastic = engine.lane_pool().take();
-    const int64_t spread = solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own, &thread, polling.node},
-                                 scratch.constraints, elastic);
-    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay);
-    thread.doubt.add(spread);
-    engine.concluded.elastic = true;
+    const Solved loop = solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own, &thread, polling.node},
+                              scratch.constraints, elastic);
+    CallEnd end =
+        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay).end;
+    thread.doubt.add(loop.spread);
+    end.elastic = true;
     if (lanes.bounded()) {
         elastic[lanes.low] = std::max(elastic[lanes.low], thread.delay[lanes.low]);
         elastic[lanes.high] = std::min(elastic[lanes.high], thread.delay[lanes.high]);
     }
     engine.copy(thread.delay, elastic);
     engine.lane_pool().give(elastic);
-    return true;
+    return end;
 }
 
 }  // namespace polter::replay::rules

@@ -35,7 +35,7 @@ Match* take_aside(Engine& engine, Thread& thread, const Operation& operation, in
 
 void took_any(Engine& engine, const Thread& thread, int32_t source, bool anyone) {
     if (!engine.learning() || !thread.carries_rank || source < 0) return;
-    bool& known = engine.wildcards[{thread.rank, source}];
+    bool& known = of(engine).wildcards[{thread.rank, source}];
     known = known || anyone;
 }
 
@@ -43,17 +43,17 @@ void took_any(Engine& engine, const Thread& thread, int32_t source, bool anyone)
 void probe_for_any(Engine& engine, Thread& thread, int32_t source, Match* match, Channel* channel) {
     engine.count(Flaw::any_source);
     took_any(engine, thread, source, true);
-    if (!engine.farms() || !engine.farms()->asks(thread, source)) return;
+    if (!of(engine).farms || !of(engine).farms->asks(thread, source)) return;
     engine.count(Flaw::handed_out);
     thread.dependencies.push_back({.kind = Dependency::Kind::request, .soft = true, .match = match, .channel = channel});
 }
 
 void depend_on(Engine& engine, Thread& thread, Match* match, bool own_posting, bool any_source) {
     thread.dependencies.push_back({.kind = Dependency::Kind::message, .own_posting = own_posting, .release = true, .match = match});
-    if (engine.farm_learning) engine.farm_learning->received(thread, match->source);
+    if (of(engine).farm_learning) of(engine).farm_learning->received(thread, match->source);
     const bool picked = thread.kind == CallKind::wait_any || thread.kind == CallKind::poll_any;
     if ((any_source || picked) && match->partitioned == 0) took_any(engine, thread, match->source, any_source);
-    if (!engine.farms() || !engine.farms()->taking(thread, *match) || !(any_source || picked)) return;
+    if (!of(engine).farms || !of(engine).farms->taking(thread, *match) || !(any_source || picked)) return;
     engine.count(Flaw::handed_out);
     if (!any_source) engine.count(Flaw::any_source);  // others could have been in its place as well
     thread.dependencies.push_back({.kind = Dependency::Kind::request, .soft = true, .match = match});
@@ -78,7 +78,7 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
     request->partitioned = operation.partitioned;
     request->posting_thread = thread.index;
     request->posting = ++thread.postings;
-    if (operation.posted_known && !engine.cancelled_postings.contains({thread.index, request->posting})) {
+    if (operation.posted_known && !engine.cancelled_postings().contains({thread.index, request->posting})) {
         const Ends ends = find_channel(engine, thread, operation);
         if (thread.kind == CallKind::matched_receive) request->match = take_aside(engine, thread, operation, ends.source);
         if (!request->match) request->match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
@@ -122,7 +122,7 @@ void publish_cancelled(Engine& engine, Thread& thread, const Operation& operatio
     Request* request = engine.find_request(thread, operation.request);
     if (!request) return;
     const bool receive = request->kind == Request::Kind::receive;
-    if (receive) engine.cancelled_postings.insert({request->posting_thread, request->posting});
+    if (receive) engine.cancelled({request->posting_thread, request->posting});
     if (request->match) receive ? engine.withdraw_receive(request->match) : engine.release(request->match);
     engine.drop_request(thread, operation.request);
 }

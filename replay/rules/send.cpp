@@ -57,9 +57,9 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
         return;
     }
     const bool same_host = receiver->host == thread.host;
-    if (engine.farm_learning) engine.farm_learning->sent(thread, to);
+    if (of(engine).farm_learning) of(engine).farm_learning->sent(thread, to);
     Match* match = engine.add_send(thread, *receiver, operation);
-    if (engine.farms()) engine.farms()->answering(thread, *match, to);
+    if (of(engine).farms) of(engine).farms->answering(thread, *match, to);
     match->same_host = same_host;
     match->synchronous_mode = operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send;
     match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);

@@ -28,8 +28,8 @@ bool counted(std::map<uint32_t, FlawCount>& all, const Thread& thread) {
 // given back.
 bool waits_for_unlock(Engine& engine, const Thread& thread) {
     return std::any_of(thread.operations.begin(), thread.operations.end(), [&](const Operation& operation) {
-        return operation.kind == Operation::Kind::rma_lock && engine.exclusive_windows.contains(operation.comm) &&
-               !(engine.locks() && engine.locks()->knows(thread, operation));
+        return operation.kind == Operation::Kind::rma_lock && of(engine).learned.exclusive_windows.contains(operation.comm) &&
+               !(of(engine).locks && of(engine).locks->knows(thread, operation));
     });
 }
 
@@ -91,10 +91,10 @@ void widen_bounds(Engine& engine, const Thread& thread, int64_t delay_low_at_ent
     const Lanes& lanes = engine.lanes();
     int64_t &low = thread.delay[lanes.low], &high = thread.delay[lanes.high];
     const int64_t elastic = delay_low_at_enter + std::max<int64_t>(0, thread.leave - thread.enter - own.low);
-    low = std::max(low, std::min(elastic, std::max(delay_low_at_enter, engine.most_delay)));
+    low = std::max(low, std::min(elastic, std::max(delay_low_at_enter, engine.facts().most_delay)));
     if (thread.unseen) high = std::min<int64_t>(high, 0);
     const int64_t longer = std::max<int64_t>(0, own.high - (thread.leave - thread.enter));
-    if (longer > 0) high = std::min(high, std::max(high - longer, -engine.most_delay));
+    if (longer > 0) high = std::min(high, std::max(high - longer, -engine.facts().most_delay));
 }
 
 }  // namespace polter::replay::rules

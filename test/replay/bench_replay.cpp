@@ -22,6 +22,7 @@
 
 #include "replay/engine/otf2_events.hpp"
 #include "replay/parallel/group.hpp"
+#include "replay/rules/mpi_rules.hpp"
 #include "replay/testing.hpp"
 #include "synthetic.hpp"
 #include "trace_spec.hpp"
@@ -83,7 +84,7 @@ void replay_pass(const std::string& trace, replay::Model& model, size_t lanes, b
         }
         scenario.masks.push_back(std::move(mask));
     }
-    replay::Engine engine(archive, scenario, model, learning);
+    replay::Engine engine(archive, scenario, model, learning, std::make_unique<replay::MpiRules>());
     OTF2_EvtReaderCallbacks* callbacks = replay::event_callbacks();
     std::vector<void*> user_data;
     for (const auto& thread : engine.threads()) user_data.push_back(thread.get());

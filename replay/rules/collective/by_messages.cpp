@@ -106,7 +106,7 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
     if (most) {
         recorder.start();
         recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane]; });
-        (thread.engine->counter_only ? record_of_all : record_of_one_member)(recorder, thread, c, predicted, gain(all), on_the_way);
+        (thread.engine->facts().counter_only ? record_of_all : record_of_one_member)(recorder, thread, c, predicted, gain(all), on_the_way);
         own_end = recorder.write(thread.index, thread.place(), thread.leave, predicted - end[all] + gain(all));
     }
     recorder.start();
@@ -132,13 +132,13 @@ int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c,
     const int64_t doubt = 4 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
     const int64_t* end = c.instance.approximated_end(member);
     int64_t *most = nullptr, *lent = nullptr;
-    const int64_t unusual = 8 * c.instance.structure().error, usual = engine.counter_only ? 0 : unusual;
+    const int64_t unusual = 8 * c.instance.structure().error, usual = engine.facts().counter_only ? 0 : unusual;
     static thread_local std::vector<Collective::Noise> on_the_way;
     if (wrong > usual) noise_on_the_way(c, member, on_the_way);
     if (wrong > usual && !on_the_way.empty()) {
         most = engine.lane_pool().take();
         lent = engine.lane_pool().take();
-        if (engine.counter_only && !engine.faults().noise_of_one)
+        if (engine.facts().counter_only && !engine.faults().noise_of_one)
             most_of_all(engine, on_the_way, predicted, thread.leave, most);
         else
             most_of_one_member(lanes, on_the_way, predicted, thread.leave, most, lent);

@@ -93,7 +93,7 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
     return {true, c.last_enter, c.last_arrival, nullptr, node};
 }
 
-void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
+CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
     const Lanes& lanes = engine.lanes();
     const int64_t m = std::min(std::max(last.enter, thread.enter), thread.leave), tail = thread.leave - m;
     const bool struck = std::any_of(c.noise.begin(), c.noise.end(),
@@ -103,10 +103,10 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
         if (struck) noise = noise_after(thread.pieces, m);
         engine.model().learn(cost_class(c, CostKind::collective_tail, member), std::max<int64_t>(0, tail - noise),
                              struck ? 0 : Model::clean);
-        return;
+        return {};
     }
     const size_t all = engine.lanes().all;
-    engine.concluded = {tail, false, m, std::max(last.arrival[all], thread.enter - thread.delay[all]), false};
+    const CallEnd end{.tail = tail, .waited_until = m, .approximated_until = std::max(last.arrival[all], thread.enter - thread.delay[all])};
     int64_t* out = engine.lane_pool().take();
     const int64_t slip = std::max<int64_t>(0, thread.leave < last.enter ? 0 : m - last.enter);  // own coming is part of the last
     for (size_t i = 0; i < lanes.count; ++i) {
@@ -149,12 +149,12 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
             const int64_t without = low ? cost.low : high ? most_without : cost.mid;
             const int64_t excess = std::max<int64_t>(0, tail - without);
             int64_t mine = own[i];
-            if (engine.counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the waiting part
+            if (engine.facts().counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the waiting part
             const int64_t gain = std::max(mine, std::min(high ? certain : excess, held[i]));
             out[i] += gain;
             if (recorder && i == recorder->lane(1))
                 record_gain(*recorder, thread, c, member,
-                            {m, last.enter, own[i], engine.counter_only ? excess : INT64_MAX, excess, last.lent == nullptr});
+                            {m, last.enter, own[i], engine.facts().counter_only ? excess : INT64_MAX, excess, last.lent == nullptr});
         }
         engine.lane_pool().give(own);
         engine.lane_pool().give(lent);
@@ -162,28 +162,31 @@ void leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t mem
     if (recorder) thread.node = recorder->write(thread.index, thread.place(), thread.leave, out[recorder->lane(1)]);
     engine.copy(thread.delay, out);
     engine.lane_pool().give(out);
+    return end;
 }
 
-void leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
+CallEnd leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
     const CostClass after{cost_class(c, CostKind::collective_tail, member)}, own{cost_class(c, CostKind::collective_own, member)};
     if (engine.learning()) {
         const int64_t begin = std::max(thread.enter, last.enter);
-        if (thread.leave < begin) return;
+        if (thread.leave < begin) return {};
         const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
         if (last.enter >= thread.enter)
             engine.model().learn(after, took, Model::clean);
         else
             engine.model().learn(own, took, thread.enter - last.enter);
-        return;
+        return {};
     }
     Cost latency = engine.model().cost(after), alone = engine.model().cost(own);
     if (!latency.known) latency = {0, alone.mid, alone.high, false};
     if (!alone.known) alone = {0, latency.mid, latency.high, false};
     int64_t* root_delay = engine.lane_pool().take();
     for (size_t i = 0; i < engine.lanes().count; ++i) root_delay[i] = last.enter - last.arrival[i];
-    solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone, recorded ? &thread : nullptr, thread.enter_node},
-          {{last.enter, root_delay, latency, last.node}}, thread.delay);
+    const Solved solved =
+        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone, recorded ? &thread : nullptr, thread.enter_node},
+              {{last.enter, root_delay, latency, last.node}}, thread.delay);
     engine.lane_pool().give(root_delay);
+    return solved.end;
 }
 
 }  // namespace
@@ -250,21 +253,24 @@ bool follows_structure(const Collective& c, uint32_t member) {
     return c.instance.active() && c.instance.done(member);
 }
 
-void conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
+CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
     Collective& c = *dependency.collective;
     Last last = last_of(engine, c, dependency.member, thread);
     int64_t* by_structure =
         follows_structure(c, dependency.member) ? leave_by_structure(engine, thread, c, dependency.member, last) : nullptr;
+    CallEnd end;
     if (!last.any)
-        solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, {}, by_structure ? nullptr : &thread, thread.enter_node},
-              {}, thread.delay);
+        end = solve(engine,
+                    {thread.enter, thread.leave, thread.delay, &thread.pieces, {}, by_structure ? nullptr : &thread, thread.enter_node}, {},
+                    thread.delay)
+                  .end;
     else if (c.waits == Waits::for_root)
-        leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
+        end = leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
     else
-        leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
+        end = leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
     if (by_structure) {
-        engine.concluded.tail = 0;  // noise has struck its steps
-        engine.concluded.stepwise = true;
+        end.tail = 0;  // noise has struck its steps
+        end.stepwise = true;
         const Lanes& lanes = engine.lanes();
         if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
             by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);
@@ -278,6 +284,7 @@ void conclude_collective(Engine& engine, Thread& thread, const Dependency& depen
         engine.process(thread).halves.push_back(dependency);
     else
         engine.member_done(&c);
+    return end;
 }
 
 // As one of several things that a call waits for: a non-blocking collective at its completion.

@@ -17,7 +17,7 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
         int64_t sum = 0, reached = from;
         for (const NoisePiece& piece : pieces) {
             // Of a counter's noise nobody knows when within the call it struck: it may have been before this member left.
-            const int64_t end = engine.counter_only ? std::min(piece.end, upto) : piece.end;
+            const int64_t end = engine.facts().counter_only ? std::min(piece.end, upto) : piece.end;
             if (end > upto || end <= std::max(reached, piece.begin)) continue;
             if (lane < lanes.count && lanes.masks[piece.account][lane]) continue;
             sum += end - std::max(piece.begin, reached);
@@ -27,7 +27,7 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     };
     const int64_t all = measure(SIZE_MAX);
     for (size_t i = 0; i < lanes.count; ++i) less[i] = all - measure(i);
-    if (!engine.counter_only || !lanes.bounded()) return;
+    if (!engine.facts().counter_only || !lanes.bounded()) return;
     less[lanes.low] = 0;  // when it struck is not known: at worst one after the other
     for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
@@ -81,7 +81,7 @@ int64_t struck_for(const std::vector<Collective::Noise>& pieces, int64_t from, i
 void record_gain(Recorder& recorder, const Thread& thread, const Collective& c, uint32_t member, const Gain& gain) {
     std::vector<Collective::Noise> pieces;
     for (Collective::Noise noise : c.noise) {
-        if (thread.engine->counter_only) noise.piece.end = std::min(noise.piece.end, thread.leave);  // as in union_of
+        if (thread.engine->facts().counter_only) noise.piece.end = std::min(noise.piece.end, thread.leave);  // as in union_of
         const bool struck = noise.piece.end > std::max(gain.from, noise.piece.begin) && noise.piece.end <= thread.leave;
         if (struck && may_hold_up(c, noise, member)) pieces.push_back(noise);
     }

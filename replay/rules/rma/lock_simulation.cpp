@@ -92,7 +92,7 @@ namespace rules {
 // The lock was had at `measured`, and is had in the scenario when its turn has come; what follows costs what it does behind a release.
 void constrain_turn(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const LockEpochState& epoch = *dependency.epoch;
-    const size_t lane = engine.locks()->turns()->lane();
+    const size_t lane = of(engine).locks->turns()->lane();
     if (epoch.measured > thread.leave) return;
     Cost after =
         engine.model().cost({CostKind::notice_after, epoch.same_host, false, static_cast<uint16_t>(thread.kind), thread.reached.bytes});

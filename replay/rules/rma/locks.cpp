@@ -236,7 +236,7 @@ void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
     for (size_t lane = 0; lane < lanes; ++lane) {
         const int64_t asked = epoch.asked[lane];
         int64_t& had = epoch.had[lane] = std::max(asked, epoch.queue.free_for(lane, asked));
-        if (const int64_t foreseen = engine.locks()->foreseen(epoch, lane); foreseen != INT64_MIN) had = std::max(asked, foreseen);
+        if (const int64_t foreseen = of(engine).locks->foreseen(epoch, lane); foreseen != INT64_MIN) had = std::max(asked, foreseen);
         const bool at_once = had == asked && measured > epoch.asked[lanes];  // what a release costs is nothing to it
         delay[lane] = at_once ? never : measured - had;
     }

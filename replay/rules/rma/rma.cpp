@@ -212,7 +212,7 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
             reach(engine, thread, window, operation.peer, operation.size);
             transfers[operation.request].target = operation.peer;
             transfers[operation.request].bytes += operation.size;
-            if (engine.locks()) engine.locks()->data(thread, operation);
+            if (of(engine).locks) of(engine).locks->data(thread, operation);
             break;
         case Operation::Kind::rma_request_complete:
             ++thread.completions;
@@ -224,19 +224,19 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
             complete.peer = found->second.target;
             reach(engine, thread, window, found->second.target, found->second.bytes);
             transfers.erase(found);
-            if (engine.locks()) engine.locks()->data(thread, complete);
+            if (of(engine).locks) of(engine).locks->data(thread, complete);
             break;
         }
         case Operation::Kind::rma_lock:
-            if (engine.learning() && operation.synchronises) engine.exclusive_windows.insert(window);
-            if (engine.lock_learning) engine.lock_learning->requested(thread, window, operation.peer, operation.synchronises);
+            if (engine.learning() && operation.synchronises) of(engine).learned.exclusive_windows.insert(window);
+            if (of(engine).lock_learning) of(engine).lock_learning->requested(thread, window, operation.peer, operation.synchronises);
             reach(engine, thread, window, operation.peer, 0);
-            if (engine.locks()) engine.locks()->lock(thread, operation);
+            if (of(engine).locks) of(engine).locks->lock(thread, operation);
             break;
         case Operation::Kind::rma_unlock:
-            if (engine.lock_learning) engine.lock_learning->released(thread, window, operation.peer);
+            if (of(engine).lock_learning) of(engine).lock_learning->released(thread, window, operation.peer);
             reach(engine, thread, window, operation.peer, 0);
-            if (engine.locks()) engine.locks()->unlock(thread, operation);
+            if (of(engine).locks) of(engine).locks->unlock(thread, operation);
             break;
         default:
             break;
@@ -308,7 +308,7 @@ void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>&
         for (size_t i = 0; i < lanes; ++i) approximated[i] = std::max(approximated[i], constraint.time - constraint.delay[i]);
     }
     if (LockEpochState* epoch = std::exchange(thread.releasing, nullptr)) {
-        LockTurns& turns = *engine.locks()->turns();
+        LockTurns& turns = *of(engine).locks->turns();
         turns.release(*epoch, approximated[turns.lane()]);
     }
     for (size_t i = 0; i < lanes; ++i) approximated[i] = time - approximated[i];  // from here on the delay

@@ -254,7 +254,7 @@ void go_on_elsewhere(Engine& engine, Thread& thread) {
         Match* match = nullptr;
         if (dependency.kind == Dependency::Kind::request)
             if (Match* request = dependency.channel ? found(*dependency.channel) : dependency.match)
-                engine.farms()->hand_out(thread, *request);
+                of(engine).farms->hand_out(thread, *request);
         if (dependency.kind == Dependency::Kind::message) match = dependency.match;
         if (dependency.kind == Dependency::Kind::probe && dependency.channel) match = dependency.channel->head;
         if (!match || !match->moved) continue;

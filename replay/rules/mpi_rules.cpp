@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi_rules.hpp"
+
+#include <vector>
+
+#include "internal.hpp"
+#include "replay/base/bytes.hpp"
+
+namespace polter::replay {
+
+MpiRules::MpiRules(LearnedRules from) : learned(std::move(from)) {}
+
+const DependencyRules& MpiRules::dependency_rules() const {
+    return rules::dependency_rules;
+}
+
+void MpiRules::attach(Engine& engine) {
+    if (learned.locks) locks = std::make_unique<Locks>(engine, learned.locks);
+    if (engine.learning()) {
+        if (!locks) lock_learning = std::make_unique<LockLearning>(engine.processes().size());
+        if (!learned.farm_suspects.empty())
+            farm_learning = std::make_unique<FarmLearning>(learned.farm_suspects, engine.processes().size());
+        return;
+    }
+    if (!learned.farms.empty()) farms = std::make_unique<Farms>(engine, learned.farms);
+    if (!locks) return;
+    locks->foresee(learned.foresight);
+    if (learned.turns_in) locks->take_turns(*learned.turns_in);
+}
+
+void MpiRules::publish(Engine& engine, Thread& thread) {
+    rules::publish(engine, thread);
+}
+
+void MpiRules::publish_unfinished(Engine& engine, Thread& thread) {
+    rules::publish_unfinished(engine, thread);
+}
+
+CallEnd MpiRules::conclude(Engine& engine, Thread& thread) {
+    return rules::conclude(engine, thread);
+}
+
+void MpiRules::message_arrived(Match& match) {
+    if (farms) farms->arrived(match);
+}
+
+void MpiRules::message_forgotten(Match& match) {
+    farms->forget(match);
+}
+
+void MpiRules::drop(LockQueue* queue) {
+    delete queue;
+}
+
+bool MpiRules::takes_turns() const {
+    return locks && locks->turns();
+}
+
+Thread* MpiRules::grant() {
+    return locks->turns()->grant();
+}
+
+void MpiRules::write(Bytes& to) const {
+    to.put(std::vector<uint32_t>(learned.exclusive_windows.begin(), learned.exclusive_windows.end()));
+    to.put(static_cast<uint64_t>(wildcards.size()));
+    for (const auto& [ranks, anyone] : wildcards) {
+        to.put(ranks.first);
+        to.put(ranks.second);
+        to.put(anyone);
+    }
+    if (farm_learning)
+        for (const auto& [ranks, found] : farm_learning->evidence) to.put(found);  // the same pairs in every process
+    if (lock_learning) lock_learning->write(to);
+}
+
+void MpiRules::merge(Input& from) {
+    std::vector<uint32_t> windows;
+    from.get(windows);
+    learned.exclusive_windows.insert(windows.begin(), windows.end());
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto master = from.get<int32_t>();
+        bool& anyone = wildcards[{master, from.get<int32_t>()}];
+        anyone = from.get<bool>() || anyone;
+    }
+    if (farm_learning)
+        for (auto& [ranks, found] : farm_learning->evidence) found.add(from.get<FarmEvidence>());
+    if (lock_learning) lock_learning->merge(from);
+}
+
+}  // namespace polter::replay

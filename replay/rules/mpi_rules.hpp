@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The rules of MPI as the engine sees them, and what they keep during a pass: task farms, locks, and what the learning pass finds of both.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "replay/engine/semantics.hpp"
+#include "replay/rules/rma/locks.hpp"
+#include "replay/rules/task_farm/task_farm.hpp"
+
+namespace polter::replay {
+
+// What earlier passes found for the rules.
+struct LearnedRules {
+    std::set<uint32_t> exclusive_windows;            // those that were locked so that others are shut out
+    std::set<RankPair> farm_suspects;                // for a learning pass that looks for task farms
+    FarmPlan farms;                                  // for the replay
+    std::shared_ptr<const LockPlan> locks;           // none: not looked for yet, or nobody was ever shut out
+    std::shared_ptr<const LockForesight> foresight;  // when locks are had in each scenario
+    std::optional<size_t> turns_in;                  // a lane: in this pass locks go to whoever asks first in its own time
+};
+
+class MpiRules final : public Semantics {
+  public:
+    explicit MpiRules(LearnedRules learned = {});
+
+    const DependencyRules& dependency_rules() const override;
+    void attach(Engine& engine) override;
+    void publish(Engine& engine, Thread& thread) override;
+    void publish_unfinished(Engine& engine, Thread& thread) override;
+    CallEnd conclude(Engine& engine, Thread& thread) override;
+    void message_arrived(Match& match) override;
+    void message_forgotten(Match& match) override;
+    void drop(LockQueue* queue) override;
+    bool takes_turns() const override;
+    Thread* grant() override;
+    void write(Bytes& to) const override;
+    void merge(Input& from) override;
+
+    // Of this pass; each rule's own.
+    LearnedRules learned;
+    std::unique_ptr<Farms> farms;                 // none: no work is handed out
+    std::unique_ptr<Locks> locks;                 // none: not known, or nobody was ever shut out
+    std::unique_ptr<FarmLearning> farm_learning;  // in a learning pass that has suspects
+    std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet
+    // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
+    std::map<RankPair, bool> wildcards;
+};
+
+}  // namespace polter::replay
