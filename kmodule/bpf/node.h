@@ -7,7 +7,7 @@
 #define POLTER_NODE_H
 
 #include "../accounting/state.h"
-#include "../node/histogram.h"
+#include "../observation/histogram.h"
 
 /* Beside the accounts of page.h: a task had the CPU from one switch to the next, net of interruptions. */
 #define POLTER_NODE_RAN POLTER_ACCOUNT_SLOTS

@@ -2,7 +2,7 @@
 // What the operating system does on this node, by the eBPF object node.bpf.c.
 #pragma once
 
-#include "../node/observation.hpp"
+#include "../observation/observation.hpp"
 
 namespace polter::node {
 

@@ -12,7 +12,7 @@
 #include "../backend.hpp"
 #include "accounts.hpp"
 #include "peer.hpp"
-#include "protocol.h"
+#include "../protocol.h"
 
 namespace polter::daemon {
 

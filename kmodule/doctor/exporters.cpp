@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "../backend.hpp"
-#include "../daemon/protocol.h"
+#include "../protocol.h"
 #include "../daemon/start.hpp"
 #include "../perf/tracepoints.hpp"
 #include "files.hpp"

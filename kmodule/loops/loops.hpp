@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "observation.hpp"
+#include "../observation/observation.hpp"
 
 struct polter_noise;
 

@@ -3,6 +3,7 @@
  * The module's parts, and what they share.
  *
  *   registry.c   which processes and threads are registered, on which pages
+ *   tables.c     the tables of them that probes read
  *   pages.c      the memory of pages; what each user has of it, and may have
  *   probes.c     the kernel's events, fed into the accounting (../accounting/)
  *   attach.c     finds the tracepoints; attaches the probes while anybody is registered
@@ -74,12 +75,19 @@ struct polter_group {
 	struct rcu_work release;
 };
 
-/* registry.c: looked at by probes. */
+/* tables.c: read by probes, under RCU. */
 struct polter_member *polter_find_member(pid_t tid);
 struct polter_group *polter_find_group(pid_t tgid);
 /* The thread is exiting; the process ends. Callable where one may not sleep. */
 void polter_member_exits(struct polter_member *member);
 void polter_group_ends(struct polter_group *group);
+/* tables.c: changed by the registry. False: its group has ended meanwhile. */
+void polter_table_group(struct polter_group *group);
+bool polter_table_member(struct polter_member *member);
+void polter_untable_member(struct polter_member *member);
+void polter_groups_end(void);
+/* What stands on its page is final. By then nobody writes the page, or it is the writer that says so. */
+void polter_freeze(struct polter_member *member);
 
 /* registry.c: for the calling process and thread. 0 or an error of device.h. */
 int polter_register_process(u64 job, unsigned int slots);
@@ -93,7 +101,7 @@ int polter_registry_init(void);
 /* Ends all registrations, and waits until nothing of them is left. */
 void polter_registry_exit(void);
 
-/* registry.c: what is done later, one after the other. */
+/* tables.c: what is done later, one after the other; made by the registry. */
 extern struct workqueue_struct *polter_works;
 
 /* pages.c: one more for the calling process's user, or an error of device.h; one less. */

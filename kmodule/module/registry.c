@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
- * Which processes and threads are registered, on which pages.
+ * Which processes and threads are registered, on which pages; the probes are attached while there are any.
  *
- * Threads are found by tid and processes by tgid of the initial pid namespace, in tables that probes read. What leaves them is released
- * after a grace period of RCU, by a work item: then no probe writes its page any more.
+ * What has left the tables (tables.c) is released after a grace period of RCU, by a work item: then no probe writes its page any more.
  */
 #include <linux/cred.h>
-#include <linux/hash.h>
 #include <linux/mutex.h>
-#include <linux/rculist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -17,13 +14,7 @@
 #include "device.h"
 #include "polter.h"
 
-#define POLTER_MEMBER_BITS 13
-#define POLTER_GROUP_BITS 11
 #define POLTER_DETACH_AFTER HZ
-
-static struct hlist_head members[1 << POLTER_MEMBER_BITS];
-static struct hlist_head groups[1 << POLTER_GROUP_BITS];
-static DEFINE_RAW_SPINLOCK(tables_lock); /* changes of the tables, of `hashed`, and of `ended` */
 
 /* All below, the groups of users, and the members of groups. Nothing that may take long is done under it: no user waits for another's. */
 static DEFINE_MUTEX(registry_lock);
@@ -31,101 +22,11 @@ static u64 jobs_made;
 static unsigned int processes, threads;
 static bool attached;
 
-struct workqueue_struct *polter_works;
-
-/* ---- for probes ---- */
-
-struct polter_member *polter_find_member(pid_t tid)
-{
-	struct polter_member *member;
-
-	hlist_for_each_entry_rcu_notrace(member, &members[hash_32(tid, POLTER_MEMBER_BITS)], node)
-		if (member->thread.tid == tid)
-			return member;
-	return NULL;
-}
-
-struct polter_group *polter_find_group(pid_t tgid)
-{
-	struct polter_group *group;
-
-	hlist_for_each_entry_rcu_notrace(group, &groups[hash_32(tgid, POLTER_GROUP_BITS)], node)
-		if (group->tgid == tgid)
-			return group;
-	return NULL;
-}
-
-/* What stands there is final. By then nobody writes the page, or it is the writer that says so. */
-static void freeze(struct polter_member *member)
-{
-	struct polter_page_header *header = &member->page->header;
-
-	if (READ_ONCE(header->state) != POLTER_PAGE_LIVE)
-		return;
-	header->end_ns = ktime_get_mono_fast_ns();
-	/* Whoever finds it frozen finds the time too: reader/session.c loads it with acquire semantics. */
-	smp_store_release(&header->state, POLTER_PAGE_FROZEN);
-}
-
-static void unhash_member(struct polter_member *member)
-{
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&tables_lock, flags);
-	if (!hlist_unhashed(&member->node)) {
-		hlist_del_init_rcu(&member->node);
-		list_del_init(&member->hashed);
-	}
-	raw_spin_unlock_irqrestore(&tables_lock, flags);
-}
-
-/* Takes one of its members out of the table. False: there is none. */
-static bool unhash_one(struct polter_group *group)
-{
-	struct polter_member *member;
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&tables_lock, flags);
-	member = list_first_entry_or_null(&group->hashed, struct polter_member, hashed);
-	if (member) {
-		hlist_del_init_rcu(&member->node);
-		list_del_init(&member->hashed);
-	}
-	raw_spin_unlock_irqrestore(&tables_lock, flags);
-	return member;
-}
-
-void polter_member_exits(struct polter_member *member)
-{
-	WRITE_ONCE(member->thread.gone, 1);
-	freeze(member);
-	unhash_member(member);
-}
-
-void polter_group_ends(struct polter_group *group)
-{
-	unsigned long flags;
-	bool first;
-
-	raw_spin_lock_irqsave(&tables_lock, flags);
-	first = !group->ended;
-	group->ended = true;
-	if (first)
-		hlist_del_init_rcu(&group->node);
-	raw_spin_unlock_irqrestore(&tables_lock, flags);
-	if (!first)
-		return;
-	/* Nobody is added any more. One at a time, since interrupts are off meanwhile. */
-	while (unhash_one(group))
-		;
-	queue_rcu_work(polter_works, &group->release);
-}
-
 /* ---- releasing ---- */
 
 static void free_member(struct polter_member *member)
 {
-	freeze(member);
+	polter_freeze(member);
 	polter_memory_retire(member->memory, member->page);
 	kfree(member);
 }
@@ -244,9 +145,7 @@ static int add_group(struct polter_group *group)
 	group->process.job = job_number(group->user, group->job_key);
 	list_add_tail(&group->list, &group->user->groups);
 	processes++;
-	raw_spin_lock_irq(&tables_lock);
-	hlist_add_head_rcu(&group->node, &groups[hash_32(group->tgid, POLTER_GROUP_BITS)]);
-	raw_spin_unlock_irq(&tables_lock);
+	polter_table_group(group);
 	return 0;
 }
 
@@ -320,7 +219,6 @@ static bool is_registered_thread(void)
 static int add_member(struct polter_member *member, unsigned int *slot)
 {
 	struct polter_group *group = own_group();
-	bool ended;
 	int error;
 
 	if (!group)
@@ -335,15 +233,7 @@ static int add_member(struct polter_member *member, unsigned int *slot)
 	member->thread.job = group->process.job;
 	member->thread.owner = group->process.owner;
 	member->thread.names = group->process.names;
-	raw_spin_lock_irq(&tables_lock);
-	ended = group->ended; /* by another thread, meanwhile */
-	if (!ended) {
-		WRITE_ONCE(group->process.measured, 1);
-		list_add(&member->hashed, &group->hashed);
-		hlist_add_head_rcu(&member->node, &members[hash_32(member->thread.tid, POLTER_MEMBER_BITS)]);
-	}
-	raw_spin_unlock_irq(&tables_lock);
-	if (ended) {
+	if (!polter_table_member(member)) {
 		xa_erase(&group->member, *slot);
 		return -ESRCH;
 	}
@@ -383,14 +273,14 @@ int polter_leave(unsigned int slot)
 	if (member) {
 		group->used--;
 		threads--;
-		unhash_member(member);
+		polter_untable_member(member);
 	}
 	mutex_unlock(&registry_lock);
 	if (!member)
 		return group ? -EINVAL : -ESRCH;
 	/* Of another thread a probe may still be writing. */
 	if (member->thread.tid == task_pid_nr(current))
-		freeze(member);
+		polter_freeze(member);
 	queue_rcu_work(polter_works, &member->release);
 	return 0;
 }
@@ -452,20 +342,8 @@ int polter_registry_init(void)
 
 static void end_all(void)
 {
-	struct polter_group *group;
-	unsigned int bucket;
-
 	mutex_lock(&registry_lock);
-	for (bucket = 0; bucket < ARRAY_SIZE(groups); bucket++)
-		for (;;) {
-			rcu_read_lock();
-			group = hlist_entry_safe(rcu_dereference(hlist_first_rcu(&groups[bucket])), struct polter_group, node);
-			if (group)
-				polter_group_ends(group);
-			rcu_read_unlock();
-			if (!group)
-				break;
-		}
+	polter_groups_end();
 	mutex_unlock(&registry_lock);
 }
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "observation.hpp"
+#include "../observation/observation.hpp"
 
 namespace polter::node {
 

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "observation.hpp"
+#include "../observation/observation.hpp"
 
 namespace polter::node {
 

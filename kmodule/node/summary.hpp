@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "observation.hpp"
+#include "../observation/observation.hpp"
 
 namespace polter::node {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "observation.hpp"
+#include "../observation/observation.hpp"
 
 namespace polter::node {
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's end of daemon/protocol.h. Internal: used by the session and by the launcher's probe. */
+/* The client's end of protocol.h. Internal: used by the session and by the launcher's probe. */
 #ifndef POLTER_TRANSPORT_H
 #define POLTER_TRANSPORT_H
 
 #include <stddef.h>
 
-#include "../daemon/protocol.h"
+#include "../protocol.h"
 
 #ifdef __cplusplus
 extern "C" {
