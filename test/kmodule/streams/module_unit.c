@@ -90,7 +90,7 @@ enum { POLTER_HYPERVISOR_TELLS };
 
 #include "module/probes.c"
 
-/* ---- registry.c ---- */
+/* ---- tables.c ---- */
 
 static struct polter_group group[UNIT_THREADS];
 static struct polter_member member[UNIT_THREADS];
