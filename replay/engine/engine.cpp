@@ -229,7 +229,7 @@ void Engine::open_call(Thread& thread, CallKind kind, uint32_t region) {
     thread.region = region;
     thread.depth = 0;
     thread.enter = thread.now;
-    thread.claimed.start(thread.now);
+    begin_interval(thread);
 }
 
 void Engine::add_operation(Thread& thread, const Operation& operation) {
@@ -249,7 +249,7 @@ void Engine::add_operation(Thread& thread, const Operation& operation) {
 void Engine::close_call(Thread& thread) {
     thread.leave = thread.worked_until = thread.now;
     thread.in_call = false;
-    thread.claimed.start(thread.now);
+    begin_interval(thread);
     if (recorder_) thread.enter_node = thread.node = recorder_->begin_call(thread.recorded(), thread.enter);
     semantics_->publish(*this, thread);
     try_finish_call(thread);
@@ -320,10 +320,21 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
             thread.pending.push_back(record);
         } else if (learning_) {  // in the replay it stands in its place already
             record.time = noise_ended(record.time, ago, ticks_per_second_);
-            count_noise(thread, record);
-            thread.late.push_back(record);
+            note_late_noise(thread, record);
         }
     }
+}
+
+void Engine::begin_interval(Thread& thread) {
+    if (learning_) thread.room.add(thread.claimed.floor(), thread.now, thread.claimed.room(thread.now));
+    thread.claimed.start(thread.now);
+}
+
+void Engine::note_late_noise(Thread& thread, PendingNoise record) {
+    count_noise(thread, record);
+    const int64_t since_event = record.time > thread.claimed.floor() ? thread.claimed.room(record.time) : 0;
+    if (record.ns >= RecentRoom::least_ns && since_event < record.ns / 2) record.time = thread.room.ended(record.time, record.ns);
+    thread.late.push_back(record);
 }
 
 std::vector<std::vector<PendingNoise>> Engine::late_noise() const {
@@ -338,8 +349,13 @@ std::vector<std::vector<PendingNoise>> Engine::late_noise() const {
 void Engine::join_late_noise(Thread& thread) {
     if (learning_) return;
     const size_t before = thread.pending.size();
-    while (thread.next_late < thread.late.size() && thread.late[thread.next_late].time <= thread.now)
-        thread.pending.push_back(thread.late[thread.next_late++]);
+    for (; thread.next_late < thread.late.size() && thread.late[thread.next_late].time <= thread.now; ++thread.next_late) {
+        const PendingNoise& record = thread.pending.emplace_back(thread.late[thread.next_late]);
+        if (record.carried_from == 0) continue;
+        thread.carried_ns += record.ns;
+        thread.doubt.carried += record.ns;
+        count(Flaw::noise_carried, record.ns);
+    }
     if (thread.pending.size() > before)
         std::stable_sort(thread.pending.begin(), thread.pending.end(),
                          [](const PendingNoise& a, const PendingNoise& b) { return a.time < b.time; });
@@ -357,7 +373,7 @@ void Engine::count_noise(Thread& thread, const PendingNoise& record) {
 
 void Engine::take_noise(Thread& thread, int64_t upto) {
     for (const PendingNoise& record : thread.pending) {
-        count_noise(thread, record);
+        if (record.carried_from == 0) count_noise(thread, record);
         if (thread.in_call) ++(record.time == upto ? noise_records_at_leave : noise_records_inside);
         ++thread.noise_records;
         const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
@@ -374,9 +390,23 @@ void Engine::take_noise(Thread& thread, int64_t upto) {
                 thread.polling.noise_since += end - begin;
             }
         });
-        if (excess > 0) count(Flaw::noise_beyond_interval, excess);
+        const int64_t dropped = excess > 0 ? carry_noise(thread, record, excess) : 0;
+        if (dropped > 0) count(Flaw::noise_beyond_interval, dropped);
     }
     thread.pending.clear();
+}
+
+// What the hypervisor takes is found at the next timer tick, and that can be many events later: what has no room there was before. Other
+// noise ended when it is recorded. Returns what has no place.
+int64_t Engine::carry_noise(Thread& thread, const PendingNoise& record, int64_t excess) {
+    if (!archive_.definitions().accounts[record.account].found_late()) return excess;
+    if (learning_)
+        return thread.room.find(thread.claimed.floor(), excess, [&](int64_t end, int64_t ns) {
+            thread.late.push_back({end, ns, record.account, record.culprit, record.time});
+        });
+    const int64_t carried = std::min(excess, thread.carried_ns);
+    thread.carried_ns -= carried;
+    return excess - carried;
 }
 
 }  // namespace polter::replay

@@ -37,6 +37,7 @@ enum class Flaw : uint8_t {
     unmatched_receive,
     unmatched_collective,
     noise_beyond_interval,
+    noise_carried,
     no_baseline,
     counter_decreased,
     unknown_communicator,
@@ -216,8 +217,11 @@ class Engine {
     void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values, uint32_t culprit,
                    uint64_t ago);
     void come_to(Thread& thread);
+    void begin_interval(Thread& thread);
     void count_noise(Thread& thread, const PendingNoise&);
+    void note_late_noise(Thread& thread, PendingNoise);
     void join_late_noise(Thread& thread);
+    int64_t carry_noise(Thread& thread, const PendingNoise&, int64_t excess);
     void take_noise(Thread& thread, int64_t upto);
     void open_call(Thread& thread, CallKind kind, uint32_t region);
     void close_call(Thread& thread);

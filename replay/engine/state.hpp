@@ -235,6 +235,10 @@ struct PendingNoise {
     int64_t time, ns;
     uint16_t account;
     uint32_t culprit;
+    // Nonzero: recorded then, where it had no room. It counts there, and lies here.
+    int64_t carried_from = 0;
+
+    int64_t recorded() const { return carried_from != 0 ? carried_from : time; }
 };
 
 // What the costs of messages (not of collectives: their tails hold the noise of others) that decided a thread's ends vary by without any
@@ -242,6 +246,7 @@ struct PendingNoise {
 struct Doubt {
     int64_t spread = 0;   // were they all wrong the same way
     double variance = 0;  // were they independent of each other
+    int64_t carried = 0;  // beside them: noise whose place is one of several that it could have
 
     void add(int64_t cost_spread) {
         constexpr double deviations = 3.29;  // that a spread is wide
@@ -314,6 +319,8 @@ struct Thread {
     std::vector<PendingNoise> late;  // what was recorded behind later events; learned first, by time in the replay
     size_t next_late = 0;
     ClaimedTime claimed;
+    RecentRoom room;             // learning
+    int64_t carried_ns = 0;      // has its place already, and is still to come as what a record has no room for
     std::vector<int64_t> local;  // by account
     struct Culprit {
         uint32_t name = UINT32_MAX;

@@ -90,14 +90,15 @@ bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
     constexpr double deviations = 3;
     if (result.bounds_low_ns == result.measured_ns) return false;  // nothing was removed
     double variance = 0;
-    int64_t spread = 0;
+    int64_t spread = 0, carried = 0;
     for (const Thread* rank : ranks) {
         if (!rank) continue;
+        carried = std::max(carried, rank->doubt.carried);
         variance = std::max(variance, rank->doubt.variance);
         spread = std::max(spread, rank->doubt.spread);
     }
     const auto measured = static_cast<double>(result.measured_ns);
-    const auto by = static_cast<int64_t>(resolution * measured + deviations * std::sqrt(variance));
+    const auto by = static_cast<int64_t>(resolution * measured + deviations * std::sqrt(variance)) + carried;
     result.bounds_low_ns = std::max<int64_t>(0, result.bounds_low_ns - by);
     result.bounds_high_ns = std::min(result.measured_ns, result.bounds_high_ns + by);
     const auto doubt = static_cast<double>(spread), cost = static_cast<double>(result.accumulated_noise_ns);

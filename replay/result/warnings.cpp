@@ -23,6 +23,9 @@ const char* words(Flaw flaw) {
             return "conditional: {0} calls of collectives lack members in the trace: those that came were waited for";
         case Flaw::noise_beyond_interval:
             return "{0} noise records are longer than the time they lie in: {1} ns dropped (they stay in the local noise)";
+        case Flaw::noise_carried:
+            return "{0} times the hypervisor took more than fits before the timer tick that found it: {1} ns count where the events before "
+                   "it leave time for them; the bounds allow for it";
         case Flaw::no_baseline:
             return "{0} noise counters have no baseline at their location's first event: their first record was taken as one";
         case Flaw::counter_decreased:

@@ -198,7 +198,7 @@ void Approximated::begin(const Definitions& definitions, std::vector<bool> remov
 
 void Approximated::follow(Engine& engine, size_t lane) {
     engine.struck = [this](const Thread& thread, const PendingNoise& record, int64_t begin, int64_t end) {
-        open_[thread.index].pieces.push_back({begin, end, record.time, record.account, !removed_[record.account]});
+        open_[thread.index].pieces.push_back({begin, end, record.recorded(), record.account, !removed_[record.account]});
     };
     engine.observer = [this, lane, further = std::move(engine.observer)](const Thread& thread, int64_t time, const int64_t* delay) {
         note(thread, delay[lane]);

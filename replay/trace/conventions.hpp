@@ -9,6 +9,7 @@ namespace polter::replay::names {
 inline constexpr std::string_view source_prefix = "os:";           // metric members that are noise
 inline constexpr std::string_view service_prefix = "os-service:";  // metric members that are the program's own requests
 inline constexpr std::string_view account_unit = "ns";
+inline constexpr std::string_view steal = "os:steal";
 
 inline constexpr std::string_view culprit = "os:culprit";  // attributes
 inline constexpr std::string_view posted_source = "polter:source";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "call_path.hpp"
+#include "conventions.hpp"
 #include "mpi_calls.hpp"
 
 namespace polter::replay {
@@ -40,6 +41,9 @@ struct Neighbours {
 struct Account {
     std::string name;  // "os:timer"
     bool service = false;
+
+    // Records say when it was found; when it ended may have been up to a timer tick before.
+    bool found_late() const { return name == names::steal; }
 };
 
 // As people write it: without "os:"; a service keeps its whole name.
