@@ -66,6 +66,9 @@ int polter_noise_moved_at(const polter_noise*, polter_u64 now_ns);
 /* A consistent copy of the counters. 0, or -1 if no consistent copy was had within a bounded number of tries (`out` is then
  * the last one taken consistently). */
 int polter_noise_snapshot(polter_noise*, struct polter_counters* out);
+/* How many entries the ring holds, or has lost, that have not been taken; one load. Of a page that its thread writes itself: as of the last
+ * look. */
+polter_u64 polter_noise_waiting(const polter_noise*);
 /* Takes the recorded ring entries not taken before whose end is <= until_ns, oldest first, at most `capacity`. Returns how many.
  * *lost is increased by those that were overwritten before they could be taken. */
 size_t polter_noise_drain(polter_noise*, polter_u64 until_ns, struct polter_ring_entry* out, size_t capacity, polter_u64* lost);

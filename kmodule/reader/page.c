@@ -178,6 +178,10 @@ static polter_u64 recorded(const polter_noise* noise) {
     return noise->taken;
 }
 
+polter_u64 polter_noise_waiting(const polter_noise* noise) {
+    return noise->header ? load_acquire(&noise->header->reserved) - noise->taken : 0;
+}
+
 size_t polter_noise_drain(polter_noise* noise, polter_u64 until_ns, struct polter_ring_entry* out, size_t capacity, polter_u64* lost) {
     if (!noise->header) return 0;
     update(noise);

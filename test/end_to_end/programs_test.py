@@ -3,6 +3,7 @@
 """Programs through `polter run`: the archive is read by others, its numbers are those of an independent count, replaying nothing
 changes nothing."""
 import json
+import os
 import shutil
 import sys
 import unittest
@@ -70,6 +71,33 @@ class Programs(unittest.TestCase):
         for ranks in (2, 4):
             with self.subTest(ranks=ranks):
                 self.check("openmpi", ranks, ["hpcc"], INPUTS / "hpccinf.txt")
+
+    def test_many_ranks_on_two_cpus(self):
+        """MPI_Init of ranks that look and sleep by turns has more events than the exporter's ring holds: each keeps its culprit all the same."""
+        if "openmpi" not in p.FLAVOURS or not shutil.which("otf2-print") or not shutil.which("taskset"):
+            self.skipTest("no Open MPI, otf2-print or taskset")
+        why_not = p.exporter_works()
+        if why_not:
+            self.skipTest(why_not)
+        two = ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
+        with p.folder() as folder:
+            run = p.Run(["taskset", "-c", two, *p.launcher("openmpi", 8), p.PROGRAMS / "openmpi" / "bsp", "2", "1000"], folder / "e",
+                        ("--mpi", "openmpi"))
+            self.assertEqual(run.code, 0, run.explain())
+            printed = p.command(["otf2-print", folder / "e" / "traces.otf2"]).stdout.splitlines()
+        events, unnamed, counters = 0, [], {}
+        for line, behind in zip(printed, printed[1:] + [""]):
+            words = line.split()
+            if not line.startswith("METRIC") or "preempt_job" not in line:
+                continue
+            ns = int(words[-1].rstrip(")"))
+            if counters.get(words[1], ns) < ns:
+                events += 1
+                if "os:culprit" not in behind:
+                    unnamed.append((line, ns - counters[words[1]]))
+            counters[words[1]] = ns
+        self.assertEqual(unnamed, [])
+        self.assertGreater(events, 0)
 
     # Nothing is preloaded behind the tracer here: that would bring in the MPI library before mpi4py does.
     def test_mpi4py(self):

@@ -242,9 +242,37 @@ TEST_CASE("what the ring lost is in the counter, and is counted") {
         const std::vector<Record> records = rank.metrics();
         CHECK(records.back() == Record{end + 5, POLTER_TIMER, 2 * (POLTER_RING_ENTRIES + 10) + 3, false});
         const nlohmann::json final = nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back());
-        CHECK(final["dropped"] == 0);
-        CHECK(final["dropped_ns"] == 0);
+        CHECK(final["dropped"] == 10);
+        CHECK(final["dropped_ns"] == 20);
     }
+}
+
+TEST_CASE("what a long call has is put aside before the ring loses it, each event with its time and culprit") {
+    auto page = std::make_unique<Page>();
+    auto feed = page->feed();
+    write::NoiseFeed* noise = feed.get();
+    Rank rank(std::move(feed), first);
+    constexpr unsigned events = 5 * POLTER_RING_ENTRIES + 7;
+    for (unsigned i = 0; i < events; i++) {
+        page->event(i % 3 ? POLTER_TIMER : POLTER_PREEMPT, first + 100 + 10 * i, 2, "kworker");
+        if (i % 100 == 0) noise->put_aside();
+    }
+    noise->take(first + 100 + 10 * (events / 2), *rank.location);  // most of those after it were put aside, too
+    CHECK(noise->moved(UINT64_MAX));
+    noise->put_aside();
+    page->event(POLTER_TIMER, first + 100 + 10 * events, 2, "last");
+    noise->take(first + 100 + 10 * events, *rank.location);
+    CHECK_FALSE(noise->moved(UINT64_MAX));
+    const std::vector<Record> records = rank.metrics();
+    REQUIRE(records.size() == 2 + events + 1);
+    uint64_t sum[POLTER_ACCOUNTS] = {};
+    for (unsigned i = 0; i <= events; i++) {
+        const unsigned account = i % 3 || i == events ? POLTER_TIMER : POLTER_PREEMPT;
+        REQUIRE(records[2 + i] == Record{first + 100 + 10 * i, account, sum[account] += 2, true});
+    }
+    const nlohmann::json final = nlohmann::json::parse(lines_of(rank.ranks / "rank.jsonl").back());
+    CHECK(final["dropped"] == 0);
+    CHECK(final["dropped_ns"] == 0);
 }
 
 TEST_CASE("a backend without events: the counter at the MPI event that saw it move") {

@@ -85,6 +85,7 @@ void in_child() {
 
 // A program may end without MPI_Finalize; what stdio writes then is after this.
 __attribute__((destructor)) void at_exit() {
+    thread.feed = nullptr;
     if (process.archive) process.archive->leave();
 }
 
@@ -127,6 +128,7 @@ void Init::open_exporter() {
     }
     feed_ = std::make_unique<write::NoiseFeed>(page);
     feed_->begin();
+    thread.feed = feed_.get();
     exporter_.page = &feed_->header();
     exporter_.name = polter_backend_name(exporter_.page->backend);
     exporter_.why = polter_backend_limits(exporter_.page->backend);
@@ -141,7 +143,9 @@ void Init::end(int result) {
     thread.depth--;
     if (!active_) return;
     if (result == MPI_SUCCESS) begin_trace();
-    if (!process.on) thread.noise = nullptr;  // its page goes with this
+    if (process.on) return;
+    thread.noise = nullptr;  // its page goes with this
+    thread.feed = nullptr;
 }
 
 void Init::begin_trace() {
@@ -178,6 +182,7 @@ void Finalize::end(int) {
     call_.leave();
     process.on = false;
     thread.noise = nullptr;
+    thread.feed = nullptr;
     process.archive->finish();
     process.archive = nullptr;
     if (process.session) polter_session_close(process.session);

@@ -21,6 +21,7 @@ void end_thread(void* location) {
     delete thread.scratch;
     thread.scratch = nullptr;
     thread.noise = nullptr;
+    thread.feed = nullptr;
     if (process.on.load(std::memory_order_relaxed)) static_cast<write::Location*>(location)->close_noise();
 }
 
@@ -43,10 +44,12 @@ write::Location* adopt_thread() {
         }
     }
     const uint32_t number = process.threads.fetch_add(1, std::memory_order_relaxed);
+    write::NoiseFeed* const of_location = feed.get();
     write::Location* location = process.archive->add_location(number, gettid(), std::move(feed), write::now());
     process.archive->add_own_cost(write::now() - began);
     if (!location) return nullptr;
     thread.noise = own;
+    thread.feed = of_location;
     pthread_setspecific(thread_end, location);
     return thread.location = location;
 }

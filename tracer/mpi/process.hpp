@@ -66,6 +66,7 @@ struct Scratch {
 struct Thread {
     write::Location* location = nullptr;
     polter_noise* noise = nullptr;  // where the thread writes its page itself, and must be told of its yields
+    write::NoiseFeed* feed = nullptr;
     Scratch* scratch = nullptr;
     uint32_t depth = 0;  // of MPI calls: an MPI may call its own functions by their public names
 };

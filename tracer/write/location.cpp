@@ -105,7 +105,6 @@ uint64_t Location::end_startup() {
     if (!noise_) return time;
     // Until all of what was lost is in a record.
     for (int i = 0; i < 100 && noise_->moved(UINT64_MAX); i++) time = stamp();
-    noise_->forget_dropped();
     return time;
 }
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "noise.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <utility>
 
 #include "location.hpp"
 #include "own_part.hpp"
@@ -10,8 +14,46 @@ namespace polter::write {
 namespace {
 
 constexpr size_t batch = 64;
+constexpr size_t most_aside = 1u << 16;  // 3 MiB of addresses, of memory what is used; then the ring loses its oldest again
+
+class Busy {
+  public:
+    explicit Busy(volatile bool& busy) : busy_(busy) { busy_ = true; }
+    ~Busy() { busy_ = false; }
+    Busy(const Busy&) = delete;
+
+  private:
+    volatile bool& busy_;
+};
 
 }  // namespace
+
+// Pages of its own and no malloc: an allocator may yield with its locks held.
+void NoiseFeed::empty_ring() {
+    if (busy_) return;
+    const Busy busy(busy_);
+    if (!aside_.entries) {
+        const int error = errno;
+        void* memory =
+            mmap(nullptr, most_aside * sizeof *aside_.entries, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        errno = error;
+        if (memory == MAP_FAILED) return;
+        aside_.entries = static_cast<polter_ring_entry*>(memory);
+    }
+    aside_.end += polter_noise_drain(page_, UINT64_MAX, aside_.entries + aside_.end, most_aside - aside_.end, &aside_.lost);
+}
+
+// As polter_noise_drain, of what was put aside and then of the ring.
+size_t NoiseFeed::drain(uint64_t until, polter_ring_entry* out, size_t capacity, uint64_t* lost) {
+    const Busy busy(busy_);
+    size_t n = 0;
+    *lost += std::exchange(aside_.lost, 0);
+    while (n < capacity && aside_.first < aside_.end && aside_.entries[aside_.first].end_ns <= until)
+        out[n++] = aside_.entries[aside_.first++];
+    if (aside_.first < aside_.end) return n;
+    aside_.first = aside_.end = 0;
+    return n + polter_noise_drain(page_, until, out + n, capacity - n, lost);
+}
 
 void NoiseFeed::begin() {
     polter_ring_entry entries[batch];
@@ -19,7 +61,7 @@ void NoiseFeed::begin() {
     // A state in which counters and ring agree: all that was recorded has been taken. New noise in between: again.
     for (int i = 0; i < 100; i++) {
         uint64_t lost = 0;
-        while (size_t n = polter_noise_drain(page_, UINT64_MAX, entries, batch, &lost)) taken_ += n;
+        while (size_t n = drain(UINT64_MAX, entries, batch, &lost)) taken_ += n;
         taken_ += lost;
         if (polter_noise_snapshot(page_, &counters) == 0 && counters.recorded <= taken_) break;
     }
@@ -69,7 +111,7 @@ void NoiseFeed::take(uint64_t time, Location& location) {
     uint64_t lost = 0;
     size_t n;
     do {
-        n = polter_noise_drain(page_, time, entries, batch, &lost);
+        n = drain(time, entries, batch, &lost);
         if (lost) [[unlikely]]
             return take_overwritten(time, location, {entries, entries + n}, lost);
         // After the drain, so that these counters contain all that was taken.
@@ -89,7 +131,7 @@ void NoiseFeed::take(uint64_t time, Location& location) {
 void NoiseFeed::take_overwritten(uint64_t time, Location& location, std::vector<polter_ring_entry> kept, uint64_t lost) {
     polter_ring_entry entries[batch];
     polter_counters counters;
-    while (size_t n = polter_noise_drain(page_, time, entries, batch, &lost)) kept.insert(kept.end(), entries, entries + n);
+    while (size_t n = drain(time, entries, batch, &lost)) kept.insert(kept.end(), entries, entries + n);
     const bool consistent = polter_noise_snapshot(page_, &counters) == 0;
     taken_ += kept.size() + lost;
     dropped_ += lost;
@@ -109,6 +151,8 @@ void NoiseFeed::close() {
     exporter_ended_ns_ = polter_noise_ended_ns(page_);
     polter_noise_close(page_);
     page_ = nullptr;
+    if (aside_.entries) munmap(aside_.entries, most_aside * sizeof *aside_.entries);
+    aside_ = {};
     pending_ = false;
 }
 

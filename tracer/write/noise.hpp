@@ -5,6 +5,8 @@
 // account. When every entry up to the page's counters has been taken and a counter is still ahead, noise is not in the ring (or the backend
 // has none): one record with the true counter, at the stamp; before the first entry where the ring was overwritten, since what it held
 // first is lost first. So a record never exceeds the counter, and none is missing.
+// One MPI call can have more events than the ring holds (MPI_Init of an oversubscribed job: several thousand, since all of them sleep and
+// look by turns). So wherever the thread yields or sleeps in one, what the ring holds is put aside in time.
 #pragma once
 
 #include <noise.h>
@@ -32,19 +34,25 @@ class NoiseFeed {
     // `time`: of the clock, just now; UINT64_MAX: whatever looking costs.
     bool moved(uint64_t time) const { return pending_ || (reads_file_ ? moved_in_file(time) : polter_noise_moved_at(page_, time)); }
     void take(uint64_t time, Location& location);
+    // Where the thread itself yields or sleeps: empties the ring if it is half full. Safe wherever those are, in a signal handler too.
+    void put_aside() {
+        if (page_ && polter_noise_waiting(page_) >= POLTER_RING_ENTRIES / 2) [[unlikely]]
+            empty_ring();
+    }
     // The counters' last state; unmaps the page. Only the thread itself or the process's last one may call it.
     void close();
 
     const polter_page_header& header() const { return *polter_noise_header(page_); }
     uint64_t dropped() const { return dropped_; }        // noise events that are in the counters but have no record of their own
     uint64_t dropped_ns() const { return dropped_ns_; }  // their time
-    void forget_dropped() { dropped_ = dropped_ns_ = 0; }
     uint64_t exporter_ended_ns() const {
         return exporter_ended_ns_;
     }  // once closed: when the page was last written if the exporter ended; else 0
 
   private:
     bool moved_in_file(uint64_t time) const;
+    void empty_ring();
+    size_t drain(uint64_t until, polter_ring_entry* out, size_t capacity, uint64_t* lost);
     void take_overwritten(uint64_t time, Location& location, std::vector<polter_ring_entry> kept, uint64_t lost);
     void write(const polter_ring_entry&, uint64_t time, const polter_counters* bound, Location& location);
     void write_rest(uint64_t time, const polter_counters&, const uint64_t (&held)[POLTER_ACCOUNT_SLOTS], Location& location);
@@ -58,6 +66,15 @@ class NoiseFeed {
     uint64_t dropped_ = 0, dropped_ns_ = 0;
     uint64_t exporter_ended_ns_ = 0;
     bool pending_ = false;  // entries in the ring that ended after the last stamp
+
+    // What was put aside: entries [first, end) of a mapping, and how many the ring had lost before them.
+    struct Aside {
+        polter_ring_entry* entries = nullptr;
+        size_t first = 0, end = 0;
+        uint64_t lost = 0;
+    };
+    Aside aside_;
+    volatile bool busy_ = false;  // in one of the functions that take entries: a signal handler that sleeps finds it so
 };
 
 }  // namespace polter::write
