@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend_unit.h"
@@ -138,6 +139,7 @@ class World {
     void step() {
         clock_ns += draw(40) ? draw(30) : draw(5000);
         const unsigned cpu = draw(UNIT_CPUS);
+        if (!draw(150)) steal_unseen(cpu);
         if (timed_ && !draw(4)) end_page_fault(cpu);
         if (timed_ && !draw(8)) page_fault(cpu);
         switch (draw(10)) {
@@ -266,12 +268,20 @@ class World {
         work_struct work{reinterpret_cast<void (*)()>(static_cast<std::uintptr_t>(0xf000 + draw(60)))};
         both_.give(cpu, running_[cpu], [&](const unit& u) { u.on_work(&work); });
     }
+    // Whatever the CPU does: computing, interrupts, another task than at the tick that books it.
+    void steal_unseen(unsigned cpu) {
+        const unsigned ns = draw(2) ? draw(2000) : 300000 + draw(400000);
+        clock_ns += ns;
+        unbooked_[cpu] += ns;
+    }
+    void book_steal(unsigned cpu) { stolen[cpu] += std::exchange(unbooked_[cpu], 0); }
     // Nothing runs meanwhile; the timer that was due comes first.
     void steal(unsigned cpu) {
         if (!open_[cpu].empty()) return;
         const unsigned ns = 500000 + draw(2000);  // less often than a tick it is not looked at
         clock_ns += ns;
         stolen[cpu] += ns;
+        book_steal(cpu);
         both_.give(cpu, running_[cpu], [](const unit& u) { u.enter(POLTER_FRAME_TIMER, 0); });
         clock_ns += draw(20);
         both_.give(cpu, running_[cpu], [](const unit& u) { u.leave(POLTER_FRAME_TIMER, 0, nullptr); });
@@ -305,6 +315,7 @@ class World {
                                 : kind == POLTER_FRAME_IRQ ? 4 + draw(3)
                                                            : draw(10);
             open.push_back({kind, id});
+            if (kind == POLTER_FRAME_TIMER) book_steal(cpu);
             if (!fault())
                 both_.give(
                     cpu, running_[cpu], [&](const unit& u) { u.enter(kind, id); }, nested());
@@ -324,6 +335,7 @@ class World {
     double faults_;
     bool timed_;
     std::set<const task_struct*> in_page_fault_;
+    std::array<std::uint64_t, UNIT_CPUS> unbooked_{};
     unsigned exited_ = 0, forked_ = 0;
     std::array<task_struct, UNIT_CPUS> idle_;
     std::array<task_struct*, UNIT_CPUS> running_;
@@ -348,6 +360,7 @@ TEST_CASE("random streams give both backends the same pages, and never more than
                 if (i % 16) continue;
                 const std::string difference = world.difference();
                 REQUIRE_MESSAGE(difference.empty(), difference, " after event ", i);
+                if (faults == 0.0) REQUIRE(world.excess() <= 0);  // where events are lost a wait may be taken for longer for a while
             }
             CHECK(world.excess() <= 0);
             for (const auto& r : world.both().registered) {
@@ -366,7 +379,7 @@ TEST_CASE("random streams give both backends the same pages, and never more than
         CAPTURE(a);
         CHECK(counted[a] > 100);
     }
-    CHECK(yields > 100);
+    CHECK(yields > 50);
     CHECK(unbalanced > 1000);
     MESSAGE(recorded, " events recorded");
 }
