@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
  * What the hypervisor took from a thread while it ran: the growth of the CPU's stolen time, which the kernel brings up to date at its timer
- * ticks. A virtual CPU that comes back takes its pending timer interrupt first, so the time is what lies before that interrupt. What is
- * stolen while the thread is off the CPU is part of its wait.
+ * ticks, and recorded as what lies before that tick: a virtual CPU that was away when a tick was due takes that interrupt first. One that
+ * was back sooner was away up to a tick earlier. What is stolen while the thread is off the CPU is part of its wait.
  */
 #ifndef POLTER_STEAL_H
 #define POLTER_STEAL_H
