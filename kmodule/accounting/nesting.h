@@ -29,11 +29,12 @@ POLTER_INLINE void polter_nesting_charge(struct polter_cpu* cpu, polter_u32 dept
 
 /* Takes the frames from `to` on off the stack: their ends were lost. What was nested in them took its time all the same. */
 POLTER_INLINE void polter_nesting_drop(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 depth, polter_u32 to) {
+    polter_u32 dropped = (1u << (depth & 31)) - (1u << (to & 31)); /* bits */
     polter_u64 nested = 0;
 
     POLTER_UNROLL
     for (polter_u32 i = 0; i < POLTER_NESTING; i++) {
-        if (i < to || i >= depth) continue;
+        if (!(dropped >> i & 1)) continue;
         if (POLTER_LOAD(cpu->frame[i].start_ns)) nested += POLTER_LOAD(cpu->frame[i].child_ns);
         POLTER_STORE(cpu->frame[i].start_ns, 0ull);
     }
@@ -65,6 +66,18 @@ POLTER_INLINE void polter_nesting_enter(struct polter_cpu* cpu, struct polter_th
     POLTER_STORE(frame->start_ns, frame->began_ns);
 }
 
+/* Where below the topmost frame an interruption stands; POLTER_NESTING: nowhere. */
+POLTER_CHECKED_ALONE polter_u32 polter_nesting_find(const struct polter_cpu* cpu, polter_s32 tid, polter_u32 kind, polter_u32 id) {
+    polter_u32 depth, at = POLTER_NESTING;
+
+    if (!cpu) return at;
+    depth = POLTER_LOAD(cpu->depth);
+    POLTER_UNROLL
+    for (polter_u32 i = 0; i + 1 < POLTER_NESTING; i++)
+        if (i + 1 < depth && cpu->frame[i].kind == kind && cpu->frame[i].id == id && cpu->frame[i].tid == tid) at = i;
+    return at;
+}
+
 /* Ends the interruption that was entered last. 1 and its end and net duration, or 0: the reading does not fit, and is dropped. */
 POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 kind, polter_u32 id,
                                       polter_u64* end_ns, polter_u64* net_ns) {
@@ -79,15 +92,11 @@ POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thre
     frame = &cpu->frame[(depth - 1) & (POLTER_NESTING - 1)];
     if (frame->kind != kind || frame->id != id || frame->tid != thread->tid) {
         /* If it lies deeper, the exits above it were lost, and its own time is not known net. */
-        for (i = 2; i <= POLTER_NESTING; i++) {
-            if (i > depth) break;
-            frame = &cpu->frame[(depth - i) & (POLTER_NESTING - 1)];
-            if (frame->kind == kind && frame->id == id && frame->tid == thread->tid) {
-                polter_nesting_drop(cpu, thread, depth, depth - i);
-                return 0;
-            }
-        }
-        POLTER_ADD(thread->master.unbalanced, 1ull);
+        polter_u32 at = polter_nesting_find(cpu, thread->tid, kind, id);
+        if (at < POLTER_NESTING)
+            polter_nesting_drop(cpu, thread, depth, at);
+        else
+            POLTER_ADD(thread->master.unbalanced, 1ull);
         return 0;
     }
     /* The clock and the nested time must be of one moment. */

@@ -12,6 +12,7 @@
 #include "state.h"
 
 #define POLTER_PUBLISH_TRIES 4
+#define POLTER_NO_PAGE(page) (!(page))
 
 /* The last argument of these, a constant: nothing but non-maskable interrupts nests in this writer, as where interrupts are off. Those
  * leave the page alone (polter_publish_nmi), so it can do without atomic instructions. */

@@ -32,17 +32,26 @@ POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
     cpu->since_ns = now_ns;
 }
 
+/* Where in a window this task stands, of which it has so many; POLTER_WINDOW_TASKS: nowhere. */
+POLTER_CHECKED_ALONE polter_u32 polter_ran_find(const struct polter_window* window, polter_u32 tasks, polter_s32 tid, polter_u64 work) {
+    polter_u32 slot = POLTER_WINDOW_TASKS;
+
+    if (!window) return slot;
+    POLTER_UNROLL
+    for (polter_u32 i = 0; i < POLTER_WINDOW_TASKS; i++)
+        if (i < tasks && window->task[i].tid == tid && window->task[i].work == work) slot = i;
+    return slot;
+}
+
 /* A task begins to run now, after polter_ran_close; or, before it, the one that leaves is known to have done `work`, and what it ran since
  * it came is to go there (a mark that was made meanwhile has it under its own name). The includer fills in the name. */
 POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u32 owner,
                                                     polter_u64 work) {
     struct polter_window* window = polter_ran_newest(cpu);
-    polter_u32 tasks = cpu->head ? window->tasks : POLTER_WINDOW_TASKS, slot = tasks;
+    polter_u32 tasks = cpu->head ? window->tasks : POLTER_WINDOW_TASKS, slot = polter_ran_find(window, cpu->head ? tasks : 0, tid, work);
     struct polter_ran* ran;
 
-    POLTER_UNROLL
-    for (polter_u32 i = 0; i < POLTER_WINDOW_TASKS; i++)
-        if (i < tasks && window->task[i].tid == tid && window->task[i].work == work) slot = i;
+    if (slot >= POLTER_WINDOW_TASKS) slot = tasks;
     if (slot >= POLTER_WINDOW_TASKS) {
         window = &cpu->window[cpu->head & (POLTER_WINDOWS - 1)];
         POLTER_STORE(window->number, 0ull);
@@ -71,11 +80,16 @@ POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_
     return polter_ran_open_as(cpu, tid, tgid, owner, 0);
 }
 
-POLTER_INLINE void polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {
-    struct polter_window* window = polter_ran_newest(cpu);
-    polter_u32 tasks = cpu->head ? POLTER_LOAD(window->tasks) : 0, running = POLTER_LOAD(cpu->running);
-    polter_u64 since = POLTER_LOAD(cpu->since_ns);
+POLTER_CHECKED_ALONE int polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {
+    struct polter_window* window;
+    polter_u32 tasks, running;
+    polter_u64 since;
 
+    if (!cpu || !mark) return 0;
+    window = polter_ran_newest(cpu);
+    tasks = cpu->head ? POLTER_LOAD(window->tasks) : 0;
+    running = POLTER_LOAD(cpu->running);
+    since = POLTER_LOAD(cpu->since_ns);
     mark->window = cpu->head ? cpu->head - 1 : 0;
     POLTER_UNROLL
     for (polter_u32 i = 0; i < POLTER_WINDOW_TASKS; i++) {
@@ -83,6 +97,7 @@ POLTER_INLINE void polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* m
         if (i < tasks && i == running && now_ns > since) ns += now_ns - since;
         mark->ran_ns[i] = ns;
     }
+    return 0;
 }
 
 static const char polter_unknown[POLTER_CULPRIT_LEN] = "?";

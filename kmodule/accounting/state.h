@@ -205,5 +205,12 @@ struct polter_culprit {
 /* A function of its own within a BPF program. `used`, since clang drops a result that no caller looks at; what is then left in r0 may be a
  * pointer into the stack, and verifiers refuse a function that returns that. */
 #define POLTER_SUBPROGRAM static __attribute__((noinline, used))
+/* A function that a verifier checks once, for any arguments, instead of anew for each state of each caller. It takes numbers and pointers
+ * to whole structures, which may be NULL, and returns a number, of which the verifier knows nothing: all paths come together there. */
+#ifdef __bpf__
+#define POLTER_CHECKED_ALONE __attribute__((noinline))
+#else
+#define POLTER_CHECKED_ALONE static inline __attribute__((unused))
+#endif
 
 #endif

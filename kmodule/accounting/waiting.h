@@ -28,21 +28,23 @@ struct polter_waiting {
 };
 
 /* Records the part that has been put together, and begins an empty one. */
-POLTER_INLINE void polter_waiting_flush(struct polter_waiting* w) {
-    struct polter_split* s = w->split;
+POLTER_CHECKED_ALONE int polter_waiting_flush(struct polter_thread* thread, struct polter_page* page, struct polter_split* s) {
     struct polter_culprit culprit;
-    polter_u32 account = s->part_account & (POLTER_ACCOUNT_SLOTS - 1);
+    polter_u32 account;
 
+    if (!thread || !s || POLTER_NO_PAGE(page)) return 0;
+    account = s->part_account & (POLTER_ACCOUNT_SLOTS - 1);
     if (s->cursor_ns > s->part_from_ns && s->part_account == POLTER_AFTER_YIELD) {
-        POLTER_ADD_ALONE(w->thread->master.after_yield_ns, s->cursor_ns - s->part_from_ns);
+        POLTER_ADD_ALONE(thread->master.after_yield_ns, s->cursor_ns - s->part_from_ns);
     } else if (s->cursor_ns > s->part_from_ns) {
         culprit.pid = s->part_tid;
         __builtin_memcpy(culprit.name, s->part_culprit, POLTER_CULPRIT_LEN);
-        polter_publish_record(w->thread, w->page, s->cursor_ns, s->cursor_ns - s->part_from_ns, account, !(s->counted & (1u << account)),
+        polter_publish_record(thread, page, s->cursor_ns, s->cursor_ns - s->part_from_ns, account, !(s->counted & (1u << account)),
                               &culprit, POLTER_ALONE);
         s->counted |= 1u << account;
     }
     s->part_from_ns = s->cursor_ns;
+    return 0;
 }
 
 /* Gives the time up to `until_ns` to a task. */
@@ -53,7 +55,7 @@ POLTER_INLINE void polter_waiting_give(struct polter_waiting* w, polter_u64 unti
     if (until_ns > s->end_ns) until_ns = s->end_ns;
     if (until_ns <= s->cursor_ns) return;
     if (s->part_account != account || s->part_tid != tid || s->part_work != work) {
-        polter_waiting_flush(w);
+        polter_waiting_flush(w->thread, w->page, s);
         s->part_account = account;
         s->part_tid = tid;
         s->part_work = work;
@@ -240,7 +242,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     } else {
         polter_waiting_split(&w, cpu, cpu_number, now_ns);
     }
-    polter_waiting_flush(&w);
+    polter_waiting_flush(thread, page, split);
     /* Each time it is taken off the CPU while runnable counts once: as a yield, or as a preemption. */
     if (thread->off == POLTER_YIELDED && !(split->counted & (1u << POLTER_PREEMPT))) POLTER_ADD_ALONE(thread->master.yields, 1ull);
     thread->off = POLTER_RUNNING;

@@ -104,6 +104,12 @@ static __always_inline u32 task_owner(struct task_struct* task) {
     return task->flags & 0x00200000 || !credentials ? POLTER_OWNER_KERNEL : credentials->uid.val;
 }
 
+/* The same by helpers, for where it is seldom asked: verifiers look long for the type behind each pointer that is followed. */
+static __always_inline u32 task_owner_seldom(struct task_struct* task) {
+    const struct cred* credentials = BPF_CORE_READ(task, real_cred);
+    return task->flags & 0x00200000 || !credentials ? POLTER_OWNER_KERNEL : BPF_CORE_READ(credentials, uid.val);
+}
+
 /* When the task came to its CPU, in CLOCK_MONOTONIC: the scheduler's record is on the run queue's clock, which is of this moment in
  * sched_switch. 0 where there is none (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED; the idle task). */
 struct sched_info___arrival {
@@ -129,7 +135,7 @@ static __always_inline u64 task_arrival(struct task_struct* task, u64 now) {
     if (!bpf_core_field_exists(t->sched_info.last_arrival) || !bpf_core_field_exists(t->se.cfs_rq) ||
         !bpf_core_field_exists(struct cfs_rq___rq, rq) || t->pid == 0)
         return 0;
-    u64 clock = t->se.cfs_rq->rq->clock, arrival = t->sched_info.last_arrival;
+    u64 clock = BPF_CORE_READ(t, se.cfs_rq, rq, clock), arrival = t->sched_info.last_arrival;
     return arrival && clock >= arrival && clock - arrival < now ? now - (clock - arrival) : 0;
 }
 

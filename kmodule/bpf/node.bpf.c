@@ -70,18 +70,22 @@ static __always_inline struct polter_cpu* cpu_state(u32 cpu) {
     return node && node->begin_ns && !node->end_ns ? &node->cpu : NULL;
 }
 
-POLTER_SUBPROGRAM int book(u32 account, u64 ns, s32 pid, const char* name) {
+/* `first` and `second`: the name. By value, since a function that is checked alone takes no constant's address. */
+POLTER_CHECKED_ALONE int book_named(u32 account, u64 ns, s32 pid, u64 first, u64 second) {
     struct polter_node_cpu* node = measured_here();
     struct polter_node_key key = {};
-    if (!node || !name) return 0;
+    if (!node) return 0;
     key.cpu = bpf_get_smp_processor_id();
     key.account = account;
     if (account == POLTER_NODE_RAN)
         key.idle = pid == 0;
     else if (account < POLTER_PREEMPT || account >= POLTER_NET) /* interruptions: waits are of tasks */
         key.idle = (u32)bpf_get_current_pid_tgid() == 0;
-    key.kind = pid == 0 && !name[0] ? POLTER_CULPRIT_IDLE : pid < -1 ? POLTER_CULPRIT_WORK : POLTER_CULPRIT_NAME;
-    if (key.kind != POLTER_CULPRIT_IDLE) __builtin_memcpy(key.name, name, POLTER_CULPRIT_LEN);
+    key.kind = pid == 0 && !(char)first ? POLTER_CULPRIT_IDLE : pid < -1 ? POLTER_CULPRIT_WORK : POLTER_CULPRIT_NAME;
+    if (key.kind != POLTER_CULPRIT_IDLE) {
+        __builtin_memcpy(key.name, &first, sizeof first);
+        __builtin_memcpy(key.name + sizeof first, &second, sizeof second);
+    }
 
     struct polter_node_stats* s = bpf_map_lookup_elem(&stats, &key);
     if (!s) {
@@ -104,6 +108,12 @@ POLTER_SUBPROGRAM int book(u32 account, u64 ns, s32 pid, const char* name) {
     return 0;
 }
 
+static __always_inline int book(u32 account, u64 ns, s32 pid, const char name[POLTER_CULPRIT_LEN]) {
+    u64 words[2];
+    __builtin_memcpy(words, name, sizeof words);
+    return book_named(account, ns, pid, words[0], words[1]);
+}
+
 /* ---- what the accounting asks for ---- */
 
 #define POLTER_NOW() bpf_ktime_get_ns()
@@ -113,7 +123,12 @@ POLTER_SUBPROGRAM int book(u32 account, u64 ns, s32 pid, const char* name) {
 #define POLTER_RAN_HOOK(cpu, ran, ns) task_ran((struct polter_node_cpu*)(cpu), ran, ns)
 
 /* What runs loses the whole of the outermost interruptions, which does not depend on how that is divided among those nested in them. */
-#define POLTER_OUTERMOST_HOOK(cpu, gross_ns) POLTER_ADD(((struct polter_node_cpu*)(cpu))->interrupted_ns, gross_ns)
+#define POLTER_OUTERMOST_HOOK(cpu, gross_ns) interrupted_for(gross_ns)
+
+static __always_inline void interrupted_for(u64 gross_ns) {
+    struct polter_node_cpu* node = node_of(bpf_get_smp_processor_id());
+    if (node) POLTER_ADD(node->interrupted_ns, gross_ns);
+}
 
 /* The clock, and what interruptions have taken by then: of one moment. */
 static __always_inline u64 look(struct polter_node_cpu* node) {
@@ -138,6 +153,12 @@ static __always_inline void task_ran(struct polter_node_cpu* node, struct polter
 
 /* The records of waits go to the table; there is no page. */
 #define POLTER_PUBLISH_H
+/* Read by an instruction, else clang leaves it out of the call, and the register holds what no verifier lets pass. */
+#define POLTER_NO_PAGE(page)                \
+    ({                                      \
+        __asm__ volatile("" : : "r"(page)); \
+        0;                                  \
+    })
 enum { POLTER_ALONE = 1 };
 static __always_inline int polter_publish_begin(struct polter_thread* thread, int alone) {
     return 1;
@@ -197,7 +218,7 @@ static __always_inline void reset(struct polter_cpu* cpu, struct polter_thread* 
     node->interrupted_now_ns = POLTER_LOAD(node->interrupted_ns);
 }
 
-POLTER_SUBPROGRAM int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
+POLTER_CHECKED_ALONE int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
     if (thread && cpu) polter_waiting_return(thread, NULL, cpu, bpf_get_smp_processor_id(), now);
     return 0;
 }
@@ -219,7 +240,7 @@ POLTER_SUBPROGRAM int open_task(struct polter_node_cpu* node, struct task_struct
         return 0;
     }
     node->work = 0;
-    struct polter_ran* ran = polter_ran_open(&node->cpu, tid, task->tgid, POLTER_OWNER_KERNEL); /* all are named here */
+    struct polter_ran* ran = polter_ran_open(&node->cpu, tid, task->tgid, POLTER_OWNER_KERNEL);
     if (tid == 0) {
         ran->comm[0] = 0;
     } else if (flags & PF_WQ_WORKER) { /* the worker's own dealings, under one name for all of them */
@@ -234,7 +255,15 @@ POLTER_SUBPROGRAM int open_task(struct polter_node_cpu* node, struct task_struct
     return 0;
 }
 
-static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* task) {
+static __always_inline u32 owner_of(struct task_struct* task) {
+    return POLTER_OWNER_KERNEL; /* all are named here */
+}
+
+static __always_inline u32 owner_of_seldom(struct task_struct* task) {
+    return POLTER_OWNER_KERNEL;
+}
+
+static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* task, u32 owner) {
     open_task((struct polter_node_cpu*)cpu, task, task->flags);
 }
 

@@ -73,7 +73,7 @@ static __always_inline struct polter_started* started_bucket(u32 tgid) {
     return polter_started_bucket(started, tids_seed, tgid);
 }
 
-static __always_inline u64 job_of(u32 tgid) {
+POLTER_CHECKED_ALONE u64 job_of(u32 tgid) {
     struct polter_process* process = bpf_map_lookup_elem(&processes, &tgid);
     return process ? process->job : polter_started_job(started_bucket(tgid), tgid);
 }
@@ -203,14 +203,23 @@ static __always_inline void reset(struct polter_cpu* cpu, struct polter_thread* 
 }
 
 /* Twice in on_switch: a function of its own keeps that small. */
-POLTER_SUBPROGRAM int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
+POLTER_CHECKED_ALONE int returns(struct polter_thread* thread, struct polter_cpu* cpu, u64 now) {
+    if (!thread || !cpu) return 0;
     struct polter_page* page = page_of(thread);
     if (page) polter_waiting_return(thread, page, cpu, bpf_get_smp_processor_id(), now);
     return 0;
 }
 
-static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* task) {
-    struct polter_ran* ran = polter_ran_open(cpu, task->pid, task->tgid, task_owner(task));
+static __always_inline u32 owner_of(struct task_struct* task) {
+    return task_owner(task);
+}
+
+static __always_inline u32 owner_of_seldom(struct task_struct* task) {
+    return task_owner_seldom(task);
+}
+
+static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* task, u32 owner) {
+    struct polter_ran* ran = polter_ran_open(cpu, task->pid, task->tgid, owner);
     __builtin_memcpy(ran->comm, task->comm, sizeof ran->comm); /* cheaper than the helper that copies */
 }
 

@@ -9,7 +9,9 @@
  *   returns(thread, cpu, now)         the task's wait is over
  *   begins(thread, cpu, task, now)    and it has come to the CPU just now
  *   leaves(cpu, task)                 gives what the leaving task ran to another name, if it is to go by one
- *   runs(cpu, task)                   opens the task on the CPU
+ *   owner_of(task)                    whose task it is; asked before all branches, since verifiers look long for the type behind a pointer
+ *   owner_of_seldom(task)             the same
+ *   runs(cpu, task, owner)            opens the task on the CPU
  */
 #ifndef POLTER_SCHEDULING_BPF_H
 #define POLTER_SCHEDULING_BPF_H
@@ -24,6 +26,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next, unsigned int prev_state) {
     u64 now = bpf_ktime_get_ns();
     u32 number = bpf_get_smp_processor_id();
+    u32 owner = owner_of(next);
     struct polter_cpu* cpu = cpu_state(number);
     if (!cpu) return 0;
 
@@ -40,7 +43,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
             else
                 POLTER_ADD(thread->master.unbalanced, 1ull);
         }
-        if (came) runs(cpu, prev);
+        if (came) runs(cpu, prev, owner_of_seldom(prev));
     }
     leaves(cpu, prev);
     polter_ran_close(cpu, now);
@@ -62,7 +65,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
         returns(thread, cpu, now);
         begins(thread, cpu, next, now);
     }
-    runs(cpu, next);
+    runs(cpu, next, owner);
     return 0;
 }
 

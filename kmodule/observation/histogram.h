@@ -8,23 +8,28 @@
 #ifndef POLTER_HISTOGRAM_H
 #define POLTER_HISTOGRAM_H
 
-#include "../page.h"
+#include "../accounting/state.h"
 
 #define POLTER_BINS 157u
 
+/* The number of the highest bit. No instruction of BPF counts leading zeros. */
+POLTER_CHECKED_ALONE polter_u32 polter_exponent_of(polter_u64 value) {
+    polter_u32 exponent = 0;
+
+    if (value >> 32) exponent += 32, value >>= 32;
+    if (value >> 16) exponent += 16, value >>= 16;
+    if (value >> 8) exponent += 8, value >>= 8;
+    if (value >> 4) exponent += 4, value >>= 4;
+    if (value >> 2) exponent += 2, value >>= 2;
+    return exponent + (value >> 1 ? 1 : 0);
+}
+
 static inline __attribute__((always_inline)) polter_u32 polter_bin_of(polter_u64 ns) {
-    polter_u32 exponent = 0, bin;
-    polter_u64 rest = ns;
+    polter_u32 exponent, bin;
 
     if (ns < 4) return (polter_u32)ns;
-    /* No instruction of BPF counts leading zeros. */
-    if (rest >> 32) exponent += 32, rest >>= 32;
-    if (rest >> 16) exponent += 16, rest >>= 16;
-    if (rest >> 8) exponent += 8, rest >>= 8;
-    if (rest >> 4) exponent += 4, rest >>= 4;
-    if (rest >> 2) exponent += 2, rest >>= 2;
-    if (rest >> 1) exponent += 1;
-    bin = 4 * (exponent - 1) + (polter_u32)((ns >> (exponent - 2)) & 3);
+    exponent = polter_exponent_of(ns);
+    bin = 4 * (exponent - 1) + (polter_u32)((ns >> ((exponent - 2) & 63)) & 3);
     return bin < POLTER_BINS ? bin : POLTER_BINS - 1;
 }
 

@@ -93,6 +93,7 @@ static bool task_makes_way_for(struct task_struct* woken) {
 static u32 task_owner(struct task_struct* task) {
     return task->owner;
 }
+#define task_owner_seldom task_owner
 static bool in_sched_yield(struct task_struct* task) {
     return task->in_yield;
 }
