@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +14,6 @@
 #include <chrono>
 #include <cstring>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "../reader/device.h"
@@ -141,18 +141,27 @@ Started start_daemon(const std::string& polterd_path, const std::string& socket_
     return result;
 }
 
+void ask_to_end(pid_t pid) {
+    if (pid > 0) kill(pid, SIGTERM);
+}
+
 void stop_daemon(pid_t pid, unsigned timeout_ms) {
     if (pid <= 0) return;
-    kill(pid, SIGTERM);
+    ask_to_end(pid);
+    const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
     while (waitpid(pid, nullptr, WNOHANG) == 0) {
-        if (Clock::now() > deadline) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        if (left <= 0) {
             kill(pid, SIGKILL);
             waitpid(pid, nullptr, 0);
-            return;
+            break;
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        pollfd p{pidfd, POLLIN, 0};
+        // Before Linux 5.3 there is nothing to wait for, and it is looked at now and then.
+        poll(&p, 1, pidfd >= 0 ? static_cast<int>(left) : 2);
     }
+    if (pidfd >= 0) close(pidfd);
 }
 
 namespace {

@@ -27,7 +27,10 @@ struct Started {
 // The daemon has its own session: a terminal's Ctrl-C does not reach it.
 Started start_daemon(const std::string& polterd_path, const std::string& socket_path, const StartOptions& options = {});
 
-// Asks it to end (SIGTERM), waits at most `timeout_ms`, then kills it. Pages stay readable, frozen.
+// Asks it to end (SIGTERM), without waiting: it takes its programs out of the kernel meanwhile. The caller reaps it, by stop_daemon.
+void ask_to_end(pid_t pid);
+
+// Asks it to end, waits at most `timeout_ms`, then kills it. Pages stay readable, frozen.
 void stop_daemon(pid_t pid, unsigned timeout_ms = 2000);
 
 struct Status {

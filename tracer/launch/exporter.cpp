@@ -192,11 +192,17 @@ class AgreedFolder {
 }  // namespace
 
 Exporter::~Exporter() {
-    polter_session_close(session_);
+    release();
     if (daemon_ > 0) daemon::stop_daemon(daemon_);
     std::error_code error;
     if (!folder_.empty()) fs::remove_all(folder_, error);
 }
+
+void Exporter::release() {
+    polter_session_close(std::exchange(session_, nullptr));
+    daemon::ask_to_end(daemon_);
+}
+
 Exporter::Exporter(Exporter&& other) noexcept
     : name(std::move(other.name)),
       socket(std::move(other.socket)),

@@ -31,6 +31,8 @@ class Exporter {
     void look();
     // Events that the kernel did not show to the daemon that was started for the job, so far; 0 of another.
     uint64_t events_not_shown() const;
+    // Nothing is measured any more. A daemon that was started for the job begins to end, while the caller goes on.
+    void release();
     // This process's registration, which has room for one thread; null where there is no daemon. Owned by this.
     polter_session* session() const { return session_; }
 

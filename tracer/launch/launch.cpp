@@ -222,6 +222,7 @@ Outcome run(const Options& options) {
     timed_job(options, environment, false, exporter, outcome);
     after_job(outcome, [&] {
         wait_for_ranks(experiment, job, grace_seconds, outcome.warnings);
+        exporter.release();
         seal_into(outcome, options.command, flavour, exporter);
     });
     finish_record(record, outcome);
