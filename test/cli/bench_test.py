@@ -51,6 +51,19 @@ class Bench(unittest.TestCase):
     def test_calls(self):
         self.check_calls(bench("calls", "--rounds", "2", "--calls", "20")["call_ns"])
 
+    def test_start(self):
+        result = bench("start", "--rounds", "2", "--noise-rounds", "2")
+        self.assertEqual(result["schema"], "polter.bench.start/1")
+        self.assertEqual(set(result["start_ms"]), set(p.FLAVOURS))
+        for flavour, runs in result["start_ms"].items():
+            self.assertLessEqual({"untraced", "none"}, set(runs), flavour)
+            for key in ("wall", "cpu", "whole"):
+                self.assertGreater(runs["untraced"][key]["least"], 0)
+                self.assertEqual(set(runs["none"]["added_" + key]), QUARTILES | {"of_least"})
+        if "not_measured" not in result["noise"]:
+            self.assertGreater(result["noise"]["one_second_s"]["least"], 1)
+            self.assertGreater(result["noise"]["interrupted_s"]["least"], 0)
+
     def test_programs(self):
         for words, keys in ((["bench_replay", "--events", "20000", "--ranks", "4", "--rounds", "1"], ("read", "pass_18_lanes", "command")),
                             (["bench_memory", "--events", "20000", "--ranks", "8"], ())):
@@ -68,7 +81,7 @@ class Bench(unittest.TestCase):
     def test_list(self):
         done = p.command([SCRIPTS / "bench"])
         self.assertEqual(done.returncode, 2)
-        for name in ("overhead", "calls", "exporter", "replay", "memory", "truth", "disturbance"):
+        for name in ("overhead", "calls", "exporter", "start", "replay", "memory", "truth", "disturbance"):
             self.assertIn(name, done.stderr)
 
 
