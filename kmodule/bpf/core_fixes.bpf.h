@@ -15,35 +15,50 @@
 /* task_struct.state became __state in 2f064a59a11f ("sched: Change task_struct::state", 5.14): not needed here, since sched_switch passes
  * the state that decided, from fa2c3254d7cf ("sched/tracing: Don't re-read p->state when emitting sched_switch event", 5.18) on. */
 
-/* bcf9033e5449 ("sched: move CPU field back into thread_info if THREAD_INFO_IN_TASK=y", 5.16) */
-struct thread_info___in_task {
+/* What is looked for, in one description of each structure: for each libbpf goes through all types of the kernel, which takes it 0.6 ms. No
+ * kernel has all of it. */
+struct rq___any {
+    u64 clock;
+    unsigned int clock_update_flags;
+    u64 prev_steal_time;
+    u64 prev_steal_time_rq;
+} __attribute__((preserve_access_index));
+struct cfs_rq___any {
+    int throttle_count;
+    struct rq___any* rq;
+} __attribute__((preserve_access_index));
+struct sched_entity___any {
+    struct cfs_rq___any* cfs_rq;
+    unsigned char sched_delayed;
+} __attribute__((preserve_access_index));
+struct sched_info___any {
+    unsigned long long last_arrival;
+} __attribute__((preserve_access_index));
+struct thread_info___any {
     u32 cpu;
 } __attribute__((preserve_access_index));
-struct task_struct___before_5_16 {
+struct task_group___any;
+struct task_struct___any {
+    struct thread_info___any thread_info;
     unsigned int cpu;
-} __attribute__((preserve_access_index));
-struct task_struct___in_task {
-    struct thread_info___in_task thread_info;
+    unsigned int on_rq; /* a u8 in 7.3: only a load of an unsigned field is made to fit another size */
+    struct sched_entity___any se;
+    bool throttled;
+    struct sched_info___any sched_info;
+    struct task_group___any* sched_task_group;
+    int pid;
 } __attribute__((preserve_access_index));
 
+/* bcf9033e5449 ("sched: move CPU field back into thread_info if THREAD_INFO_IN_TASK=y", 5.16) */
 static __always_inline u32 task_cpu(struct task_struct* task) {
-    struct task_struct___before_5_16* old = (void*)task;
-    if (bpf_core_field_exists(old->cpu)) return old->cpu;
-    return ((struct task_struct___in_task*)(void*)task)->thread_info.cpu;
+    struct task_struct___any* t = (void*)task;
+    return bpf_core_field_exists(t->cpu) ? t->cpu : t->thread_info.cpu;
 }
 
 /* 152e11f6df29 ("sched/fair: Implement delayed dequeue", 6.12): a task that blocks may stay on the queue. Before b9c55a8ad4b6-era fixes of
  * __schedule the tracepoint named a state although a pending signal had kept the task runnable; that shows in on_rq. */
-struct sched_entity___delayed {
-    unsigned char sched_delayed;
-} __attribute__((preserve_access_index));
-struct task_struct___delayed {
-    unsigned int on_rq; /* a u8 in 7.3: only a load of an unsigned field is made to fit another size */
-    struct sched_entity___delayed se;
-} __attribute__((preserve_access_index));
-
 static __always_inline bool task_is_blocked(struct task_struct* task, unsigned int prev_state) {
-    struct task_struct___delayed* t = (void*)task;
+    struct task_struct___any* t = (void*)task;
     if (!prev_state) return false;
     if (!t->on_rq) return true;
     return bpf_core_field_exists(t->se.sched_delayed) && t->se.sched_delayed;
@@ -51,25 +66,11 @@ static __always_inline bool task_is_blocked(struct task_struct* task, unsigned i
 
 /* The CPU quota. From e1fad12dcb66 ("sched/fair: Switch to task based throttle model", 6.18) on a throttled task is marked itself; before,
  * its queue was taken off as a whole, by then counted in throttle_count of every queue below the one whose quota is used up. */
-struct task_struct___task_throttle {
-    bool throttled;
-} __attribute__((preserve_access_index));
-struct cfs_rq___queue_throttle {
-    int throttle_count;
-} __attribute__((preserve_access_index));
-struct sched_entity___group {
-    struct cfs_rq___queue_throttle* cfs_rq;
-} __attribute__((preserve_access_index));
-struct task_struct___queue_throttle {
-    struct sched_entity___group se;
-} __attribute__((preserve_access_index));
-
 static __always_inline bool task_is_throttled(struct task_struct* task) {
-    struct task_struct___task_throttle* marked = (void*)task;
-    struct task_struct___queue_throttle* queued = (void*)task;
-    if (bpf_core_field_exists(marked->throttled)) return marked->throttled;
-    if (bpf_core_field_exists(struct cfs_rq___queue_throttle, throttle_count) && bpf_core_field_exists(queued->se.cfs_rq))
-        return queued->se.cfs_rq->throttle_count > 0;
+    struct task_struct___any* t = (void*)task;
+    if (bpf_core_field_exists(t->throttled)) return t->throttled;
+    if (bpf_core_field_exists(struct cfs_rq___any, throttle_count) && bpf_core_field_exists(t->se.cfs_rq))
+        return t->se.cfs_rq->throttle_count > 0;
     return false;
 }
 
@@ -77,23 +78,10 @@ static __always_inline bool task_is_throttled(struct task_struct* task) {
  * out its clock's next update (RQCF_REQ_SKIP of kernel/sched/sched.h, 1 since 9edfbfed3f54, 4.1, which has its name by cb42c9a3ebbb, 4.9):
  * then the time until the switch is no run-delay either. Not where the scheduler waits for the next tick or return to user space
  * (CONFIG_PREEMPT_LAZY): there the clock goes on. */
-struct rq___flags {
-    unsigned int clock_update_flags;
-} __attribute__((preserve_access_index));
-struct cfs_rq___flags {
-    struct rq___flags* rq;
-} __attribute__((preserve_access_index));
-struct sched_entity___flags {
-    struct cfs_rq___flags* cfs_rq;
-} __attribute__((preserve_access_index));
-struct task_struct___flags {
-    struct sched_entity___flags se;
-} __attribute__((preserve_access_index));
-
 static __always_inline bool task_makes_way_for(struct task_struct* woken) {
-    struct task_struct___flags* t = (void*)woken;
-    if (!bpf_core_field_exists(t->se.cfs_rq) || !bpf_core_field_exists(struct cfs_rq___flags, rq) ||
-        !bpf_core_field_exists(struct rq___flags, clock_update_flags))
+    struct task_struct___any* t = (void*)woken;
+    if (!bpf_core_field_exists(t->se.cfs_rq) || !bpf_core_field_exists(struct cfs_rq___any, rq) ||
+        !bpf_core_field_exists(struct rq___any, clock_update_flags))
         return false;
     return t->se.cfs_rq->rq->clock_update_flags & 1;
 }
@@ -112,28 +100,10 @@ static __always_inline u32 task_owner_seldom(struct task_struct* task) {
 
 /* When the task came to its CPU, in CLOCK_MONOTONIC: the scheduler's record is on the run queue's clock, which is of this moment in
  * sched_switch. 0 where there is none (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED; the idle task). */
-struct sched_info___arrival {
-    unsigned long long last_arrival;
-} __attribute__((preserve_access_index));
-struct rq___clock {
-    u64 clock;
-} __attribute__((preserve_access_index));
-struct cfs_rq___rq {
-    struct rq___clock* rq;
-} __attribute__((preserve_access_index));
-struct sched_entity___rq {
-    struct cfs_rq___rq* cfs_rq;
-} __attribute__((preserve_access_index));
-struct task_struct___arrival {
-    struct sched_info___arrival sched_info;
-    struct sched_entity___rq se;
-    int pid;
-} __attribute__((preserve_access_index));
-
 static __always_inline u64 task_arrival(struct task_struct* task, u64 now) {
-    struct task_struct___arrival* t = (void*)task;
+    struct task_struct___any* t = (void*)task;
     if (!bpf_core_field_exists(t->sched_info.last_arrival) || !bpf_core_field_exists(t->se.cfs_rq) ||
-        !bpf_core_field_exists(struct cfs_rq___rq, rq) || t->pid == 0)
+        !bpf_core_field_exists(struct cfs_rq___any, rq) || t->pid == 0)
         return 0;
     u64 clock = BPF_CORE_READ(t, se.cfs_rq, rq, clock), arrival = t->sched_info.last_arrival;
     return arrival && clock >= arrival && clock - arrival < now ? now - (clock - arrival) : 0;
@@ -142,28 +112,14 @@ static __always_inline u64 task_arrival(struct task_struct* task, u64 now) {
 /* The time that the hypervisor has taken from the task's CPU, as the scheduler saw it last, which is at each tick and switch. With
  * CONFIG_PARAVIRT_TIME_ACCOUNTING (e6e6685accfa, 3.2) that is prev_steal_time_rq, else prev_steal_time, which the tick alone moves. (KVM's
  * own clock, steal_time, is finer, but kernels without CONFIG_KALLSYMS_ALL do not let programs have it.) */
-struct rq___steal {
-    u64 prev_steal_time;
-    u64 prev_steal_time_rq;
-} __attribute__((preserve_access_index));
-struct cfs_rq___steal {
-    struct rq___steal* rq;
-} __attribute__((preserve_access_index));
-struct sched_entity___steal {
-    struct cfs_rq___steal* cfs_rq;
-} __attribute__((preserve_access_index));
-struct task_struct___steal {
-    struct sched_entity___steal se;
-} __attribute__((preserve_access_index));
-
 static __always_inline u64 stolen_from_cpu_of(struct task_struct* task) {
-    struct task_struct___steal* t = (void*)task;
-    if (!bpf_core_field_exists(t->se.cfs_rq) || !bpf_core_field_exists(struct cfs_rq___steal, rq)) return 0;
-    if (bpf_core_field_exists(struct rq___steal, prev_steal_time_rq)) {
+    struct task_struct___any* t = (void*)task;
+    if (!bpf_core_field_exists(t->se.cfs_rq) || !bpf_core_field_exists(struct cfs_rq___any, rq)) return 0;
+    if (bpf_core_field_exists(struct rq___any, prev_steal_time_rq)) {
         u64 stolen = t->se.cfs_rq->rq->prev_steal_time_rq;
         if (stolen) return stolen;
     }
-    return bpf_core_field_exists(struct rq___steal, prev_steal_time) ? t->se.cfs_rq->rq->prev_steal_time : 0;
+    return bpf_core_field_exists(struct rq___any, prev_steal_time) ? t->se.cfs_rq->rq->prev_steal_time : 0;
 }
 
 /* What handle_mm_fault returned (3d3539018d2c, 5.1, names the values): the locks were given up, and the fault is handled from the start. */
@@ -183,15 +139,12 @@ struct cgroup___name {
 struct cgroup_subsys_state___name {
     struct cgroup___name* cgroup;
 } __attribute__((preserve_access_index));
-struct task_group___name {
+struct task_group___any {
     struct cgroup_subsys_state___name css;
-} __attribute__((preserve_access_index));
-struct task_struct___group {
-    struct task_group___name* sched_task_group;
 } __attribute__((preserve_access_index));
 
 static __always_inline void task_throttler(struct task_struct* task, char name[POLTER_CULPRIT_LEN]) {
-    struct task_struct___group* t = (void*)task;
+    struct task_struct___any* t = (void*)task;
     name[0] = 0;
     if (bpf_core_field_exists(t->sched_task_group)) {
         const char* from = BPF_CORE_READ(t, sched_task_group, css.cgroup, kn, name);
