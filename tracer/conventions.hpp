@@ -27,11 +27,12 @@ enum Attribute : uint32_t {
     attribute_partitioned = 6,  // UINT32: how manieth partitioned request of that partner, tag and communicator, from 1
     attribute_operation = 7,    // UINT8: what OTF2 has no collective operation for, see Operation
     attribute_any = 8,          // UINT8, of a probe: 1 it asked for any source, 2 for any tag, 3 for any of both
-    attribute_count = 9
+    attribute_call_site = 9,    // CALLING_CONTEXT, local id of the call site; see README.md, Call sites
+    attribute_count = 10
 };
-inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",         "polter:source",    "polter:tag",
-                                                                 "polter:comm",        "polter:mode",      "polter:ago",
-                                                                 "polter:partitioned", "polter:operation", "polter:any"};
+inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  "polter:source",   "polter:tag",         "polter:comm",
+                                                                 "polter:mode", "polter:ago",      "polter:partitioned", "polter:operation",
+                                                                 "polter:any",  "polter:call_site"};
 // Of NonBlockingCollectiveComplete, and of the attribute on its request: beyond OTF2's own operations.
 enum Operation : uint8_t { operation_neighbours = 128, operation_file = 129 };
 enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 2, send_buffered = 3 };
@@ -40,6 +41,9 @@ enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 
 // The two predefined communicators stand first in every rank.
 inline constexpr uint32_t comm_world = 0;
 inline constexpr uint32_t comm_self = 1;
+
+// Call sites of a rank, and the files they lie in: no more than these; the last call site stands for all that are too many.
+inline constexpr uint32_t most_call_sites = 1u << 16, most_objects = 1u << 12;
 
 // A location's property: this and the communicator's id; value "in 1 2 out 3", ranks in that communicator.
 inline constexpr const char* neighbours_property = "polter:neighbours:";

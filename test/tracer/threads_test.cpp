@@ -49,7 +49,7 @@ void write_all(write::Archive& archive, std::atomic<unsigned>& ready, unsigned t
             archive.add_own_cost(1);
         }
         if (i == stops && stops > 0) archive.stop("the test ends it", i);
-        location->enter(2 * i + 1, 0);
+        location->enter(2 * i + 1, 0, nullptr);
         location->leave(2 * i + 2, 0);
     }
 }

@@ -327,7 +327,7 @@ TEST_CASE("a frozen page says when the measuring ended") {
 
 TEST_CASE("times below the last one are raised to it and counted") {
     Rank rank(nullptr, first);
-    rank.location->enter(first + 100, 1);
+    rank.location->enter(first + 100, 1, nullptr);
     rank.location->leave(first + 50, 1);
     const nlohmann::json final = rank.final();
     CHECK(final["events"]["0"] == 2);
@@ -340,7 +340,7 @@ TEST_CASE("noise that is made known late stands behind what was written, with th
     auto feed = page->feed();
     write::NoiseFeed* noise = feed.get();
     Rank rank(std::move(feed), first);
-    rank.location->enter(first + 300, 1);
+    rank.location->enter(first + 300, 1, nullptr);
     page->event(POLTER_TIMER, first + 200, 30, "");
     noise->take(first + 400, *rank.location);
     rank.location->leave(first + 400, 1);
@@ -353,7 +353,7 @@ TEST_CASE("flushed chunks stay in the tail until the event file has grown over t
     std::vector<char> image(std::filesystem::file_size(tail_path));
     uint64_t time = first, most_in_use = 0;
     for (int i = 0; i < 2'000'000; i++) {
-        rank.location->enter(time += 100, 1);
+        rank.location->enter(time += 100, 1, nullptr);
         rank.location->leave(time += 100, 1);
         if (i % 10000) continue;
         std::ifstream(tail_path, std::ios::binary).read(image.data(), static_cast<std::streamsize>(image.size()));
@@ -396,7 +396,7 @@ TEST_CASE("no room: one line, the tracing stops, nothing else happens") {
 
     Rank rank(nullptr, first);
     rank.archive->stop("for the test", first + 5);
-    rank.location->enter(first + 10, 1);
+    rank.location->enter(first + 10, 1, nullptr);
     const nlohmann::json final = rank.final();
     CHECK(final["events"]["0"] == 0);
     CHECK(final["tracing_ended_ns"] == first + 5);

@@ -9,8 +9,9 @@ namespace polter::mpi {
 
 class Call {
   public:
-    explicit Call(uint32_t region) : region_(region) {
-        if (thread.depth++ == 0 && process.on.load(std::memory_order_relaxed)) begin();
+    // `from`: the address to which the wrapper returns.
+    Call(uint32_t region, const void* from) : region_(region) {
+        if (thread.depth++ == 0 && process.on.load(std::memory_order_relaxed)) begin(from);
     }
     ~Call() {
         if (location_ && !left_) leave();  // left by an exception of the program's error handler
@@ -49,7 +50,7 @@ class Call {
     }
 
   private:
-    void begin() {
+    void begin(const void* from) {
         location_ = thread.location;
         if (!location_) [[unlikely]] {
             location_ = adopt_thread();
@@ -57,7 +58,7 @@ class Call {
         }
         sampled_ = location_->sampled();
         entered_ = location_->stamp();
-        location_->enter(entered_, region_);
+        location_->enter(entered_, region_, from);
     }
     void left() {
         left_ = true;

@@ -193,9 +193,9 @@ def wrapper(index, function):
         for role, replacement in substitutes.items():
             passed[f.arguments.index(f.argument(role))] = f"handler_.{replacement}()"
     if f.semantic == "init":  # its own guard: nothing can be written before MPI is up
-        body = [f"handler::Init handler_({index});"]
+        body = [f"handler::Init handler_({index}, __builtin_return_address(0));"]
     else:
-        body.insert(0, f"Call call_({index});")
+        body.insert(0, f"Call call_({index}, __builtin_return_address(0));")
         body.append("call_.begun();")
     body.append(f"const int result_ = next_({', '.join(passed)});")
     body.append("handler_.end(result_);" if f.semantic != "plain" else "call_.leave();")

@@ -103,7 +103,7 @@ class Wrapper:
     def handler(self):
         f = self.f
         if f.semantic == "init":
-            return f"handler::Init handler_({self.index});"
+            return f"handler::Init handler_({self.index}, from_);"
         if f.semantic in COLLECTIVES:
             request = [self.convert("request")] if f.semantic != "collective" else []
             arguments = ["call_", f"Op::{f.roles['op']}", self.data("send"), self.data("recv"),
@@ -139,15 +139,15 @@ class Wrapper:
         if f.semantic == "init":
             body += [handler, f"next_({passed});", "handler_.end(result_);"]
         else:
-            body.append(f"Call call_({self.index});")
+            body.append(f"Call call_({self.index}, from_);")
             if handler and f.semantic != "finalize":
                 body.append(f"if (!traced(call_)) return next_({plain});")
             body += [*self.before, *([handler] if handler else []), "call_.begun();", f"next_({passed});", *self.after,
                      "handler_.end(result_);" if handler else "call_.leave();"]
         buffers = "descriptors_" in " ".join(body)
-        text = [f"\nstatic void {f.name}_(unsigned slot_, {'bool descriptors_, ' if buffers else ''}{declared}) {{\n    " + "\n    ".join(body) + "\n}\n"]
+        text = [f"\nstatic void {f.name}_(unsigned slot_, const void* from_, {'bool descriptors_, ' if buffers else ''}{declared}) {{\n    " + "\n    ".join(body) + "\n}\n"]
         for name, aliases, descriptors in self.names():
-            arguments = ", ".join([str(len(slots)), *([descriptors] if buffers else []), *names])
+            arguments = ", ".join([str(len(slots)), "__builtin_return_address(0)", *([descriptors] if buffers else []), *names])
             text.append(f"POLTER_WRAPPER void {name}({declared}) {{\n    {f.name}_({arguments});\n}}\n")
             for number, alias in enumerate(aliases):
                 text.append(f'POLTER_ALIAS(alias{number}_{name}, "{alias}", {name})\n')

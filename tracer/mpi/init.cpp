@@ -94,7 +94,7 @@ __attribute__((destructor)) void at_exit() {
 namespace handler {
 
 // Everything here is before the trace's first event, so only the job sees its time.
-Init::Init(uint32_t region) : region_(region) {
+Init::Init(uint32_t region, const void* from) : region_(region), from_(from) {
     experiment_ = environment(trace::env_experiment);
     if (thread.depth++ != 0 || process.archive || experiment_.empty()) return;
     const char* missing = nullptr;
@@ -171,7 +171,7 @@ void Init::begin_trace() {
     pthread_atfork(nullptr, nullptr, in_child);
 
     process.on = true;
-    location->enter(entered_, region_);
+    location->enter(entered_, region_, from_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));
     location->leave(location->end_startup(), region_);
 }

@@ -11,7 +11,7 @@ namespace polter::mpi::handler {
 
 class Init {
   public:
-    explicit Init(uint32_t region);
+    Init(uint32_t region, const void* from);
     void end(int result);
 
   private:
@@ -19,6 +19,7 @@ class Init {
     void begin_trace();
 
     const uint32_t region_;
+    const void* const from_;  // where the program called it
     bool active_ = false;
     uint64_t entered_ = 0, own_cost_ = 0;
     std::string experiment_;

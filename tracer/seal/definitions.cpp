@@ -43,6 +43,7 @@ class Writer {
         comms();
         windows();
         neighbours();
+        call_sites();
     }
 
   private:
@@ -124,9 +125,9 @@ class Writer {
     }
 
     void attributes() {
-        constexpr OTF2_Type types[trace::attribute_count] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32, OTF2_TYPE_INT32,
-                                                             OTF2_TYPE_COMM,   OTF2_TYPE_UINT8, OTF2_TYPE_UINT64,
-                                                             OTF2_TYPE_UINT32, OTF2_TYPE_UINT8, OTF2_TYPE_UINT8};
+        constexpr OTF2_Type types[trace::attribute_count] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,          OTF2_TYPE_INT32,  OTF2_TYPE_COMM,
+                                                             OTF2_TYPE_UINT8,  OTF2_TYPE_UINT64,         OTF2_TYPE_UINT32, OTF2_TYPE_UINT8,
+                                                             OTF2_TYPE_UINT8,  OTF2_TYPE_CALLING_CONTEXT};
         constexpr const char* meanings[trace::attribute_count] = {
             "what stole the time",
             "source of a receive as posted, or of a probed message; -1 any",
@@ -136,7 +137,8 @@ class Writer {
             "ticks between the end of the noise and its record, which came late",
             "partitioned communication: how manieth request with that partner and tag",
             "128 a neighbourhood's, 129 a file's",
-            "what a probe asked for: 1 any source, 2 any tag, 3 both"};
+            "what a probe asked for: 1 any source, 2 any tag, 3 both",
+            "where the call was made; none: where the one before was followed from the last time"};
         for (uint32_t id = 0; id < trace::attribute_count; ++id)
             check(OTF2_GlobalDefWriter_WriteAttribute(global_, id, string(trace::attribute_names[id]), string(meanings[id]), types[id]));
     }
@@ -167,6 +169,29 @@ class Writer {
                 const auto name = string(fmt::format("{}{}", trace::neighbours_property, process.maps->comms.at(comm)));
                 check(OTF2_GlobalDefWriter_WriteLocationProperty(global_, location, name, OTF2_TYPE_STRING, value));
             }
+        }
+    }
+
+    // A call site is a calling context: the function as a region that is never entered, the line as a location in the source.
+    void call_sites() {
+        auto empty = string("");
+        std::map<std::tuple<std::string, std::string, std::string>, uint32_t> functions;
+        std::map<std::pair<std::string, uint32_t>, uint32_t> lines;
+        uint32_t id = 0;
+        for (const auto& site : definitions_.call_sites) {
+            const auto [function, new_function] = functions.try_emplace({site.function, site.linkage, site.file},
+                                                                        static_cast<uint32_t>(trace::region_count + functions.size()));
+            if (new_function)
+                check(OTF2_GlobalDefWriter_WriteRegion(
+                    global_, function->second, string(site.function), string(site.linkage.empty() ? site.function : site.linkage), empty,
+                    OTF2_REGION_ROLE_FUNCTION, OTF2_PARADIGM_SAMPLING, OTF2_REGION_FLAG_NONE, string(site.file), 0, 0));
+            uint32_t place = OTF2_UNDEFINED_SOURCE_CODE_LOCATION;
+            if (site.line) {
+                const auto [line, new_line] = lines.try_emplace({site.file, site.line}, static_cast<uint32_t>(lines.size()));
+                if (new_line) check(OTF2_GlobalDefWriter_WriteSourceCodeLocation(global_, line->second, string(site.file), site.line));
+                place = line->second;
+            }
+            check(OTF2_GlobalDefWriter_WriteCallingContext(global_, id++, function->second, place, OTF2_UNDEFINED_CALLING_CONTEXT));
         }
     }
 
@@ -215,6 +240,7 @@ void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
                 mapping(writer, OTF2_MAPPING_STRING, process.maps->strings);
                 mapping(writer, OTF2_MAPPING_COMM, process.maps->comms);
                 mapping(writer, OTF2_MAPPING_RMA_WIN, process.maps->windows);
+                mapping(writer, OTF2_MAPPING_CALLING_CONTEXT, process.maps->call_sites);
             }
             check_otf2(OTF2_Archive_CloseDefWriter(archive, writer), "local definitions");
         }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "code_file.hpp"
 #include "sidecar.hpp"
 #include "unify.hpp"
 
@@ -32,6 +33,7 @@ struct Process {
 struct Definitions {
     std::vector<Process> processes;  // by rank, all of them
     Unified unified;
+    std::vector<CallSiteName> call_sites;  // by archive id
     uint64_t first_ns = 0, last_ns = 0;
     std::map<std::string, std::string> properties;
 };

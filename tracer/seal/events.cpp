@@ -58,6 +58,7 @@ struct Pass {
             OTF2_AttributeList_GetAttributeByIndex(attributes, i, &id, &type, &value);
             if (id >= trace::attribute_count) return refuse("an unknown attribute");
             if (type == OTF2_TYPE_STRING && value.stringRef >= limits.strings) return refuse("an undefined string");
+            if (type == OTF2_TYPE_CALLING_CONTEXT && value.callingContextRef >= limits.call_sites) return refuse("an undefined call site");
             if (type == OTF2_TYPE_COMM && !comm(value.commRef)) return refuse("an undefined communicator");
         }
         return true;

@@ -17,6 +17,7 @@
 
 #include "../conventions.hpp"
 #include "../write/own_part.hpp"
+#include "call_sites.hpp"
 #include "chunks.hpp"
 #include "definitions.hpp"
 #include "events.hpp"
@@ -110,6 +111,7 @@ EventLimits limits_of(const Sidecar& rank) {
     EventLimits limits;
     limits.regions = static_cast<uint32_t>(trace::region_count);
     limits.strings = static_cast<uint32_t>(rank.strings.size());
+    limits.call_sites = static_cast<uint32_t>(rank.call_sites.size());
     for (const auto& [id, comm] : rank.comms) {
         if (limits.comms.size() <= id) limits.comms.resize(id + 1);
         limits.comms[id] = true;
@@ -302,6 +304,13 @@ void add_clock(const std::vector<Sidecar>& ranks, Report& report, std::map<std::
     report.warnings.push_back("the ranks ran on several hosts, whose clocks are not corrected: times between hosts cannot be trusted");
 }
 
+// The paths come from the experiment: those that another user may have named are not opened.
+void add_call_sites(const Places& places, Definitions& definitions, Report& report) {
+    auto named = name_call_sites(definitions.unified.objects, definitions.unified.call_sites, places.experiment.owner() == geteuid());
+    definitions.call_sites = std::move(named.names);
+    if (!named.warning.empty()) report.warnings.push_back(named.warning);
+}
+
 void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
     std::map<uint32_t, const Sidecar*> by_rank;
     for (const auto& rank : ranks) by_rank[rank.rank] = &rank;
@@ -403,6 +412,7 @@ Report seal_ranks(const Options& options, Places& places) {
     add_end(ranks, options.exporter_ended_ns, definitions, report);
     add_clock(ranks, report, definitions.properties);
     add_names(ranks, definitions.properties);
+    add_call_sites(places, definitions, report);
     if (!report.missing.empty())
         report.warnings.push_back(
             fmt::format("{} of {} ranks left nothing: {}", report.missing.size(), report.size, joined_ids(report.missing)));

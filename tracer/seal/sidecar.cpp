@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -209,6 +210,25 @@ void read_window(const json& line, Sidecar& rank) {
     rank.windows[id] = std::move(window);
 }
 
+// These are written under a lock, so that their ids are in the order of their lines.
+void read_object(const json& line, Sidecar& rank) {
+    constexpr size_t longest_id = 256;
+    if (number<uint32_t>(line, "object", 0, trace::most_objects - 1) != rank.objects.size()) throw Bad{};
+    SidecarObject object{text_or(line, "path"), text_or(line, "build_id"), number_or<uint64_t>(line, "bytes", 0),
+                         number_or<uint64_t>(line, "modified_seconds", 0)};
+    if (object.path.size() > PATH_MAX || object.build_id.size() > longest_id) throw Bad{};
+    rank.objects.push_back(std::move(object));
+}
+
+void read_call_site(const json& line, Sidecar& rank) {
+    if (number<uint32_t>(line, "call_site", 0, trace::most_call_sites - 1) != rank.call_sites.size()) throw Bad{};
+    SidecarCallSite site;
+    site.address = number<uint64_t>(line, "address", 0, UINT64_MAX);
+    if (line.contains("object")) site.object = number<uint32_t>(line, "object", 0, static_cast<uint32_t>(rank.objects.size()) - 1);
+    if (line.contains("object") && site.object >= rank.objects.size()) throw Bad{};
+    rank.call_sites.push_back(site);
+}
+
 uint64_t location_key(const std::string& key) {
     uint64_t id = 0;
     auto end = key.data() + key.size();
@@ -246,6 +266,8 @@ void read_final(const json& line, Sidecar& rank) {
 void read_line(const json& line, Sidecar& rank) {
     if (line.contains("location")) return read_location(line, rank);
     if (line.contains("string")) return read_string(line, rank);
+    if (line.contains("call_site")) return read_call_site(line, rank);
+    if (line.contains("object")) return read_object(line, rank);
     if (line.contains("win")) return read_window(line, rank);
     if (line.contains("comm")) return read_comm(line, rank);
     if (line.contains("final")) return read_final(line, rank);

@@ -43,6 +43,18 @@ struct SidecarNeighbours {
     std::vector<uint32_t> in, out;  // ranks in the communicator
 };
 
+// A file of code that the rank had loaded.
+struct SidecarObject {
+    std::string path, build_id;  // hexadecimal; empty: it has none
+    uint64_t bytes = 0, modified_seconds = 0;
+    auto operator<=>(const SidecarObject&) const = default;
+};
+
+struct SidecarCallSite {
+    uint32_t object = UINT32_MAX;  // none: code without a file
+    uint64_t address = 0;          // to which the call returns, as in the file; of code without a file as in memory
+};
+
 struct SidecarFinal {
     std::map<uint64_t, uint64_t> events;                      // by location
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
@@ -62,6 +74,8 @@ struct Sidecar {
     std::map<uint32_t, SidecarComm> comms;             // by local id; the two predefined ones are always there
     std::map<uint32_t, SidecarNeighbours> neighbours;  // in its topology, by local id of the communicator
     std::map<uint32_t, SidecarWindow> windows;         // of one-sided communication, by local id
+    std::vector<SidecarObject> objects;                // by local id
+    std::vector<SidecarCallSite> call_sites;           // by local id
     std::optional<SidecarFinal> final;                 // unset: the rank never finished
     std::set<uint64_t> location_ids;
     uint64_t lines = 0;

@@ -47,6 +47,25 @@ class Unifier {
         return map;
     }
 
+    // No two of a rank become one, whatever they are called: what comes after which (README.md, Call sites) would be lost.
+    std::vector<uint32_t> rank_call_sites(const Sidecar& rank) {
+        std::vector<uint32_t> objects, map;
+        for (const auto& object : rank.objects) {
+            const auto [at, added] = objects_.try_emplace(object, static_cast<uint32_t>(out_.objects.size()));
+            if (added) out_.objects.push_back(object);
+            objects.push_back(at->second);
+        }
+        std::map<std::pair<uint32_t, uint64_t>, uint32_t> times;  // an object may be loaded more than once
+        for (const auto& site : rank.call_sites) {
+            const uint32_t object = site.object < objects.size() ? objects[site.object] : UINT32_MAX;
+            const uint32_t time = times[{object, site.address}]++;
+            const auto [at, added] = call_sites_.try_emplace({object, site.address, time}, static_cast<uint32_t>(out_.call_sites.size()));
+            if (added) out_.call_sites.push_back({object, site.address});
+            map.push_back(at->second);
+        }
+        return map;
+    }
+
   private:
     uint32_t group_id(const Sidecar& rank, const SidecarGroup& group) {
         switch (group.kind) {
@@ -104,6 +123,8 @@ class Unifier {
     std::map<std::tuple<std::string, uint32_t, uint32_t>, uint32_t> keys_;
     std::map<std::string, uint32_t> seen_;
     std::map<std::pair<std::string, uint32_t>, uint32_t> windows_;
+    std::map<SidecarObject, uint32_t> objects_;
+    std::map<std::tuple<uint32_t, uint64_t, uint32_t>, uint32_t> call_sites_;
 };
 
 }  // namespace
@@ -116,6 +137,7 @@ Unified unify(const std::vector<Sidecar>& ranks, Strings& strings) {
         for (const auto& value : rank.strings) maps.strings.push_back(strings.id(value));
         maps.comms = unifier.rank_comms(rank);
         maps.windows = unifier.rank_windows(rank, maps.comms);
+        maps.call_sites = unifier.rank_call_sites(rank);
     }
     return out;
 }

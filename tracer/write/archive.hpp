@@ -86,6 +86,7 @@ class Archive {
     std::atomic<bool> stopped_ = false;
     std::atomic<bool> broken_ = false;  // OTF2 failed to write: its writers must not be touched again
     std::atomic<uint64_t> own_cost_ns_ = 0;
+    CallSiteIds call_site_ids_{*this};
     std::mutex mutex_;  // of what follows
     std::vector<Location*> locations_;
     std::unordered_map<std::string, uint32_t> strings_;

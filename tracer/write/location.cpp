@@ -10,7 +10,7 @@
 namespace polter::write {
 
 Location::Location(Archive& archive, uint64_t id, std::unique_ptr<NoiseFeed> noise)
-    : archive_(archive), stopped_(&archive.stopped_), noise_(std::move(noise)), id_(id) {}
+    : archive_(archive), stopped_(&archive.stopped_), noise_(std::move(noise)), call_sites_(archive.call_site_ids_), id_(id) {}
 
 namespace {
 
@@ -44,6 +44,12 @@ void Location::sample(uint64_t cost_ns) {
 uint64_t Location::own_cost_ns() const {
     const double mean_ns = samples_ ? static_cast<double>(sampled_ns_) / static_cast<double>(samples_) : 0;
     return flush_ns_ + static_cast<uint64_t>(mean_ns * static_cast<double>((samples_ + samples_left_out_) * sample_period));
+}
+
+OTF2_AttributeList* Location::call_site_attribute(const void* from) {
+    if (archive_.stopped()) return nullptr;
+    OTF2_AttributeList_AddCallingContextRef(attributes_, trace::attribute_call_site, call_sites_.id(from));
+    return attributes_;
 }
 
 void Location::failed(OTF2_ErrorCode code) {

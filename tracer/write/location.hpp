@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "call_sites.hpp"
 #include "clock.hpp"
 #include "noise.hpp"
 #include "own_part.hpp"
@@ -44,7 +45,10 @@ class Location {
         return time;
     }
 
-    void enter(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Enter, nullptr, time, region); }
+    // `from`: the address to which the call returns.
+    void enter(uint64_t time, uint32_t region, const void* from) {
+        put(OTF2_EvtWriter_Enter, call_sites_.expected(from) ? nullptr : call_site_attribute(from), time, region);
+    }
     void leave(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Leave, nullptr, time, region); }
     // The Leave of a probe that found this message.
     // `any`: what it asked for; `partitioned`: of a part that has arrived; see conventions.hpp.
@@ -174,6 +178,7 @@ class Location {
             OTF2_AttributeList_AddUint8(attributes_, trace::attribute_mode, mode);
         return mode != trace::send_standard ? attributes_ : nullptr;
     }
+    OTF2_AttributeList* call_site_attribute(const void* from);
     void failed(OTF2_ErrorCode code);
     void begin_sample();
 
@@ -182,6 +187,7 @@ class Location {
     OTF2_EvtWriter* writer_ = nullptr;
     OTF2_AttributeList* attributes_ = nullptr;  // emptied by each record that takes it
     std::unique_ptr<NoiseFeed> noise_;
+    CallSites call_sites_;
     const uint64_t id_;
     uint64_t first_ = 0, last_ = 0;
     uint64_t clamped_ = 0;  // events whose time was below the last one
