@@ -12,7 +12,8 @@ namespace polter::replay {
 
 Attribution attribute(const Definitions& definitions, const Scenarios& scenarios, const Payment& payment,
                       const std::vector<int64_t>& accumulated, const std::vector<int64_t>& end, bool cells_alone) {
-    using Key = std::tuple<int64_t, std::string, std::string>;  // window, where, caller: names, since several regions may have one
+    // Window, where, caller, call site: names, since several regions may have one.
+    using Key = std::tuple<int64_t, std::string, std::string, std::string>;
     std::map<Key, std::vector<int64_t>> cells;
     const auto add = [&](const Key& key, const std::vector<int64_t>& lanes) {
         std::vector<int64_t>& cell = cells[key];
@@ -21,11 +22,11 @@ Attribution attribute(const Definitions& definitions, const Scenarios& scenarios
     };
     for (const auto& [cell, lanes] : payment.cells()) {
         const auto [where, caller] = definitions.place_names(cell.place);
-        add({cell.window, where, caller}, lanes);
+        add({cell.window, where, caller, definitions.call_site_name(cell.place)}, lanes);
     }
     std::vector<int64_t> others(accumulated.size());
     for (size_t i = 0; i < others.size(); ++i) others[i] = accumulated[i] - end[i];
-    add({payment.windows() - 1, another_rank_ends_last, ""}, others);
+    add({payment.windows() - 1, another_rank_ends_last, "", ""}, others);
 
     // The cells up to each are shared out together, and a cell has what that adds: so each margin is exact, whatever is rounded.
     Attribution attribution;
@@ -37,9 +38,10 @@ Attribution attribute(const Definitions& definitions, const Scenarios& scenarios
         for (size_t player = 0; player < shares.size(); ++player) {
             const int64_t ns = shares[player] - before[player];
             if (ns == 0) continue;
-            const auto& [window, where, caller] = key;
+            const auto& [window, where, caller, call_site] = key;
             const size_t account = scenarios.players()[player];
-            attribution.rows.push_back({display_name(definitions.accounts[account]), "", -1, where, caller, window, ns, account});
+            attribution.rows.push_back(
+                {display_name(definitions.accounts[account]), "", -1, where, caller, call_site, window, ns, account});
         }
         if (!cells_alone) before = shares;
     }

@@ -19,11 +19,12 @@ struct AttributionRow {
     std::string source;
     std::string culprit;  // with the rank where it struck: only in a table by origin (attribution/origins.hpp)
     int64_t rank = -1;
-    std::string where;   // the MPI operation, or the region outside MPI
-    std::string caller;  // of an operation: the region from which it was called; else empty
-    int64_t window = 0;  // from 0; of when it was paid
-    int64_t ns = 0;      // never 0
-    size_t account = 0;  // of the definitions
+    std::string where;      // the MPI operation, or the region outside MPI
+    std::string caller;     // of an operation: the region from which it was called; else empty
+    std::string call_site;  // of an operation, where the trace has it: "exchange (halo.c:123)"
+    int64_t window = 0;     // from 0; of when it was paid
+    int64_t ns = 0;         // never 0
+    size_t account = 0;     // of the definitions
 };
 
 struct Attribution {

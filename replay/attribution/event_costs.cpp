@@ -2,6 +2,7 @@
 #include "event_costs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "replay/engine/engine.hpp"
@@ -17,14 +18,17 @@ PathResult path_result(const Definitions& definitions, const Engine& engine, con
     result.hops = path.hops;
     std::map<int64_t, int64_t> by_rank;
     for (const auto& [thread, ns] : path.by_thread) by_rank[engine.threads()[thread]->rank] += ns;
-    std::map<std::pair<std::string, std::string>, int64_t> by_place;
-    for (const auto& [place, ns] : path.by_place) by_place[definitions.place_names(place)] += ns;
+    std::map<std::array<std::string, 3>, int64_t> by_place;
+    for (const auto& [place, ns] : path.by_place) {
+        const auto [where, caller] = definitions.place_names(place);
+        by_place[{where, caller, definitions.call_site_name(place)}] += ns;
+    }
     for (const auto& [rank, ns] : by_rank) {
         if (ns != 0) result.by_rank.emplace_back(rank, ns);
         result.length_ns += ns;
     }
     for (const auto& [names, ns] : by_place)
-        if (ns != 0) result.by_place.push_back({names.first, names.second, ns});
+        if (ns != 0) result.by_place.push_back({names[0], names[1], names[2], ns});
     std::stable_sort(result.by_rank.begin(), result.by_rank.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     std::stable_sort(result.by_place.begin(), result.by_place.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
     for (const auto& [account, ns] : path.noise) result.noise[display_name(definitions.accounts[account])] += ns;
@@ -70,7 +74,7 @@ CostReport report_costs(const Definitions& definitions, const Engine& replayed, 
         const auto [where, caller] = definitions.place_names(event.place);
         report.costliest.push_back({replayed.threads()[event.thread]->rank, event.begin - first, event.duration, event.cost,
                                     display_name(definitions.accounts[event.account]), definitions.culprit_name(event.culprit), where,
-                                    caller});
+                                    caller, definitions.call_site_name(event.place)});
     }
     report.before = path_result(definitions, replayed, backward.before);
     report.after = path_result(definitions, replayed, backward.after);

@@ -15,11 +15,11 @@ namespace polter::replay {
 struct CostlyNoise {
     int64_t rank = 0, at_ns = 0, duration_ns = 0, cost_ns = 0;  // at: since the trace's first event
     std::string source, culprit;
-    std::string where, caller;  // as in the attribution
+    std::string where, caller, call_site;  // as in the attribution
 };
 
 struct PathPlace {
-    std::string where, caller;
+    std::string where, caller, call_site;
     int64_t ns = 0;
 };
 

@@ -184,13 +184,13 @@ void Engine::come_to(Thread& thread) {
     }
 }
 
-void Engine::on_enter(Thread& thread, uint32_t region) {
+void Engine::on_enter(Thread& thread, uint32_t region, uint32_t call_site) {
     come_to(thread);
     thread.last = thread.now;
     if (thread.in_call) {
         ++thread.depth;
     } else if (const CallKind kind = archive_.definitions().kind(region); kind != CallKind::not_mpi) {
-        open_call(thread, kind, region);
+        open_call(thread, kind, region, call_site);
     }
     note(thread, thread.now, no_region);
     if (thread.follows_regions && !thread.in_call) thread.regions.enter(region);
@@ -222,11 +222,12 @@ void Engine::pay(size_t thread, Payment& payment) {
     threads_[thread]->follows_regions = true;
 }
 
-void Engine::open_call(Thread& thread, CallKind kind, uint32_t region) {
+void Engine::open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t call_site) {
     thread.in_call = true;
     thread.has_mpi = true;
     thread.kind = kind;
     thread.region = region;
+    thread.call_site = call_site;
     thread.depth = 0;
     thread.enter = thread.now;
     begin_interval(thread);
@@ -237,7 +238,7 @@ void Engine::add_operation(Thread& thread, const Operation& operation) {
     if (!thread.in_call) {  // a record on its own is a call without length
         come_to(thread);
         thread.last = thread.now;
-        open_call(thread, CallKind::local, UINT32_MAX);
+        open_call(thread, CallKind::local, UINT32_MAX, no_call_site);
         thread.operations.push_back(operation);
         close_call(thread);
         return;
@@ -265,7 +266,9 @@ bool Engine::try_finish_call(Thread& thread) {
         }
         ++thread.next_dependency;
     }
+    const int64_t delay_before = thread.call_site == no_call_site ? 0 : thread.delay[lanes_.all];
     concluded_ = semantics_->conclude(*this, thread);
+    if (thread.call_site != no_call_site) account_call(thread, delay_before);
     if (recorder_) recorder_->end_call(thread.index, thread.node != thread.enter_node, thread.leave, thread.delay, thread.pieces);
     thread.operations.clear();
     thread.pieces.clear();
@@ -275,6 +278,29 @@ bool Engine::try_finish_call(Thread& thread) {
     check_identity(thread);
     note(thread, thread.leave, thread.region);
     return true;
+}
+
+void Engine::account_call(const Thread& thread, int64_t delay_before) {
+    if (thread.call_site >= call_site_accounts_.size()) call_site_accounts_.resize(archive_.definitions().call_sites.size());
+    CallSiteAccount& account = call_site_accounts_[thread.call_site];
+    if (account.region == no_region) account.region = thread.region;
+    CallSiteSums& sums = account.region == thread.region ? account.sums : other_call_sites_[{thread.region, thread.call_site}];
+    ++sums.calls;
+    sums.ns += thread.leave - thread.enter;
+    sums.delay += thread.delay[lanes_.all] - delay_before;
+}
+
+CallSiteCosts Engine::call_site_costs() const {
+    CallSiteCosts costs = other_call_sites_;
+    for (size_t site = 0; site < call_site_accounts_.size(); ++site) {
+        const CallSiteAccount& account = call_site_accounts_[site];
+        if (account.region == no_region) continue;
+        CallSiteSums& sums = costs[{account.region, static_cast<uint32_t>(site)}];
+        sums.calls += account.sums.calls;
+        sums.ns += account.sums.ns;
+        sums.delay += account.sums.delay;
+    }
+    return costs;
 }
 
 // Lane 0 removes nothing: whatever the rules do, its delay is 0.

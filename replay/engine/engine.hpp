@@ -110,6 +110,7 @@ class Engine {
         auto operator<=>(const CulpritKey&) const = default;
     };
     const std::map<CulpritKey, std::pair<int64_t, int64_t>>& culprits() const { return culprits_; }  // ns, events
+    CallSiteCosts call_site_costs() const;
     int64_t events() const { return events_; }
     int64_t noise_records_at_leave = 0, noise_records_inside = 0;  // whether the trace places noise in time at all
     std::vector<std::string> warnings;
@@ -212,7 +213,7 @@ class Engine {
     void finish(Thread& thread);
     void force(Thread& thread);
     bool advance(Thread& thread, uint64_t ticks);
-    void on_enter(Thread& thread, uint32_t region);
+    void on_enter(Thread& thread, uint32_t region, uint32_t call_site);
     void on_leave(Thread& thread, uint32_t region);
     void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values, uint32_t culprit,
                    uint64_t ago);
@@ -223,12 +224,14 @@ class Engine {
     void join_late_noise(Thread& thread);
     int64_t carry_noise(Thread& thread, const PendingNoise&, int64_t excess);
     void take_noise(Thread& thread, int64_t upto);
-    void open_call(Thread& thread, CallKind kind, uint32_t region);
+    void open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t call_site);
+    void account_call(const Thread& thread, int64_t delay_before);
     void close_call(Thread& thread);
     bool try_finish_call(Thread& thread);  // false: blocked
     void add_operation(Thread& thread, const Operation& operation);
     void note(const Thread& thread, int64_t time, uint32_t operation) {
-        if (thread.payment) thread.payment->come_to(time, thread.delay, {operation, thread.regions.innermost()});
+        const uint32_t call_site = operation == no_region ? no_call_site : thread.call_site;
+        if (thread.payment) thread.payment->come_to(time, thread.delay, {operation, thread.regions.innermost(), call_site});
         if (observer) observer(thread, time, thread.delay);
     }
     void check_identity(const Thread& thread) const;
@@ -264,6 +267,12 @@ class Engine {
     uint64_t events_in_window_ = 0;
     std::vector<FlawCount> flaws_;
     std::map<CulpritKey, std::pair<int64_t, int64_t>> culprits_;
+    struct CallSiteAccount {  // of one call site; nearly all call one function
+        uint32_t region = no_region;
+        CallSiteSums sums;
+    };
+    std::vector<CallSiteAccount> call_site_accounts_;
+    CallSiteCosts other_call_sites_;  // further functions that they call, and what other processes found
     int64_t events_ = 0, declared_events_ = 0, next_progress_ = 0;
     int64_t offset_ticks_ = 0;
     uint64_t ticks_per_second_ = 1'000'000'000;

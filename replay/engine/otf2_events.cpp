@@ -56,12 +56,21 @@ struct EventCallbacks {
         return t.engine->advance(t, time) ? after(t) : OTF2_CALLBACK_INTERRUPT;
     }
 
-    static OTF2_CallbackCode enter(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+    // Only the replay asks for it.
+    static uint32_t call_site(Thread& t, OTF2_AttributeList* list) {
+        const uint32_t attribute = definitions(t).call_site;
+        if (attribute == UINT32_MAX || t.engine->learning()) return no_call_site;
+        uint32_t named = no_call_site;
+        if (has(list, attribute)) OTF2_AttributeList_GetCallingContextRef(list, attribute, &named);
+        return t.call_sites.follow(named < definitions(t).call_sites.size() ? named : no_call_site);
+    }
+
+    static OTF2_CallbackCode enter(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
                                    OTF2_RegionRef region) {
         Thread& t = *static_cast<Thread*>(user);
         if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
         t.record = record;
-        t.engine->on_enter(t, region);
+        t.engine->on_enter(t, region, call_site(t, list));
         return after(t);
     }
 

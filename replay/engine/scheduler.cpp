@@ -129,7 +129,7 @@ void Engine::finish(Thread& thread) {
         semantics_->publish_unfinished(*this, thread);
         for (const NoisePiece& piece : thread.pieces)
             if (recorder_) recorder_->hit(thread.index, piece, thread.regions.innermost());
-        if (thread.payment) thread.payment->come_to(thread.now, thread.delay, {thread.region, thread.regions.innermost()});
+        if (thread.payment) thread.payment->come_to(thread.now, thread.delay, thread.place());
         thread.in_call = false;
     }
     if (recorder_ && thread.started) recorder_->end(thread.recorded(), thread.last);

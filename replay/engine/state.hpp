@@ -16,6 +16,7 @@
 #include "replay/scenario/injection.hpp"
 #include "replay/scenario/noise_placement.hpp"
 #include "replay/trace/call_path.hpp"
+#include "replay/trace/call_sites.hpp"
 #include "replay/trace/mpi_calls.hpp"
 
 namespace polter::replay {
@@ -332,7 +333,7 @@ struct Thread {
     bool in_call = false;
     CallKind kind = CallKind::local;
     uint32_t depth = 0;  // regions entered inside the call
-    uint32_t region = 0;
+    uint32_t region = 0, call_site = no_call_site;
     int64_t enter = 0, leave = 0;
     std::vector<Operation> operations;
     std::vector<NoisePiece> pieces;
@@ -352,6 +353,7 @@ struct Thread {
     std::vector<Match*> watched;  // learning: the standard sends that this call completes
 
     int64_t* delay = nullptr;
+    CallSiteReader call_sites;
     RegionStack regions;         // followed only where somebody asks
     Payment* payment = nullptr;  // of the rank that ends last: the account of what its delay changed where
     bool follows_regions = false;
@@ -362,10 +364,11 @@ struct Thread {
     bool has_mpi = false;
     int64_t init_ns = 0, finalize_ns = 0;
 
-    Place place() const { return {region, regions.innermost()}; }  // of the open call
+    Place place() const { return {region, regions.innermost(), call_site}; }  // of the open call
     RecordedThread recorded() const { return {index, regions.innermost(), delay, node}; }
     void stand_at(const Place& place) {  // of a mirror
         region = place.operation;
+        call_site = place.call_site;
         regions.stand_in(place.caller);
     }
 };

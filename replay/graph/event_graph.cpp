@@ -34,10 +34,11 @@ void put_signed(std::string& out, int64_t value) {
     put(out, static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
 }
 
-// no_region and unnamed_region become 0 and 1.
+// no_region and unnamed_region become 0 and 1, no call site 0.
 void put_place(std::string& out, const Place& place) {
     put(out, place.operation - no_region);
     put(out, place.caller - no_region);
+    put(out, static_cast<uint32_t>(place.call_site + 1));
 }
 
 class Reader {
@@ -56,8 +57,8 @@ class Reader {
         return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
     }
     Place place() {
-        const auto operation = static_cast<uint32_t>(number()) + no_region;
-        return {operation, static_cast<uint32_t>(number()) + no_region};
+        const auto operation = static_cast<uint32_t>(number()) + no_region, caller = static_cast<uint32_t>(number()) + no_region;
+        return {operation, caller, static_cast<uint32_t>(number()) - 1};
     }
 
   private:

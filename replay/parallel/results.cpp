@@ -94,6 +94,13 @@ void Engine::write_results(Bytes& to) const {
             to.put(counted);
         }
     }
+    const CallSiteCosts call_sites = call_site_costs();
+    to.put(static_cast<uint64_t>(call_sites.size()));
+    for (const auto& [key, sums] : call_sites) {
+        to.put(key.first);
+        to.put(key.second);
+        to.put(sums);
+    }
     to.put(std::vector<uint8_t>(likely_structures.begin(), likely_structures.end()));
     to.put(static_cast<uint64_t>(facts_.cancelled_postings.size()));
     for (const Posting& posting : facts_.cancelled_postings) {
@@ -138,6 +145,14 @@ void Engine::merge_results(Input& from) {
             sum.count += counted.count;
             sum.ns += counted.ns;
         }
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto region = from.get<uint32_t>();
+        CallSiteSums& sums = other_call_sites_[{region, from.get<uint32_t>()}];
+        const auto theirs = from.get<CallSiteSums>();
+        sums.calls += theirs.calls;
+        sums.ns += theirs.ns;
+        sums.delay += theirs.delay;
+    }
     std::vector<uint8_t> likely;
     from.get(likely);
     likely_structures.insert(likely.begin(), likely.end());

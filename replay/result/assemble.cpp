@@ -197,6 +197,25 @@ void fill_culprits(Result& result, const Definitions& definitions, const Engine&
                      [](const CulpritResult& a, const CulpritResult& b) { return a.local_ns > b.local_ns; });
 }
 
+void fill_call_sites(Result& result, const Definitions& definitions, const Engine& engine) {
+    std::map<std::pair<std::string, std::string>, CallSiteResult> by_name;  // one line may have several calls, and several files one line
+    for (const auto& [key, sums] : engine.call_site_costs()) {
+        const auto& [region, site] = key;
+        const std::string operation = definitions.region_name(region);
+        const CallSite& from = definitions.call_sites[site];
+        CallSiteResult& one = by_name.try_emplace({operation, from.text() + "\n" + from.file}).first->second;
+        one.operation = operation;
+        one.site = from;
+        one.sums.calls += sums.calls;
+        one.sums.ns += sums.ns;
+        one.sums.delay += sums.delay;
+    }
+    for (auto& [key, one] : by_name) result.call_sites.push_back(std::move(one));
+    std::stable_sort(result.call_sites.begin(), result.call_sites.end(), [](const CallSiteResult& a, const CallSiteResult& b) {
+        return std::tie(a.sums.delay, a.sums.ns) > std::tie(b.sums.delay, b.sums.ns);
+    });
+}
+
 }  // namespace
 
 Replayed::Replayed(const std::string& anchor, const Definitions& of, const Scenarios& in, const Engine& learned, const Engine& last,
@@ -232,6 +251,7 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     fill_sources(result, definitions, scenarios, ranks, ends, counted);
     fill_ranks(result, definitions, scenarios, ranks, ends, counted, measured);
     fill_culprits(result, definitions, learner);
+    fill_call_sites(result, definitions, engine);
     result.amplification = amplification(result.accumulated_noise_ns, result.removed_local);
     return result;
 }

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "replay/base/table.hpp"
+#include "replay/trace/call_sites.hpp"
 
 namespace polter::replay {
 
@@ -68,8 +69,8 @@ std::string origins_text(const Attribution& attribution, int64_t all_ns, bool al
 nlohmann::json attribution_json(const Attribution& attribution) {
     nlohmann::json rows = nlohmann::json::array();
     for (const AttributionRow& row : attribution.rows) {
-        nlohmann::json entry = {
-            {"source", row.source}, {"where", row.where}, {"caller", row.caller}, {"window", row.window}, {"ns", row.ns}};
+        nlohmann::json entry = {{"source", row.source},       {"where", row.where},   {"caller", row.caller},
+                                {"call_site", row.call_site}, {"window", row.window}, {"ns", row.ns}};
         if (attribution.by_origin) entry.update({{"culprit", row.culprit}, {"rank", row.rank}});
         rows.push_back(std::move(entry));
     }
@@ -83,14 +84,15 @@ std::string attribution_text(const Attribution& attribution, bool everything) {
     std::vector<int64_t> by_window(static_cast<size_t>(attribution.windows), 0);
     int64_t all = 0;
     for (const AttributionRow& row : attribution.rows) {
-        by_place[{row.where, row.caller}] += row.ns;
-        sources[{row.where, row.caller}][row.source] += row.ns;
+        const Place place{row.where, called_from(row.caller, row.call_site)};
+        by_place[place] += row.ns;
+        sources[place][row.source] += row.ns;
         by_window[static_cast<size_t>(row.window)] += row.ns;
         all += row.ns;
     }
     if (by_place.empty()) return "";
     const auto places = by_weight(by_place);
-    Table table({"where", "called from", "ms", "share", "most by"});
+    Table table({"where", "called from", "ms", "share", "most by"}, {0, 1});
     int64_t rest = 0;
     for (size_t i = 0; i < places.size(); ++i) {
         const auto& [place, ns] = places[i];

@@ -8,6 +8,7 @@
 
 #include "replay/base/printable.hpp"
 #include "replay/base/table.hpp"
+#include "replay/trace/call_sites.hpp"
 
 namespace polter::replay {
 
@@ -21,14 +22,17 @@ std::string ms(int64_t ns) {
 std::string percent(int64_t part, int64_t whole) {
     return whole > 0 ? fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "-";
 }
-std::string in(const std::string& where, const std::string& caller) {
-    return caller.empty() ? where : where + " in " + caller;
+template <class At>
+std::string in(const At& at) {
+    const std::string from = called_from(at.caller, at.call_site);
+    return from.empty() ? at.where : at.where + " in " + from;
 }
 
 nlohmann::json path_json(const PathResult& path) {
     nlohmann::json ranks = nlohmann::json::array(), places = nlohmann::json::array();
     for (const auto& [rank, ns] : path.by_rank) ranks.push_back({{"rank", rank}, {"ns", ns}});
-    for (const PathPlace& place : path.by_place) places.push_back({{"where", place.where}, {"caller", place.caller}, {"ns", place.ns}});
+    for (const PathPlace& place : path.by_place)
+        places.push_back({{"where", place.where}, {"caller", place.caller}, {"call_site", place.call_site}, {"ns", place.ns}});
     return {{"length_ns", path.length_ns}, {"hops", path.hops}, {"by_rank", ranks}, {"by_place", places}};
 }
 
@@ -37,7 +41,7 @@ std::string costliest_text(const CostReport& report, const std::string& without)
     Table table({"culprit", "source", "rank", "at, s", "lasted, ms", "cost, ms", "struck in"});
     for (const CostlyNoise& noise : report.costliest)
         table.add({noise.culprit, noise.source, std::to_string(noise.rank), fmt::format("{:.6f}", static_cast<double>(noise.at_ns) / 1e9),
-                   ms(noise.duration_ns), ms(noise.cost_ns), in(noise.where, noise.caller)});
+                   ms(noise.duration_ns), ms(noise.cost_ns), in(noise)});
     return fmt::format("\nThe noise events that cost most (what each alone adds to the run {}; costs do not add up)\n", without) +
            table.text();
 }
@@ -82,8 +86,8 @@ std::string path_text(const CostReport& report, const std::string& without) {
         const PathPlace& place = before.by_place[i];
         int64_t then = 0;
         for (const PathPlace& other : after.by_place)
-            if (other.where == place.where && other.caller == place.caller) then = other.ns;
-        add(in(place.where, place.caller), place.ns, then);
+            if (in(other) == in(place)) then = other.ns;
+        add(in(place), place.ns, then);
     }
     add_left(before.by_place.size(), "places");
     left = left_then = 0;
@@ -112,7 +116,8 @@ void add_costs_json(nlohmann::json& result, const CostReport& report) {
                              {"source", noise.source},
                              {"culprit", noise.culprit},
                              {"where", noise.where},
-                             {"caller", noise.caller}});
+                             {"caller", noise.caller},
+                             {"call_site", noise.call_site}});
     result["costliest"] = costliest;
     result["critical_path"] = {{"before", path_json(report.before)}, {"after", path_json(report.after)}};
     result["critical_path"]["before"]["noise"] = report.before.noise;

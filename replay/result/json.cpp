@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attribution_output.hpp"
+#include "call_sites_output.hpp"
 #include "costs_output.hpp"
 #include "result.hpp"
 
@@ -67,6 +68,7 @@ nlohmann::json plain_json(const Result& result) {
             {"services", services},
             {"per_rank", ranks},
             {"attribution", attribution_json(result.attribution)},
+            {"call_sites", call_sites_json(result.call_sites)},
             {"culprits", culprits},
             {"init_ns", result.init_ns},
             {"finalize_ns", result.finalize_ns},

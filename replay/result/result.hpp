@@ -12,6 +12,7 @@
 #include "replay/attribution/attribution.hpp"
 #include "replay/attribution/event_costs.hpp"
 #include "replay/model/model.hpp"
+#include "replay/trace/call_sites.hpp"
 
 namespace polter::replay {
 
@@ -67,6 +68,12 @@ struct Injected {
     std::vector<std::string> warnings;  // beside the result's
 };
 
+struct CallSiteResult {
+    std::string operation;
+    CallSite site;
+    CallSiteSums sums;
+};
+
 struct Result {
     std::string trace;
     int64_t ranks = 0, events = 0;
@@ -79,8 +86,9 @@ struct Result {
     std::vector<ServiceResult> services;
     std::vector<RankResult> per_rank;
     Attribution attribution;
-    std::optional<CostReport> costs;      // Options::attribution
-    std::vector<CulpritResult> culprits;  // most local noise first
+    std::optional<CostReport> costs;         // Options::attribution
+    std::vector<CallSiteResult> call_sites;  // most delay first; empty where the trace has none
+    std::vector<CulpritResult> culprits;     // most local noise first
     int64_t init_ns = 0, finalize_ns = 0;
     bool conditional = false;
     std::vector<std::string> warnings;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "attribution_output.hpp"
+#include "call_sites_output.hpp"
 #include "costs_output.hpp"
 #include "first_screen.hpp"
 #include "replay/base/printable.hpp"
@@ -176,10 +177,11 @@ std::string not_measured(const Result& result) {
 std::string to_text(const Result& result, bool all) {
     const std::string warnings = warnings_text(result, result.warnings.size());
     const std::string begin = first_screen(result, all);
-    if (!not_measured(result).empty()) return begin + services_text(result) + ranks_text(result, all) + warnings;
+    if (!not_measured(result).empty())
+        return begin + services_text(result) + ranks_text(result, all) + call_sites_text(result.call_sites, result.ranks, all) + warnings;
     return begin + totals_text(result) + sources_text(result, all) + services_text(result) + attribution_text(result.attribution, all) +
            (result.costs ? costs_text(*result.costs, without(result)) : "") + ranks_text(result, all) + culprits_text(result, all) +
-           warnings;
+           call_sites_text(result.call_sites, result.ranks, all) + warnings;
 }
 
 std::string to_short_text(const Result& result) {

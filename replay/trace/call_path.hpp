@@ -7,14 +7,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "call_sites.hpp"
+
 namespace polter::replay {
 
 inline constexpr uint32_t unnamed_region = UINT32_MAX;     // an MPI record that stands in no region
 inline constexpr uint32_t no_region = unnamed_region - 1;  // outside of all regions; of a place: no MPI call
 
-// Where something happened: in an MPI call (`operation`) that was made from `caller`, or in `caller` itself.
+// Where something happened: in an MPI call (`operation`) that was made from `caller`, or in `caller` itself. `call_site`: of the call.
 struct Place {
-    uint32_t operation = no_region, caller = no_region;
+    uint32_t operation = no_region, caller = no_region, call_site = no_call_site;
     auto operator<=>(const Place&) const = default;
 };
 

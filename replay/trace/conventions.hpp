@@ -20,6 +20,7 @@ inline constexpr std::string_view ended_ago = "polter:ago";
 inline constexpr std::string_view partitioned = "polter:partitioned";
 inline constexpr std::string_view operation = "polter:operation";
 inline constexpr std::string_view probed_any = "polter:any";
+inline constexpr std::string_view call_site = "polter:call_site";
 inline constexpr unsigned neighbours_operation = 128, file_operation = 129;  // its values, and operations of completions
 
 inline constexpr std::string_view neighbours = "polter:neighbours:";  // location property: + communicator; value "in 1 2 out 3"

@@ -10,6 +10,7 @@
 
 #include "call_path.hpp"
 #include "conventions.hpp"
+#include "call_sites.hpp"
 #include "mpi_calls.hpp"
 
 namespace polter::replay {
@@ -73,7 +74,8 @@ struct Definitions {
     std::unordered_map<uint32_t, std::string> strings;
     // Attribute references; UINT32_MAX where the trace does not define them.
     uint32_t culprit = UINT32_MAX, source = UINT32_MAX, tag = UINT32_MAX, comm = UINT32_MAX, mode = UINT32_MAX, ago = UINT32_MAX,
-             partitioned = UINT32_MAX, operation = UINT32_MAX, any = UINT32_MAX;
+             partitioned = UINT32_MAX, operation = UINT32_MAX, any = UINT32_MAX, call_site = UINT32_MAX;
+    std::vector<CallSite> call_sites;               // by reference of the calling context; only where the trace has them
     std::map<std::string, std::string> properties;  // POLTER::, without the prefix
     std::vector<std::string> warnings;
 
@@ -81,6 +83,7 @@ struct Definitions {
     std::string region_name(uint32_t region) const;
     // The operation and from where it was called; of what lies outside MPI the region and nothing.
     std::pair<std::string, std::string> place_names(const Place& place) const;
+    std::string call_site_name(const Place& place) const;  // empty: not known
     std::string culprit_name(uint32_t string) const;
     CallKind kind(uint32_t region) const { return region < region_kinds.size() ? region_kinds[region] : CallKind::not_mpi; }
 };

@@ -65,6 +65,14 @@ struct Raw {
     std::map<uint32_t, std::vector<uint32_t>> classes;
     std::map<uint32_t, uint32_t> instances;
     std::map<uint32_t, uint32_t> attributes;
+    struct Line {
+        uint32_t file, number;
+    };
+    std::map<uint32_t, Line> lines;
+    struct Context {
+        uint32_t region, line;
+    };
+    std::map<uint32_t, Context> contexts;
 
     const std::string& text(uint32_t id) const {
         static const std::string none;
@@ -144,6 +152,16 @@ OTF2_CallbackCode on_attribute(void* user, OTF2_AttributeRef self, OTF2_StringRe
     return OTF2_CALLBACK_SUCCESS;
 }
 
+OTF2_CallbackCode on_line(void* user, OTF2_SourceCodeLocationRef self, OTF2_StringRef file, uint32_t number) {
+    raw(user).lines[self] = {file, number};
+    return OTF2_CALLBACK_SUCCESS;
+}
+OTF2_CallbackCode on_context(void* user, OTF2_CallingContextRef self, OTF2_RegionRef region, OTF2_SourceCodeLocationRef line,
+                             OTF2_CallingContextRef) {
+    raw(user).contexts[self] = {region, line};
+    return OTF2_CALLBACK_SUCCESS;
+}
+
 Raw read_raw(OTF2_Reader* reader, const std::string& anchor) {
     OTF2_GlobalDefReader* definitions = OTF2_Reader_GetGlobalDefReader(reader);
     if (!definitions) throw InputError(fmt::format("{}: has no global definitions; the archive is incomplete", anchor));
@@ -162,6 +180,8 @@ Raw read_raw(OTF2_Reader* reader, const std::string& anchor) {
     OTF2_GlobalDefReaderCallbacks_SetMetricClassCallback(callbacks, on_class);
     OTF2_GlobalDefReaderCallbacks_SetMetricInstanceCallback(callbacks, on_instance);
     OTF2_GlobalDefReaderCallbacks_SetAttributeCallback(callbacks, on_attribute);
+    OTF2_GlobalDefReaderCallbacks_SetSourceCodeLocationCallback(callbacks, on_line);
+    OTF2_GlobalDefReaderCallbacks_SetCallingContextCallback(callbacks, on_context);
     Raw result;
     OTF2_Reader_RegisterGlobalDefCallbacks(reader, definitions, callbacks, &result);
     OTF2_GlobalDefReaderCallbacks_Delete(callbacks);
@@ -362,6 +382,20 @@ void place_regions(const Raw& raw, Definitions& result) {
     if (beyond > 0) result.warnings.push_back(fmt::format("{} regions have ids above {}: taken as outside MPI", beyond, most_regions));
 }
 
+void place_call_sites(const Raw& raw, Definitions& result) {
+    if (result.call_site == UINT32_MAX) return;
+    for (const auto& [id, context] : raw.contexts) {
+        if (id >= most_regions) break;
+        result.call_sites.resize(id + 1);
+        const auto region = raw.regions.find(context.region);
+        if (region != raw.regions.end()) result.call_sites[id].function = raw.text(region->second.name);
+        const auto line = raw.lines.find(context.line);
+        if (line == raw.lines.end()) continue;
+        result.call_sites[id].file = raw.text(line->second.file);
+        result.call_sites[id].line = line->second.number;
+    }
+}
+
 void read_properties(OTF2_Reader* reader, Definitions& result) {
     uint32_t count = 0;
     char** list = nullptr;
@@ -384,7 +418,7 @@ std::string display_name(const Account& account) {
 }
 
 std::string Definitions::region_name(uint32_t region) const {
-    if (region == no_region) return "outside of regions";
+    if (region == no_region) return "application code";
     if (region == unnamed_region) return "MPI record outside of calls";
     const auto found = region < region_names.size() ? strings.find(region_names[region]) : strings.end();
     return found == strings.end() ? fmt::format("region {}", region) : found->second;
@@ -393,6 +427,10 @@ std::string Definitions::region_name(uint32_t region) const {
 std::pair<std::string, std::string> Definitions::place_names(const Place& place) const {
     if (place.operation == no_region) return {region_name(place.caller), ""};
     return {region_name(place.operation), place.caller == no_region ? "" : region_name(place.caller)};
+}
+
+std::string Definitions::call_site_name(const Place& place) const {
+    return place.call_site < call_sites.size() ? call_sites[place.call_site].text() : "";
 }
 
 std::string Definitions::culprit_name(uint32_t string) const {
@@ -423,7 +461,9 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
         if (text == names::partitioned) result.partitioned = id;
         if (text == names::operation) result.operation = id;
         if (text == names::probed_any) result.any = id;
+        if (text == names::call_site) result.call_site = id;
     }
+    place_call_sites(raw, result);
     read_properties(reader, result);
     result.strings = raw.strings;
     return result;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI calls by call site, for machines and for people.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "replay/result/result.hpp"
+
+namespace polter::replay {
+
+nlohmann::json call_sites_json(const std::vector<CallSiteResult>&);
+// Means over the ranks; empty where the trace has no call sites.
+std::string call_sites_text(const std::vector<CallSiteResult>&, int64_t ranks, bool everything);
+
+}  // namespace polter::replay

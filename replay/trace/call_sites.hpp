@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the program called MPI from, and what the calls from each place were about (tracer/README.md, Call sites).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace polter::replay {
+
+inline constexpr uint32_t no_call_site = UINT32_MAX;
+
+struct CallSite {
+    std::string function, file;  // file: a path, empty where it is not known
+    uint32_t line = 0;
+    std::string text() const;  // "exchange (halo.c:123)"; the function alone where no line is known
+};
+
+// "called from": the region around the call and the call site, as far as they are known.
+std::string called_from(const std::string& caller, const std::string& call_site);
+
+// Which call site each call of a location has: the trace names one only where it is not the one that is expected behind the last.
+class CallSiteReader {
+  public:
+    uint32_t follow(uint32_t named) {  // no_call_site: the trace names none
+        State& before = states_[last_];
+        const uint32_t site = named == no_call_site ? before.next : named;
+        if (site == before.next) {
+            before.doubted = false;
+        } else if (before.next == no_call_site || before.doubted) {
+            before = {site, false};
+        } else {
+            before.doubted = true;
+        }
+        if (site == no_call_site) return site;
+        last_ = size_t{site} + 1;
+        if (states_.size() <= last_) states_.resize(last_ + 1);
+        return site;
+    }
+
+  private:
+    struct State {
+        uint32_t next = no_call_site;
+        bool doubted = false;  // another came in its place the last time
+    };
+    std::vector<State> states_ = std::vector<State>(1);  // by call site + 1; 0: before the first call
+    size_t last_ = 0;
+};
+
+// Of all calls of one MPI function from one call site, on all ranks.
+struct CallSiteSums {
+    int64_t calls = 0, ns = 0;
+    int64_t delay = 0;  // by how much the ranks' delay grew in them, without all noise that is removed; negative: waiting took it up
+};
+using CallSiteCosts = std::map<std::pair<uint32_t, uint32_t>, CallSiteSums>;  // by region and call site
+
+}  // namespace polter::replay
