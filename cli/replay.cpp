@@ -68,7 +68,9 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     options.use_model = arguments.use_model;
     if (prints && !arguments.save_model.empty()) replay::check_writable(arguments.save_model);
     if (prints && !arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
-    if (prints) launch::seal_left_behind(arguments.trace, arguments.seal_foreign);
+    if (prints)
+        for (const auto& further : launch::seal_left_behind(arguments.trace, arguments.seal_foreign))
+            tell(fmt::format("a further MPI job of that command is in {}", further.string()));
     if (group) group->gather({});  // the others wait for that
     const replay::Result result = replay::replay(options);
     if (!prints) return;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "../kmodule/page.h"
+#include "conventions.h"
 
 namespace polter::trace {
 
@@ -69,10 +70,11 @@ inline constexpr const char* ranks_folder = "ranks";       // ranks/<host>.<pid>
 inline constexpr const char* sidecar_name = "rank.jsonl";  // in the rank's folder
 inline constexpr const char* archive_name = "traces";      // traces.otf2, traces.def, traces/<location>.evt
 inline constexpr const char* provenance_name = "experiment.json";
+inline constexpr const char* further_job = "job-";  // and a number: what further MPI jobs of the same command left, before it is moved
 inline constexpr int sidecar_version = 1;
 
 // The environment that the launcher gives to each rank.
-inline constexpr const char* env_experiment = "POLTER_EXPERIMENT";      // absolute path; unset: the library does nothing
+inline constexpr const char* env_experiment = POLTER_ENV_EXPERIMENT;    // absolute path; unset: the library does nothing
 inline constexpr const char* env_job = "POLTER_JOB";                    // hexadecimal, shared by the processes of a job
 inline constexpr const char* env_socket = "POLTER_SOCKET";              // of the daemon
 inline constexpr const char* env_exporter = "POLTER_EXPORTER";          // as chosen; "none": do not look for one
@@ -80,6 +82,9 @@ inline constexpr const char* env_exporter_why = "POLTER_EXPORTER_WHY";  // why i
 inline constexpr const char* env_tracepoints = "POLTER_TRACEPOINTS";    // for perf: kmodule/perf/perf.h
 inline constexpr const char* env_buffer_chunks =
     "POLTER_BUFFER_CHUNKS";  // event chunks of a thread before they are flushed; 2 to 256, else 4
+
+inline constexpr const char* env_launcher = POLTER_ENV_LAUNCHER;
+inline constexpr const char* env_forward = POLTER_ENV_FORWARD;
 
 // OTF2's chunk size for events. It stands in the anchor, so it must be one for the whole archive. 256 KiB is the least that OTF2 takes.
 inline constexpr uint64_t event_chunk_size = 256 * 1024;

@@ -305,4 +305,34 @@ std::string first_screen(const Result& result, bool all) {
     return out + causes_text(result, all) + not_seen_text(result);
 }
 
+std::string unreplayed_screen(const Result& result, const std::string& why) {
+    const std::string unmeasured = not_measured(result);
+    Table table({}, {0, 3});
+    table.add({"Run time", short_time(result.measured_ns), "", ""});
+    if (unmeasured.empty())
+        table.add({"OS noise stolen", short_time(static_cast<int64_t>(result.local.mean)),
+                   short_percent(static_cast<int64_t>(result.local.mean), result.measured_ns), "a rank"});
+    add_tracing(table, result);
+    std::string out = head(result) + "\n" + table.text(0) + fold("OS noise delay: not known, " + printable(why), 2) + "\n";
+    if (!unmeasured.empty()) return out + fold(fmt::format("Noise: not measured ({})", printable(unmeasured)), 2) + "\n";
+    const auto top = top_processes(result);
+    const auto add = [&](Table& to, const std::string& source, const LocalNoise& local) {
+        if (local.max == 0 || below_threshold(local.mean, static_cast<double>(result.measured_ns))) return false;
+        const Cause* known_cause = find_cause(source);
+        const auto found = top.find(source);
+        const bool none = found == top.end() || (known_cause && !known_cause->has_process);
+        to.add({shortened(printable(cause(source)), most_cause), short_time(static_cast<int64_t>(local.mean)), short_time(local.max),
+                none ? "-" : shortened(printable(found->second), most_program)});
+        return true;
+    };
+    auto order = result.sources;
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.local.mean > b.local.mean; });
+    Table causes({"cause", "stolen a rank", "worst rank", "top process"}, {0, 3});
+    bool any = false;
+    for (const SourceResult& source : order) any |= add(causes, source.name, source.local);
+    for (const ServiceResult& service : result.services)
+        any |= add(causes, std::string(names::service_prefix) + service.name, service.local);
+    return out + (any ? "\n" + causes.text() : "") + not_seen_text(result);
+}
+
 }  // namespace polter::replay

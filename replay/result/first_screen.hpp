@@ -18,6 +18,8 @@ struct NoiseCost {
 };
 
 std::string first_screen(const Result&, bool all);
+// Without a replay, `why`: what the ranks lost, and not what that cost.
+std::string unreplayed_screen(const Result&, const std::string& why);
 // Of a warning: the first screen says the same.
 bool on_first_screen(const Result&, const std::string& warning);
 

@@ -106,5 +106,7 @@ std::string injected_to_text(const Injected&);
 nlohmann::json model_to_json(const Learned&);
 std::string model_to_text(const Learned&);
 std::string to_short_text(const Result&);  // what `polter run` ends with: the first screen and the first warnings
+// The same of a result that has what is known without a replay: run time, local noise, culprits. `why` there was none.
+std::string to_unreplayed_text(const Result&, const std::string& why);
 
 }  // namespace polter::replay

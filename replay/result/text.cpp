@@ -188,4 +188,8 @@ std::string to_short_text(const Result& result) {
     return first_screen(result, false) + warnings_text(result, most_warnings);
 }
 
+std::string to_unreplayed_text(const Result& result, const std::string& why) {
+    return unreplayed_screen(result, why) + warnings_text(result, most_warnings);
+}
+
 }  // namespace polter::replay

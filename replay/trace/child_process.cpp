@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -92,6 +93,12 @@ double cpu_seconds(pid_t pid) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+double monotonic_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 bool told_to_end(int signal) {
     switch (signal) {
         case SIGSEGV:
@@ -109,15 +116,17 @@ bool told_to_end(int signal) {
 }
 
 // The end of the pipe is seen at once; looking from time to time besides, for the child's own children may hold it open.
-ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s, const ApartFaults& faults) {
+ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s, const ApartFaults& faults, double limit_s) {
+    const double began = monotonic_seconds();
     uint64_t steps = UINT64_MAX;
     double since = 0;
-    bool stalled = false;
+    bool stalled = false, late = false;
     int status = 0;
     for (;;) {
         pollfd end{pipe, POLLIN, 0};
-        const bool closed = poll(&end, 1, look_ms) > 0;
-        const pid_t done = waitpid(pid, &status, closed || stalled ? 0 : WNOHANG);
+        const double left_s = std::max(0.0, limit_s - (monotonic_seconds() - began));
+        const bool closed = poll(&end, 1, left_s * 1000 < look_ms ? static_cast<int>(left_s * 1000) + 1 : look_ms) > 0;
+        const pid_t done = waitpid(pid, &status, closed || stalled || late ? 0 : WNOHANG);
         if (done == pid) break;
         if (done < 0 && errno != EINTR) return {1, 0, "the process that reads the trace was lost"};
         const double cpu = cpu_seconds(pid);
@@ -129,10 +138,16 @@ ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s, const 
             stalled = true;
             kill(pid, SIGKILL);
         }
+        if (!stalled && left_s <= 0) {
+            late = true;
+            kill(pid, SIGKILL);
+        }
     }
     ChildEnd result;
     if (WIFEXITED(status)) {
         result.exit_code = WEXITSTATUS(status);
+    } else if (late) {
+        result.late = true;
     } else if (stalled) {
         result = {1, 0, story(seen, fmt::format("did not come forward in {:g} s of computing", stall_s))};
     } else if (told_to_end(WTERMSIG(status))) {
@@ -151,7 +166,7 @@ ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s, const 
 
 }  // namespace
 
-std::optional<ChildEnd> go_apart(double stall_s, ApartFaults faults) {
+std::optional<ChildEnd> go_apart(double stall_s, ApartFaults faults, double limit_s) {
     void* memory = mmap(nullptr, sizeof(Watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return std::nullopt;
     auto* seen = new (memory) Watch();
@@ -183,7 +198,7 @@ std::optional<ChildEnd> go_apart(double stall_s, ApartFaults faults) {
     {
         const PassingOn passing;
         sigprocmask(SIG_SETMASK, &before, nullptr);
-        end = wait_for(pid, pipe[0], *seen, stall_s, faults);
+        end = wait_for(pid, pipe[0], *seen, stall_s, faults, limit_s);
     }
     close(pipe[0]);
     munmap(memory, sizeof(Watch));

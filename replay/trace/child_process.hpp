@@ -6,6 +6,7 @@
 // that are meant for the command, and touches neither archive nor MPI; so under a launcher each process may be a pair.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,7 @@ struct ChildEnd {
     int exit_code = 0;
     int signal = 0;     // not 0: it was told to end by it (interrupt, broken pipe, …), and so should its parent
     std::string error;  // not empty: it died; the line to print
+    bool late = false;  // it was ended because it was not done in time
 };
 
 // Deliberate faults, for the tests.
@@ -26,7 +28,8 @@ struct ApartFaults {
 };
 
 // Forks. Unset in the child, which goes on; in the parent the child's end, once it has come. `stall_s`: CPU seconds within one call to
-// OTF2 after which it is ended. Call it while the process has one thread. If no process can be made, goes on in this one.
-std::optional<ChildEnd> go_apart(double stall_s = 60, ApartFaults faults = {});
+// OTF2 after which it is ended; `limit_s`: seconds, by the clock on the wall, after which it is ended wherever it is. Call it while the
+// process has one thread. If no process can be made, goes on in this one.
+std::optional<ChildEnd> go_apart(double stall_s = 60, ApartFaults faults = {}, double limit_s = std::numeric_limits<double>::infinity());
 
 }  // namespace polter::replay

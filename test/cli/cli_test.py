@@ -36,7 +36,6 @@ WRONG = [
     (["run", "polter-no-such-program"], 1, "no such program"),
     (["run", "./polter-no-such-program"], 1, "no such program"),
     (["run", "--exporter", "module", "true"], 1, "available here"),
-    (["run", "sh", "-c", "exit 0"], 1, "--mpi"),
     (["replay", "/polter/nowhere"], 1, "/polter/nowhere"),
     (["replay", "--attribution", "--windows", "0", "/polter/nowhere"], 2, "--windows"),
     *((["replay", option, "", "/polter/nowhere"], 2, f"{option}: needs a name")

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <limits>
 
 #include "replay/trace/child_process.hpp"
 #include "replay/trace/otf2_watchdog.hpp"
@@ -21,8 +22,9 @@ using replay::ChildEnd;
 namespace {
 
 // `work` runs in the child; its exit code is what it returns.
-ChildEnd end_of(const std::function<int()>& work, double stall_s = 60, replay::ApartFaults faults = {}) {
-    const auto end = replay::go_apart(stall_s, faults);
+ChildEnd end_of(const std::function<int()>& work, double stall_s = 60, replay::ApartFaults faults = {},
+                double limit_s = std::numeric_limits<double>::infinity()) {
+    const auto end = replay::go_apart(stall_s, faults, limit_s);
     if (!end) {
         for (const int fatal : {SIGSEGV, SIGABRT}) signal(fatal, SIG_DFL);  // doctest has its own
         _exit(work());
@@ -45,6 +47,24 @@ TEST_CASE("the child's exit code is the command's") {
     CHECK(end.exit_code == 3);
     CHECK(end.error.empty());
     CHECK(end.signal == 0);
+}
+
+TEST_CASE("a child that is not done in time is ended, and what it left unfinished is removed") {
+    const test::TemporaryDirectory directory;
+    const std::string partial = directory.path("out.partial-abc");
+    std::filesystem::create_directories(partial + "/archive");
+    const ChildEnd end = end_of(
+        [&] {
+            replay::watch_path(replay::watch->unfinished, partial);
+            for (;;) pause();  // without a limit it would never end
+            return 0;
+        },
+        60, {}, 0.05);
+    CHECK(end.late);
+    CHECK(end.error.empty());
+    CHECK(end.signal == 0);
+    CHECK_FALSE(std::filesystem::exists(partial));
+    CHECK_FALSE(end_of([] { return 0; }, 60, {}, 1e6).late);
 }
 
 TEST_CASE("death inside OTF2: what, which file, what to do, and nothing is left unfinished") {

@@ -14,6 +14,7 @@
 
 #include "../../tracer/conventions.hpp"
 #include "../../tracer/seal/chunks.hpp"
+#include "../../tracer/seal/worlds.hpp"
 #include "seal_ranks.hpp"
 
 namespace fs = std::filesystem;
@@ -277,15 +278,51 @@ TEST_CASE("a sidecar takes memory and time in proportion to its size, whatever i
     }
 }
 
-TEST_CASE("of two worlds the larger one is kept") {
+TEST_CASE("each of several worlds becomes an archive of its own") {
     Experiment experiment;
     write_rank(experiment.path, {.rank = 0, .world = "a"});
     write_rank(experiment.path, {.rank = 1, .world = "a"});
     write_rank(experiment.path, {.rank = 0, .size = 1, .host = "n2", .world = "b"});
+    SUBCASE("at once") {}
+    SUBCASE("what an interrupted sealing has set apart already is taken too") {
+        const auto ranks = experiment.path / "job-2/ranks";
+        fs::create_directories(ranks);
+        fs::rename(experiment.path / "ranks/n2.1000", ranks / "n2.1000");
+    }
     auto report = seal({experiment.path, ""});
     CHECK(report.ranks == 2);
-    CHECK(report.warnings.size() == 1);
+    CHECK(report.warnings.empty());
     CHECK(flaw(read_archive(experiment.path)) == "");
+    REQUIRE(report.further.size() == 1);
+    CHECK(report.further[0].folder == "job-2");
+    CHECK(report.further[0].report.ranks == 1);
+    CHECK(flaw(read_archive(experiment.path / "job-2")) == "");
+    CHECK_FALSE(fs::exists(experiment.path / "job-2/ranks"));
+}
+
+TEST_CASE("processes with one rank under one name belong to jobs that began one after the other") {
+    using polter::seal::Sidecar, polter::seal::worlds_of;
+    const auto rank = [](uint32_t number, uint64_t started_ns, const char* world = "") {
+        Sidecar sidecar;
+        sidecar.rank = number;
+        sidecar.size = 2;
+        sidecar.started_ns = started_ns;
+        sidecar.world = world;
+        sidecar.folder = std::to_string(started_ns);
+        return sidecar;
+    };
+    const auto shape = [](const std::vector<std::vector<Sidecar>>& worlds) {
+        std::string out;
+        for (const auto& world : worlds) {
+            for (const auto& one : world) out += std::to_string(one.rank) + "@" + std::to_string(one.started_ns) + " ";
+            out += "| ";
+        }
+        return out;
+    };
+    CHECK(shape(worlds_of({})) == "");
+    CHECK(shape(worlds_of({rank(1, 20), rank(0, 31), rank(0, 10), rank(1, 30)})) == "0@10 1@20 | 0@31 1@30 | ");
+    CHECK(shape(worlds_of({rank(0, 10), rank(0, 30), rank(1, 31)})) == "0@10 | 0@30 1@31 | ");  // one left nothing
+    CHECK(shape(worlds_of({rank(0, 10, "a"), rank(0, 11, "b"), rank(1, 12, "a"), rank(1, 13, "b")})) == "0@10 1@12 | 0@11 1@13 | ");
 }
 
 TEST_CASE("sealing interrupted between any two steps can be repeated") {

@@ -190,6 +190,20 @@ TEST_CASE("one record for each noise event, at its end, with the account's sum s
                                                 {first + 900, POLTER_TIMER, 570, false}});
 }
 
+TEST_CASE("the last line has the sums by account and culprit") {
+    auto page = std::make_unique<Page>();
+    auto feed = page->feed();
+    write::NoiseFeed* noise = feed.get();
+    Rank rank(std::move(feed), first);
+    page->event(POLTER_TIMER, first + 100, 30, "");
+    page->event(POLTER_PREEMPT, first + 200, 70, "cron");
+    page->event(POLTER_PREEMPT, first + 400, 50, "cron");
+    page->event(POLTER_PREEMPT, first + 600, 40, "");
+    noise->take(first + 1000, *rank.location);
+    const nlohmann::json final = rank.final();
+    CHECK(final["noise"] == nlohmann::json::parse(R"([["preempt",0,120,2],["timer",null,30,1],["preempt",null,40,1]])"));
+}
+
 TEST_CASE("what the ring lost is in the counter, and is counted") {
     auto page = std::make_unique<Page>();
     auto feed = page->feed();

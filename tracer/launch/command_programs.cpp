@@ -56,7 +56,10 @@ class Follower {
         if (!starter) return program(*path, depth);
         switch (starter->kind) {
             case StarterKind::mpi_launcher:
-                if (out_.launcher.empty()) out_.launcher = *path;
+                if (out_.launcher.empty()) {
+                    out_.launcher = *path;
+                    out_.is_launched = out_.programs.empty();
+                }
                 return launched(*starter, words, depth);
             case StarterKind::other_launcher:
             case StarterKind::wrapper: {

@@ -14,7 +14,8 @@ struct CommandProgram {
 };
 
 struct CommandPrograms {
-    std::string launcher;  // the first launcher of an MPI; empty: none
+    std::string launcher;      // the first launcher of an MPI; empty: none
+    bool is_launched = false;  // the command is that launcher's, not a program's that uses it
     std::vector<CommandProgram> programs;
 };
 

@@ -25,12 +25,16 @@ bool has_word(const std::vector<std::string>& command, std::initializer_list<con
 
 // Open MPI's launcher gives other nodes only what it is told to; MPICH's gives them everything.
 bool may_leave_the_node(const std::vector<std::string>& command) {
-    if (has_word(command, {"-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-rf", "--rankfile"}))
-        return true;
-    for (const char* manager :
-         {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_HOSTS", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE", "OMPI_MCA_orte_default_hostfile"})
+    if (has_word(command, {POLTER_HOST_OPTIONS})) return true;
+    for (const char* manager : {POLTER_BATCH_VARIABLES})
         if (std::getenv(manager)) return true;
     return false;
+}
+
+std::string names_of(const Environment& environment) {
+    std::string names;
+    for (const auto& [name, value] : environment) names += (names.empty() ? "" : ";") + name;
+    return names;
 }
 
 }  // namespace
@@ -41,7 +45,8 @@ std::string random_job_id() {
 }
 
 Environment job_environment(const std::vector<std::string>& command, const std::filesystem::path& experiment, const std::string& job,
-                            Mpi mpi, const std::filesystem::path& preload, const Exporter& exporter, std::vector<std::string>& warnings) {
+                            const Flavour& flavour, const std::filesystem::path& preload, const Exporter& exporter,
+                            std::vector<std::string>& warnings) {
     Environment out;
     if (!preload.empty()) {
         auto others = value_of("LD_PRELOAD");
@@ -53,7 +58,11 @@ Environment job_environment(const std::vector<std::string>& command, const std::
     out.emplace_back(trace::env_exporter, exporter.name);
     out.emplace_back(trace::env_exporter_why, exporter.why);
     out.emplace_back(trace::env_tracepoints, exporter.tracepoints);
-    if (mpi != Mpi::openmpi || !may_leave_the_node(command)) return out;
+    if (flavour.open) {  // the launchers themselves will know
+        out.emplace_back(trace::env_forward, names_of(out));
+        return out;
+    }
+    if (flavour.mpi != Mpi::openmpi || !may_leave_the_node(command)) return out;
     constexpr const char* list = "OMPI_MCA_mca_base_env_list";
     if (has_word(command, {"-x", "mca_base_env_list"})) {
         // Open MPI refuses the two together.
@@ -62,12 +71,8 @@ Environment job_environment(const std::vector<std::string>& command, const std::
             "other nodes are not traced");
         return out;
     }
-    auto names = value_of(list);
-    for (const auto& [name, value] : out) {
-        if (!names.empty()) names += ';';
-        names += name;
-    }
-    out.emplace_back(list, names);
+    const auto before = value_of(list);
+    out.emplace_back(list, before.empty() ? names_of(out) : before + ";" + names_of(out));
     return out;
 }
 

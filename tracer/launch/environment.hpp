@@ -15,7 +15,7 @@ namespace polter::launch {
 // 16 hexadecimal digits.
 std::string random_job_id();
 
-Environment job_environment(const std::vector<std::string>& command, const std::filesystem::path& experiment, const std::string& job, Mpi,
-                            const std::filesystem::path& preload, const Exporter&, std::vector<std::string>& warnings);
+Environment job_environment(const std::vector<std::string>& command, const std::filesystem::path& experiment, const std::string& job,
+                            const Flavour&, const std::filesystem::path& preload, const Exporter&, std::vector<std::string>& warnings);
 
 }  // namespace polter::launch

@@ -45,6 +45,7 @@ fs::path make_experiment(const fs::path& wanted, const std::string& application)
     std::error_code error;
     if (!wanted.empty()) {
         auto path = fs::absolute(wanted, error);
+        if (!path.has_filename()) path = path.parent_path();  // "e/"
         if (fs::exists(path, error)) {
             require_empty(path);
         } else if (!fs::create_directories(path, error) && error) {

@@ -102,37 +102,47 @@ std::string refusal_as_root(const Flavour& flavour, const std::vector<std::strin
     return "Open MPI refuses to run as root; if that is meant: export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
 }
 
-Flavour find_flavour(const std::vector<std::string>& command) {
-    Flavour out;
-    const auto found = programs_of(command);
-    if (!found.launcher.empty()) out.launcher = mpi_of_launcher(found.launcher);
-    std::string without;  // the last program that was read and has no MPI
-    bool may_start_others = false;
+namespace {
+
+// The MPI that `found` says, by the first program that is linked with one. Returns the last program that was read and has none.
+std::string read_programs(const CommandPrograms& found, Flavour& out) {
+    std::string without;
     for (const auto& program : found.programs) {
         out.program = program.path;
-        may_start_others |= program.starts_others;
         const auto elf = read_elf(program.file);
         if (!elf.elf) continue;
         without = program.file == program.path ? program.path : fmt::format("{}, which runs {},", program.file, program.path);
         out.obstacle = program.starts_others ? "" : why_not_preloaded(program.path, elf);
         if (elf.interpreter.empty()) continue;
         out.mpi = mpi_of_libraries(needed_libraries(program.file, elf));
-        if (out.mpi != Mpi::none) {
-            out.why = fmt::format("{} is linked with it", program.path);
-            return out;
-        }
+        if (out.mpi == Mpi::none) continue;
+        out.why = fmt::format("{} is linked with it", program.path);
+        // One program and what a launcher starts are one job; whatever another program starts may be several, of any MPI.
+        out.open = !found.is_launched && &program != &found.programs.front();
+        return {};
     }
+    out.open = !found.is_launched;
+    return without;
+}
+
+}  // namespace
+
+Flavour find_flavour(const std::vector<std::string>& command) {
+    Flavour out;
+    const auto found = programs_of(command);
+    if (!found.launcher.empty()) out.launcher = mpi_of_launcher(found.launcher);
+    const auto without = read_programs(found, out);
+    if (out.mpi != Mpi::none) return out;
     if (out.launcher != Mpi::none) {
         out.mpi = out.launcher;
         out.why = fmt::format("{} belongs to it", found.launcher);
     } else if (!without.empty() && !out.obstacle.empty()) {
         out.why = out.obstacle;
         out.certainly_none = true;
-    } else if (!without.empty()) {
+    } else if (!without.empty() && found.launcher.empty()) {
         out.why = fmt::format("{} is not linked with an MPI library", without);
-        out.certainly_none = found.launcher.empty() && !may_start_others;
-        if (out.certainly_none) out.why += "; if it starts a program that is, say --mpi";
     } else {
+        out.open = true;
         out.why = found.launcher.empty() ? "no program in the command says which MPI it uses"
                                          : fmt::format("{} does not say to which MPI it belongs", found.launcher);
     }

@@ -18,6 +18,7 @@ struct Flavour {
     std::string program;          // the one that decided, else the last that was found; empty: none was
     std::string why;              // how it was found out, or why it was not
     bool certainly_none = false;  // the program was looked at and has no MPI
+    bool open = false;            // the command may start programs of any MPI, one or several: each decides when it starts
     std::string obstacle;         // why the tracer cannot be put into `program`, and what helps; empty: it can
 };
 

@@ -7,7 +7,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <folder.hpp>
 #include <seal.hpp>
@@ -61,7 +63,11 @@ Flavour choose_flavour(const Options& options) {
 }
 
 // What is put into the program; empty where there is certainly no MPI in it.
-fs::path choose_preload(const Options& options, const Flavour& flavour) {
+fs::path choose_preload(const Options& options, Flavour& flavour) {
+    if (flavour.open) {
+        if (auto library = find_part(dispatch_library); !library.empty()) return library;
+        flavour.open = false;  // not on this architecture
+    }
     if (flavour.certainly_none) return {};
     if (flavour.mpi == Mpi::none)
         throw Error(fmt::format("{}: {}; say which MPI it uses: --mpi openmpi or --mpi mpich", shell_text(options.command), flavour.why));
@@ -81,6 +87,10 @@ std::string no_trace_text(const Flavour& flavour, const Outcome& outcome) {
     auto text = std::string("no trace: the job left nothing that calls MPI. ");
     if (!flavour.obstacle.empty())
         text += flavour.obstacle;
+    else if (flavour.open)
+        text += fmt::format("{}{}", flavour.mpi == Mpi::none ? flavour.why + ", and " : "",
+                            outcome.exit_code ? fmt::format("it ended with exit code {} before any MPI_Init", outcome.exit_code)
+                                              : "nothing that it started called MPI_Init (what is linked statically cannot be traced)");
     else if (flavour.certainly_none || flavour.mpi == Mpi::none)
         text += flavour.why;
     else if (flavour.launcher != Mpi::none && flavour.launcher != flavour.mpi)
@@ -94,16 +104,37 @@ std::string no_trace_text(const Flavour& flavour, const Outcome& outcome) {
     return text;
 }
 
+// Beside the first experiment, with a number; where that cannot be, it stays in it.
+fs::path put_beside(const fs::path& first, const std::string& folder, size_t& number) {
+    for (;; ++number) {
+        const fs::path beside = fmt::format("{}-{}", first.string(), number);
+        if (renameat2(AT_FDCWD, (first / folder).c_str(), AT_FDCWD, beside.c_str(), RENAME_NOREPLACE) == 0) return beside;
+        if (errno != EEXIST) return first / folder;
+    }
+}
+
+void add_traced(Outcome& outcome, const fs::path& experiment, seal::Report report, const Exporter& exporter) {
+    Traced traced{experiment, std::move(report), {}};
+    const auto& why = traced.report.exporter_why;
+    if (traced.report.exporter == "none") traced.not_measured = why.empty() ? exporter.why : why;
+    outcome.traced.push_back(std::move(traced));
+}
+
 void seal_into(Outcome& outcome, const std::vector<std::string>& command, const Flavour& flavour, const Exporter& exporter) {
     try {
         auto report = seal::seal({outcome.experiment, shell_text(command), exporter.ended_ns, seal::Foreign::own_rights});
         if (report.already_sealed) return;
         outcome.sealed = true;
-        outcome.ranks = report.ranks;
-        outcome.own_cost_ns = report.own_cost_ns;
-        outcome.trace_warnings = std::move(report.warnings);
-        outcome.measured_by = report.exporter;
-        if (report.exporter == "none") outcome.not_measured = report.exporter_why.empty() ? exporter.why : report.exporter_why;
+        auto further = std::move(report.further);
+        add_traced(outcome, outcome.experiment, std::move(report), exporter);
+        size_t number = 2;
+        for (auto& job : further) {
+            const auto at = put_beside(outcome.experiment, job.folder, number);
+            if (job.failed.empty())
+                add_traced(outcome, at, std::move(job.report), exporter);
+            else
+                outcome.warnings.push_back(fmt::format("{}: {}", at.string(), job.failed));
+        }
     } catch (const seal::NoRanks&) {
         outcome.no_trace = no_trace_text(flavour, outcome);
     }
@@ -111,24 +142,36 @@ void seal_into(Outcome& outcome, const std::vector<std::string>& command, const 
 
 nlohmann::ordered_json record_of(const Options& options, const Flavour& flavour, const Exporter& exporter, const std::string& job) {
     auto record = provenance(options.command);
-    record["mpi"] = {{"flavour", name_of(flavour.mpi)}, {"why", flavour.why}};
+    record["mpi"] = {{"flavour", flavour.open ? "any" : name_of(flavour.mpi)},
+                     {"why", flavour.open ? "decided by each program as it starts" : flavour.why}};
     record["exporter"] = {{"name", exporter.name}, {"why", exporter.why}, {"unseen", exporter.unseen}, {"limits", exporter.limits}};
     record["job"] = job;
     return record;
+}
+
+void write_record(const fs::path& experiment, const nlohmann::ordered_json& record, Outcome& outcome) {
+    try {
+        write_json(experiment / trace::provenance_name, record);
+    } catch (const Error& error) {
+        outcome.warnings.push_back(fmt::format("{}; the end of the run is not noted there", error.what()));
+    }
 }
 
 void finish_record(nlohmann::ordered_json& record, Outcome& outcome) {
     record["ended"] = time_text();
     record["wall_ns"] = outcome.wall_ns;
     record["exit_code"] = outcome.exit_code;
-    record["ranks"] = outcome.ranks;
+    record["ranks"] = 0;
     if (!outcome.no_trace.empty()) record["no_trace"] = outcome.no_trace;
     record["warnings"] = outcome.warnings;
-    for (const auto& warning : outcome.trace_warnings) record["warnings"].push_back(warning);
-    try {
-        write_json(outcome.experiment / trace::provenance_name, record);
-    } catch (const Error& error) {
-        outcome.warnings.push_back(fmt::format("{}; the end of the run is not noted there", error.what()));
+    if (outcome.traced.empty()) write_record(outcome.experiment, record, outcome);
+    for (size_t i = 0; i < outcome.traced.size(); ++i) {
+        auto own = record;
+        const auto& traced = outcome.traced[i];
+        own["ranks"] = traced.report.ranks;
+        if (outcome.traced.size() > 1) own["mpi_job"] = {{"number", i + 1}, {"of", outcome.traced.size()}};
+        for (const auto& warning : traced.report.warnings) own["warnings"].push_back(warning);
+        write_record(traced.experiment, own, outcome);
     }
 }
 
@@ -193,7 +236,8 @@ Outcome run(const Options& options) {
     auto choice = exporter_choice(options);
     auto flavour = choose_flavour(options);
     auto preload = choose_preload(options, flavour);
-    if (const auto refusal = refusal_as_root(flavour, options.command); !refusal.empty()) throw Error(refusal);
+    if (!flavour.open)
+        if (const auto refusal = refusal_as_root(flavour, options.command); !refusal.empty()) throw Error(refusal);
     auto experiment = make_experiment(options.output, application_name(options.command, flavour.program));
     auto exporter = [&] {
         try {
@@ -205,13 +249,13 @@ Outcome run(const Options& options) {
     }();
     if (const auto line = exporter_line(exporter); !line.empty()) tell(options, line);
     if (!flavour.obstacle.empty()) tell(options, fmt::format("not traced: {}; the job runs as it is", flavour.obstacle));
-    if (flavour.launcher != Mpi::none && flavour.mpi != flavour.launcher)
+    if (!flavour.open && flavour.launcher != Mpi::none && flavour.mpi != flavour.launcher)
         tell(options, fmt::format("{} uses {} and its launcher is that of {}: each process will be alone in its own MPI_COMM_WORLD",
                                   flavour.program, name_of(flavour.mpi), name_of(flavour.launcher)));
 
     auto outcome = outcome_of(exporter, experiment);
     auto job = random_job_id();
-    auto environment = job_environment(options.command, experiment, job, flavour.mpi, preload, exporter, outcome.warnings);
+    auto environment = job_environment(options.command, experiment, job, flavour, preload, exporter, outcome.warnings);
     auto record = record_of(options, flavour, exporter, job);
     try {
         write_json(experiment / trace::provenance_name, record);
@@ -240,7 +284,7 @@ Outcome exec(const Options& options) {
     auto exporter = choose_node_exporter(choice, node_note(experiment));
 
     auto outcome = outcome_of(exporter, experiment);
-    auto environment = job_environment(options.command, experiment, launched.id, flavour.mpi, preload, exporter, outcome.warnings);
+    auto environment = job_environment(options.command, experiment, launched.id, flavour, preload, exporter, outcome.warnings);
     auto record = record_of(options, flavour, exporter, launched.id);
     timed_job(options, environment, true, exporter, outcome);
 
@@ -255,8 +299,8 @@ Outcome exec(const Options& options) {
     return outcome;
 }
 
-void seal_left_behind(const fs::path& experiment, bool foreign) {
-    if (seal::is_sealed(experiment) || !fs::is_directory(experiment / trace::ranks_folder)) return;
+std::vector<fs::path> seal_left_behind(const fs::path& experiment, bool foreign) {
+    if (seal::is_sealed(experiment) || !fs::is_directory(experiment / trace::ranks_folder)) return {};
     constexpr size_t most = 16u << 20;
     auto record = nlohmann::json::parse(seal::text_of(experiment, trace::provenance_name, most), nullptr, false);
     std::vector<std::string> command;
@@ -272,7 +316,10 @@ void seal_left_behind(const fs::path& experiment, bool foreign) {
     if (!running.empty())
         throw Error(fmt::format("{}: {} of its processes still run; wait for the job's end", experiment.string(), running.size()));
     try {
-        seal::seal({experiment, shell_text(command), 0, foreign ? seal::Foreign::as_owner : seal::Foreign::refuse});
+        const auto report = seal::seal({experiment, shell_text(command), 0, foreign ? seal::Foreign::as_owner : seal::Foreign::refuse});
+        std::vector<fs::path> further;
+        for (const auto& job : report.further) further.push_back(experiment / job.folder);
+        return further;
     } catch (const seal::Error& error) {
         throw Error(error.what());
     }

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <seal.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,6 +25,13 @@ struct Options {
     bool quiet = false;            // nothing on standard error but errors
 };
 
+// One MPI job of the command, sealed.
+struct Traced {
+    std::filesystem::path experiment;
+    seal::Report report;
+    std::string not_measured;  // why its ranks measured no noise; empty: they did
+};
+
 struct Outcome {
     int exit_code = 0;  // of the job; 128 + signal
     std::filesystem::path experiment;
@@ -32,16 +39,12 @@ struct Outcome {
     std::string no_trace;                // why there is none; empty: there is one, or (exec) another process makes it
     bool trace_failed = false;           // what the job left could not be made a trace of (no_trace says why); else the job left nothing
     std::string exporter, exporter_why;  // as chosen by the launcher
-    std::string measured_by;             // the exporter that the ranks had, as they say; empty: nothing was sealed
-    std::string not_measured;            // why the ranks measured no noise, whatever was chosen; empty: they did, or nothing was sealed
     std::vector<std::string> unseen;     // accounts that it cannot see
     std::string limits;                  // what it does not tell apart; empty: nothing
-    uint32_t ranks = 0;
-    std::optional<uint64_t> own_cost_ns;  // the tracer's own time, all ranks; unset: not all lived to tell
-    uint64_t events_not_shown = 0;        // kernel events that the kernel did not show to the exporter, all threads of the node
+    uint64_t events_not_shown = 0;       // kernel events that the kernel did not show to the exporter, all threads of the node
     int64_t wall_ns = 0;
-    std::vector<std::string> warnings;        // of launching; not in the trace
-    std::vector<std::string> trace_warnings;  // of sealing; the trace has them too
+    std::vector<std::string> warnings;  // of launching; not in the trace
+    std::vector<Traced> traced;         // every MPI job, in the order in which they began; the first is that of `experiment`
 };
 
 // Runs a whole job and seals its experiment. Once the job has begun nothing is thrown: what goes wrong with its trace is in the outcome.
@@ -50,7 +53,8 @@ Outcome run(const Options&);
 Outcome exec(const Options&);
 
 // Seals an experiment that was left unsealed because polter was killed. Nothing is done where there is nothing to seal. `foreign`: although
-// another user owns it. Throws Error where its processes still run, or sealing fails.
-void seal_left_behind(const std::filesystem::path& experiment, bool foreign);
+// another user owns it. Returns where further MPI jobs of the same command are. Throws Error where its processes still run, or sealing
+// fails.
+std::vector<std::filesystem::path> seal_left_behind(const std::filesystem::path& experiment, bool foreign);
 
 }  // namespace polter::launch

@@ -16,7 +16,8 @@ std::filesystem::path executable_folder();
 // Empty if none has the file.
 std::filesystem::path find_part(const std::string& file);
 
-std::string preload_library(Mpi);  // file name
+std::string preload_library(Mpi);                                    // file name
+inline constexpr const char* dispatch_library = "libpolter-mpi.so";  // finds the right one of those when a program starts
 inline constexpr const char* daemon_program = "polterd";
 
 }  // namespace polter::launch

@@ -3,6 +3,7 @@
 #include "init.hpp"
 
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,6 +51,13 @@ const char* level_name(int level) {
     }
 }
 
+// What tells this MPI_COMM_WORLD from others of the same experiment: the launcher's name of the job, else which launcher it was.
+std::string world() {
+    for (const char* name : {"PMIX_NAMESPACE", trace::env_launcher, "SLURM_STEP_ID"})
+        if (std::string value = environment(name); !value.empty()) return value;
+    return "";
+}
+
 write::Identity identity() {
     write::Identity self;
     int rank = 0, size = 1, level = MPI_THREAD_SINGLE;
@@ -66,7 +74,10 @@ write::Identity identity() {
     self.program = program_invocation_short_name;
     self.mpi = mpi_version();
     self.thread_level = level_name(level);
-    self.world = environment("PMIX_NAMESPACE");
+    self.world = world();
+    timespec started{};
+    clock_gettime(CLOCK_REALTIME, &started);
+    self.started_ns = static_cast<uint64_t>(started.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(started.tv_nsec);
     return self;
 }
 

@@ -97,8 +97,11 @@ bool find_constants(const char*& missing) {
 
 }  // namespace
 
+// Of tracer/dispatch, which loads this library where it was not preloaded itself: the next definition is then the one behind it.
+extern "C" __attribute__((weak)) void* polter_next(const char* name);
+
 void* find_function(const char* name) {
-    void* symbol = dlsym(RTLD_NEXT, name);
+    void* symbol = polter_next ? polter_next(name) : dlsym(RTLD_NEXT, name);
     return symbol ? symbol : in_own(name);
 }
 

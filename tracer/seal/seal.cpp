@@ -24,6 +24,7 @@
 #include "folder.hpp"
 #include "sidecar.hpp"
 #include "user.hpp"
+#include "worlds.hpp"
 
 namespace polter::seal {
 namespace fs = std::filesystem;
@@ -85,26 +86,13 @@ std::vector<Sidecar> read_ranks(const Places& places, Report& report) {
     return ranks;
 }
 
-// One MPI_COMM_WORLD: the one with the most processes. Programs that were started by MPI_Comm_spawn, and further MPI jobs of the same
-// command, are worlds of their own with ranks from 0 again.
+// One MPI_COMM_WORLD: the others have got folders of their own, where that was possible.
 std::vector<Sidecar> one_world(std::vector<Sidecar> ranks, Report& report) {
-    std::map<std::pair<std::string, uint32_t>, std::vector<Sidecar>> worlds;
-    for (auto& rank : ranks) worlds[{rank.world, rank.size}].push_back(std::move(rank));
-    auto largest =
-        std::max_element(worlds.begin(), worlds.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    auto worlds = worlds_of(std::move(ranks));
     if (worlds.size() > 1)
-        report.warnings.push_back(fmt::format(
-            "{} MPI jobs ran (MPI_Comm_spawn, or several launches): only the one with most processes is in the trace", worlds.size()));
-    auto world = std::move(largest->second);
-    std::stable_sort(world.begin(), world.end(), [](const Sidecar& a, const Sidecar& b) { return a.rank < b.rank; });
-    auto twice = std::unique(world.begin(), world.end(), [](const Sidecar& a, const Sidecar& b) { return a.rank == b.rank; });
-    if (twice != world.end()) {
-        report.warnings.push_back(fmt::format(
-            "{} processes have the rank of another: several MPI jobs ran in one experiment; the first of each rank is in the trace",
-            world.end() - twice));
-        world.erase(twice, world.end());
-    }
-    return world;
+        report.warnings.push_back(
+            fmt::format("{} MPI jobs ran, and could not be made experiments of their own: only the first is in the trace", worlds.size()));
+    return std::move(worlds.front());
 }
 
 EventLimits limits_of(const Sidecar& rank) {
@@ -260,7 +248,10 @@ void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std:
     bool told = report.ranks == report.size;
     for (const auto& rank : ranks) {
         told = told && rank.final;
+        report.measured_by[rank.rank] = rank.exporter;
         if (!rank.final) continue;
+        for (const auto& noise : rank.final->noise)
+            report.noise.push_back({rank.rank, noise.account, noise.culprit, noise.ns, noise.events});
         own_cost_ns += rank.final->own_cost_ns;
         report.dropped += rank.final->dropped;
         report.dropped_ns += rank.final->dropped_ns;
@@ -377,14 +368,12 @@ void tidy(const Folder& experiment) {
     experiment.remove(trace::ranks_folder);
 }
 
-Report seal_ranks(const Options& options, Places& places) {
-    Report report;
-    auto found = read_ranks(places, report);
+// `report` may have warnings already.
+Report seal_ranks(const Options& options, Places& places, std::vector<Sidecar> found, Report report) {
     if (found.empty()) {
         auto why = report.warnings.empty() ? fmt::format("{}: no rank left anything there", places.shown_ranks()) : report.warnings.front();
         throw NoRanks(why);
     }
-    raise_open_files();
     auto ranks = one_world(std::move(found), report);
     report.ranks = static_cast<uint32_t>(ranks.size());
     report.size = ranks.front().size;
@@ -423,7 +412,31 @@ Report seal_ranks(const Options& options, Places& places) {
     definitions.properties[trace::property::warnings] = fmt::format("{}", fmt::join(report.warnings, "\n"));
     write_definitions(places.fresh, definitions, strings);
     put_in_place(places, definitions);
+    report.first_ns = definitions.first_ns;
+    report.last_ns = definitions.last_ns;
+    report.properties = std::move(definitions.properties);
     return report;
+}
+
+// One that fails does not take the others with it.
+std::vector<Further> seal_further(const Options& options, const Folder& experiment) {
+    std::vector<Further> out;
+    for (const auto& name : further_jobs(experiment)) {
+        auto folder = experiment.sub(name);
+        if (!folder || sealed(*folder)) continue;
+        Further further{name, {}, {}};
+        try {
+            Places places(std::move(*folder));
+            Report begun;
+            auto found = read_ranks(places, begun);
+            further.report = seal_ranks(options, places, std::move(found), std::move(begun));
+            tidy(places.experiment);
+        } catch (const std::exception& error) {
+            further.failed = error.what();
+        }
+        out.push_back(std::move(further));
+    }
+    return out;
 }
 
 Report seal_folder(const Options& options, Folder&& experiment) {
@@ -433,8 +446,18 @@ Report seal_folder(const Options& options, Folder&& experiment) {
         report.already_sealed = true;
         return report;
     }
+    raise_open_files();
     Places places(std::move(experiment));
-    auto report = seal_ranks(options, places);
+    Report begun;
+    auto found = read_ranks(places, begun);
+    if (auto worlds = worlds_of(std::move(found)); worlds.empty())
+        found.clear();
+    else
+        found = set_apart(places.experiment, *places.ranks, std::move(worlds));
+    // Before the anchor of this one: until that is there all can be done again.
+    auto further = seal_further(options, places.experiment);
+    auto report = seal_ranks(options, places, std::move(found), std::move(begun));
+    report.further = std::move(further);
     tidy(places.experiment);
     return report;
 }

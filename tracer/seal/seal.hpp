@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -39,6 +40,15 @@ struct Options {
     Foreign foreign = Foreign::refuse;
 };
 
+// What a rank's own thread lost to one account, through one culprit, by its own sums.
+struct LocalNoise {
+    uint32_t rank = 0;
+    std::string account, culprit;  // no culprit: unknown
+    uint64_t ns = 0, events = 0;
+};
+
+struct Further;
+
 struct Report {
     bool already_sealed = false;  // nothing was done, and nothing below is set
     uint32_t ranks = 0, size = 0;
@@ -49,6 +59,18 @@ struct Report {
     std::vector<uint32_t> unmeasured;     // ranks without an exporter, where others had one
     std::vector<uint32_t> missing, unfinished;
     std::vector<std::string> warnings;
+    uint64_t first_ns = 0, last_ns = 0;             // of all events
+    std::map<std::string, std::string> properties;  // of the archive
+    std::vector<LocalNoise> noise;                  // of the ranks that lived to tell
+    std::map<uint32_t, std::string> measured_by;    // the exporter of each rank that left anything
+    std::vector<Further> further;                   // MPI jobs that started after this one
+};
+
+// Another MPI job of the same command (several launches, MPI_Comm_spawn): an experiment in a folder of this one.
+struct Further {
+    std::string folder;
+    Report report;
+    std::string failed;  // not empty: it could not be sealed, and why
 };
 
 Report seal(const Options&);

@@ -135,6 +135,7 @@ void read_header(const json& line, Sidecar& rank) {
     if (number<int>(line, "polter_rank", 0, INT32_MAX) != trace::sidecar_version) throw Bad{};
     rank.size = number<uint32_t>(line, "size", 1, max_size);
     rank.rank = number<uint32_t>(line, "rank", 0, rank.size - 1);
+    rank.started_ns = number_or<uint64_t>(line, "started_ns", 0);
     rank.host = text_or(line, "host", "unknown");
     rank.world = text_or(line, "world");
     rank.program = text_or(line, "program");
@@ -237,6 +238,20 @@ uint64_t location_key(const std::string& key) {
     return id;
 }
 
+std::vector<SidecarNoise> noise_of(const json& list, const Sidecar& rank) {
+    std::vector<SidecarNoise> out;
+    if (!list.is_array()) throw Bad{};
+    for (const auto& item : list) {
+        if (!item.is_array() || item.size() != 4 || !item[0].is_string() || !item[2].is_number_unsigned() || !item[3].is_number_unsigned())
+            throw Bad{};
+        SidecarNoise noise{item[0].get<std::string>(), "", item[2].get<uint64_t>(), item[3].get<uint64_t>()};
+        if (item[1].is_number_unsigned() && item[1].get<uint64_t>() < rank.strings.size())
+            noise.culprit = rank.strings[item[1].get<uint64_t>()];
+        out.push_back(std::move(noise));
+    }
+    return out;
+}
+
 void read_final(const json& line, Sidecar& rank) {
     SidecarFinal final;
     auto events = line.find("events");
@@ -260,6 +275,7 @@ void read_final(const json& line, Sidecar& rank) {
     final.tracing_ended_ns = number_or<uint64_t>(line, "tracing_ended_ns", 0);
     final.exporter_ended_ns = number_or<uint64_t>(line, "exporter_ended_ns", 0);
     final.warnings = texts_or_none(line, "warnings");
+    if (const auto noise = line.find("noise"); noise != line.end()) final.noise = noise_of(*noise, rank);
     rank.final = std::move(final);
 }
 

@@ -55,17 +55,25 @@ struct SidecarCallSite {
     uint64_t address = 0;          // to which the call returns, as in the file; of code without a file as in memory
 };
 
+// What the rank's own thread lost to one account, through one culprit.
+struct SidecarNoise {
+    std::string account, culprit;  // no culprit: unknown
+    uint64_t ns = 0, events = 0;
+};
+
 struct SidecarFinal {
     std::map<uint64_t, uint64_t> events;                      // by location
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
     uint64_t dropped = 0, dropped_ns = 0, own_cost_ns = 0;    // noise events that did not get into the trace; the tracer's own time
     uint64_t tracing_ended_ns = 0, exporter_ended_ns = 0;     // before the rank did; 0: they did not
     std::vector<std::string> warnings;
+    std::vector<SidecarNoise> noise;  // may be missing
 };
 
 struct Sidecar {
     std::string folder;  // its name below ranks/
     uint32_t rank = 0, size = 0;
+    uint64_t started_ns = 0;  // by the clock on the wall; 0: it does not say
     std::string host, world, program, mpi;
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;

@@ -68,6 +68,26 @@ ordered_json accounts(uint32_t bits) {
     return names;
 }
 
+// The sums of a rank's own thread, so that they are known without reading its events. Beyond `most` what is left has no culprit.
+ordered_json noise_of(const Location& location) {
+    constexpr size_t most = 256;
+    std::vector<std::pair<std::pair<unsigned, uint32_t>, Location::Taken>> order(location.taken().begin(), location.taken().end());
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
+    std::map<unsigned, Location::Taken> unknown;
+    auto list = ordered_json::array();
+    for (size_t i = 0; i < order.size(); i++) {
+        const auto& [by, taken] = order[i];
+        if (by.second != Location::no_culprit && i < most) {
+            list.push_back({polter_account_name(by.first), by.second, taken.ns, taken.events});
+            continue;
+        }
+        unknown[by.first].ns += taken.ns;
+        unknown[by.first].events += taken.events;
+    }
+    for (const auto& [account, taken] : unknown) list.push_back({polter_account_name(account), nullptr, taken.ns, taken.events});
+    return list;
+}
+
 }  // namespace
 
 Archive* Archive::create(const Options& options, const Identity& identity, const Exporter& exporter, std::string& error) {
@@ -93,7 +113,8 @@ bool Archive::open(const Identity& identity, const Exporter& exporter, std::stri
                        {"program", identity.program},
                        {"mpi", identity.mpi},
                        {"thread_level", identity.thread_level},
-                       {"clock_offset_ns", clock_offset_ns}};
+                       {"clock_offset_ns", clock_offset_ns},
+                       {"started_ns", identity.started_ns}};
     if (!identity.world.empty()) first["world"] = identity.world;
     const ordered_json second{{"exporter", exporter.name},
                               {"seen", accounts(exporter.page ? exporter.page->accounts_seen : 0)},
@@ -189,7 +210,7 @@ void Archive::finish() {
     const OwnPart own_part;
     const uint64_t began = now();
     uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, exporter_ended_ns = 0;
-    ordered_json events = ordered_json::object(), times = ordered_json::object();
+    ordered_json events = ordered_json::object(), times = ordered_json::object(), noise = ordered_json::array();
     for (Location* location : locations_) {
         location->close_noise();
         dropped += location->dropped_;
@@ -197,6 +218,7 @@ void Archive::finish() {
         clamped += location->clamped_;
         own_cost += location->own_cost_ns();
         exporter_ended_ns = std::max(exporter_ended_ns, location->exporter_ended_ns_);
+        if (trace::thread_of(location->id_) == 0) noise = noise_of(*location);
         uint64_t count = 0;
         if (location->writer_ && OTF2_EvtWriter_GetNumberOfEvents(location->writer_, &count) == OTF2_SUCCESS) {
             events[std::to_string(location->id_)] = count;
@@ -214,7 +236,8 @@ void Archive::finish() {
                              {"tracing_ended_ns", tracing_ended_ns_},
                              {"exporter_ended_ns", exporter_ended_ns},
                              {"warnings", warnings_},
-                             {"times", times}};
+                             {"times", times},
+                             {"noise", noise}};
     // Where the files are not whole the sealer sees it by the number of events, and takes what is there with the tails.
     if (!sidecar_.line(final) || !whole) return;
     for (Location* location : locations_) location->tail_.remove();

@@ -22,6 +22,7 @@ struct Identity {
     uint32_t rank = 0, size = 1;
     std::string host, program, mpi, thread_level, world;
     int pid = 0;
+    uint64_t started_ns = 0;  // by the clock on the wall, which all nodes share more or less
 };
 
 struct Exporter {

@@ -91,9 +91,19 @@ void Location::collective_request(uint64_t time, uint64_t request, uint32_t comm
 
 void Location::metric(uint64_t time, unsigned account, uint64_t value, const char* culprit) {
     OTF2_AttributeList* attributes = nullptr;
+    uint32_t by = no_culprit;
     if (culprit && *culprit) {
-        OTF2_AttributeList_AddStringRef(attributes_, trace::attribute_culprit, archive_.string_id(culprit));
+        by = archive_.string_id(culprit);
+        OTF2_AttributeList_AddStringRef(attributes_, trace::attribute_culprit, by);
         attributes = attributes_;
+    }
+    if (auto& counter = counters_[account]; !counter) {
+        counter = value;  // the baseline
+    } else {
+        Taken& taken = taken_[{account, by}];
+        taken.ns += value - std::min(*counter, value);
+        taken.events++;
+        counter = value;
     }
     if (time < last_) {  // records of a location are in order of time; when it was stands beside it
         OTF2_AttributeList_AddUint64(attributes_, trace::attribute_ago, last_ - time);

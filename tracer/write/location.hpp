@@ -7,7 +7,9 @@
 
 #include <otf2/otf2.h>
 
+#include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -157,6 +159,13 @@ class Location {
     void sample(uint64_t cost_ns);
     uint64_t own_cost_ns() const;  // of all calls, by the samples; and of flushes
 
+    // What the metric records add up to: by account and culprit (local string id; no_culprit: unknown).
+    struct Taken {
+        uint64_t ns = 0, events = 0;
+    };
+    static constexpr uint32_t no_culprit = UINT32_MAX;
+    const std::map<std::pair<unsigned, uint32_t>, Taken>& taken() const { return taken_; }
+
   private:
     friend class Archive;
     Location(Archive& archive, uint64_t id, std::unique_ptr<NoiseFeed> noise);
@@ -197,6 +206,8 @@ class Location {
     uint64_t flush_in_sample_ns_ = 0, flush_ns_ = 0, flush_began_ = 0;
     std::optional<OwnPart> flushing_;                                // from OTF2's word that it flushes to its next buffer, or its failure
     uint64_t dropped_ = 0, dropped_ns_ = 0, exporter_ended_ns_ = 0;  // of the page, once closed
+    std::array<std::optional<uint64_t>, POLTER_ACCOUNT_SLOTS> counters_;  // of the last record of each account
+    std::map<std::pair<unsigned, uint32_t>, Taken> taken_;
     Tail tail_;
 };
 
