@@ -127,7 +127,8 @@ void add_replay(CLI::App& parent) {
     arguments->remove_option =
         verb->add_option("--remove", arguments->remove, "Sources to remove, comma-separated (os-service:NAME for a service; \"\": none)")
             ->expected(1)
-            ->allow_extra_args(false);
+            ->allow_extra_args(false)
+            ->type_name("SOURCE,...");
     verb->add_flag("--all", arguments->all, "Show what is below 0.1 % too, and every rank and culprit");
     auto* attribution = verb->add_flag(
         "--attribution", arguments->attribution,
@@ -145,7 +146,9 @@ void add_replay(CLI::App& parent) {
                      "Write the timeline without what was removed as an OTF2 archive; DIR must not exist (made in DIR.partial-… beside it)")
         ->check(named)
         ->option_text("DIR");
-    verb->add_option("--inject", arguments->inject, "Predict the run under the noise that FILE describes (JSON, see replay/README.md)")
+    verb->add_option(
+            "--inject", arguments->inject,
+            "Predict the run under the noise that FILE describes (JSON, see replay/README.md: in the source, or in share/doc/polter)")
         ->check(named)
         ->excludes(arguments->remove_option)
         ->option_text("FILE");
