@@ -100,7 +100,7 @@ POLTER_CHECKED_ALONE int polter_ran_mark(struct polter_cpu* cpu, struct polter_m
     return 0;
 }
 
-static const char polter_unknown[POLTER_CULPRIT_LEN] = "?";
+static const char polter_unknown[POLTER_CULPRIT_LEN] = "unknown";
 
 /* Whether a switch was not shown to the exporter: the task that leaves is not the one that was seen to come. */
 POLTER_INLINE int polter_ran_gap(struct polter_cpu* cpu, polter_s32 leaving) {

@@ -3,7 +3,7 @@
  * Time off the CPU: why a thread left it, on whose queue it waited, and who ran meanwhile.
  *
  * When a thread runs again, its wait is split by what its CPU ran meanwhile (ran.h) into one record for each task that ran in its place.
- * Where that no longer reaches back, the time goes to the right account under the name "?": the counters do not depend on it, but for the
+ * Where that no longer reaches back, the time goes to the right account under the name "unknown": the counters do not depend on it, but for the
  * division between the job's own tasks and others. All of this runs under the run queue's lock.
  *
  * The includer defines

@@ -42,7 +42,7 @@ class SchedstatRecorder final : public Recorder {
     bool moved() override { return false; }  // a detour of its own shows that it was off the CPU
     void take(std::uint64_t until_ns, std::vector<Event>& events) override {
         const std::uint64_t now = delay();
-        if (now > last_) events.push_back({until_ns, now - last_, POLTER_PREEMPT, "?"});
+        if (now > last_) events.push_back({until_ns, now - last_, POLTER_PREEMPT, "unknown"});
         last_ = now;
     }
     std::uint64_t lost() const override { return 0; }

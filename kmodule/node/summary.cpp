@@ -30,7 +30,7 @@ Kind kind_of(unsigned account) {
 
 const char* name_of(unsigned account) {
     const char* name = account == ran ? "ran" : polter_account_name(account);
-    return name ? name : "?";
+    return name ? name : "unknown";
 }
 
 std::vector<Source> sources_of(const Observation& observation, std::optional<unsigned> cpu) {

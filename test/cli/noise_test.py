@@ -213,7 +213,7 @@ class Loops(Check):
             rival.kill()
             rival.wait()
         self.loop(result, "selfish")
-        self.assertEqual({(s["source"], s["culprit"]) for s in result["sources"]}, {("preempt", "?")})
+        self.assertEqual({(s["source"], s["culprit"]) for s in result["sources"]}, {("preempt", "unknown")})
         self.assertGreater(result["lost_ns"], 0.2 * result["wall_ns"])
         # The scheduler does not know what the hypervisor takes.
         self.assertGreater(result["explained_ns"], 0.9 * result["lost_ns"] - 1.1 * stolen)

@@ -228,7 +228,7 @@ TEST_CASE("events go to the detour in which they ended, as far as they lie in it
 TEST_CASE("what is recorded beyond what a sample lost explains nothing") {
     struct Late : Told {
         void take(std::uint64_t until, std::vector<loops::Event>& events) override {
-            events.push_back({until, 1'000'000'000, POLTER_PREEMPT, "?"});
+            events.push_back({until, 1'000'000'000, POLTER_PREEMPT, "unknown"});
         }
     } late;
     // Each event is longer than the quantum that it ends in.
