@@ -37,7 +37,7 @@ std::string call_sites_text(const std::vector<CallSiteResult>& sites, int64_t ra
     const size_t shown = everything ? sites.size() : std::min(sites.size(), most_rows);
     for (size_t i = 0; i < shown; ++i) {
         const CallSiteResult& one = sites[i];
-        table.add({one.operation, one.site.text(), std::to_string(one.sums.calls), ms(one.sums.ns), ms(one.sums.delay)});
+        table.add({one.operation, called_from("", one.site.text()), std::to_string(one.sums.calls), ms(one.sums.ns), ms(one.sums.delay)});
     }
     std::string out = "\nMPI calls by call site (delay: what noise added in them; negative: waiting took it up)\n" + table.text();
     if (shown < sites.size()) out += fmt::format("  and {} more: --all\n", sites.size() - shown);

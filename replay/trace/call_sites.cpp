@@ -10,7 +10,20 @@ std::string CallSite::text() const {
     return fmt::format("{} ({}:{})", function, file.substr(file.rfind('/') + 1), line);
 }
 
-std::string called_from(const std::string& caller, const std::string& call_site) {
+namespace {
+
+// What is longer loses the outer of its scopes, which tell least.
+std::string fitted(std::string call_site) {
+    constexpr size_t most = 36;
+    for (size_t scope; call_site.size() > most && (scope = call_site.find("::")) < call_site.find_first_of("<( ");)
+        call_site.erase(0, scope + 2);
+    return call_site;
+}
+
+}  // namespace
+
+std::string called_from(const std::string& caller, const std::string& call_site_text) {
+    const std::string call_site = fitted(call_site_text);
     return caller.empty() || call_site.empty() ? caller + call_site : caller + ", " + call_site;
 }
 

@@ -18,7 +18,7 @@ struct CallSite {
     std::string text() const;  // "exchange (halo.c:123)"; the function alone where no line is known
 };
 
-// "called from": the region around the call and the call site, as far as they are known.
+// "called from", for a table: the region around the call and the call site, as far as they are known; long scopes are cut.
 std::string called_from(const std::string& caller, const std::string& call_site);
 
 // Which call site each call of a location has: the trace names one only where it is not the one that is expected behind the last.

@@ -31,6 +31,9 @@ const char* const rank_lines[] = {
     R"({"comm":3,"name":"","parent":2,"key":"w.1.0","group":[0,2,3]})",
     R"({"comm":4,"name":"between","parent":0,"key":"w.2","group":[0,1],"remote":[2,3]})",
     R"({"comm":5,"parent":3,"key":"w.3","group":{"same_as":3}})",
+    R"({"object":0,"path":"/nowhere/app","build_id":"9bcd","bytes":19440,"modified_seconds":1795404564})",
+    R"({"call_site":0,"object":0,"address":4262})",
+    R"({"call_site":1,"address":140737353})",
     R"({"final":true,"events":{"1":340,"4294967297":2},"dropped":1,"dropped_ns":5,"own_cost_ns":7,"warnings":["w"],"times":{"1":[10,20]}})"};
 
 // Lines that are still JSON, and say something else.

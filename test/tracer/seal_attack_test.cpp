@@ -10,12 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <sstream>
 
 #include "../../tracer/seal/seal.hpp"
+#include "../../tracer/write/loaded_object.hpp"
 #include "seal_ranks.hpp"
 
 namespace fs = std::filesystem;
@@ -185,6 +187,77 @@ TEST_CASE("directories that another user swaps while root seals lead nowhere els
         waitpid(pid, nullptr, 0);
         CHECK(victim.unharmed());
         MESSAGE(swapped << ": " << sealed << " of 40 were sealed all the same");
+    }
+}
+
+extern "C" __attribute__((noinline, visibility("default"))) void called_here() {
+    __asm__ volatile("nop");
+}
+
+namespace {
+
+// Two lines of a sidecar: a call site behind `address`, in a file that says what this one does.
+std::vector<std::string> call_site_in(const std::string& path, uint64_t address) {
+    struct stat about {};
+    stat(path.c_str(), &about);
+    return {
+        fmt::format(R"({{"object":0,"path":"{}","build_id":"","bytes":{},"modified_seconds":{}}})", path, about.st_size, about.st_mtime),
+        fmt::format(R"({{"call_site":0,"object":0,"address":{}}})", address)};
+}
+
+bool has_name(const fs::path& experiment, const std::string& part) {
+    const auto names = read_archive(experiment).strings;
+    return std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.second.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("a program that another user names is opened with that user's rights, or not at all") {
+    if (!root("two users")) return;
+    // This program, readable for root alone, as the loader has it: the address in the file is the one in memory less where that lies.
+    const auto here = polter::write::object_at(reinterpret_cast<const void*>(called_here));
+    REQUIRE(here);
+    const uint64_t address = reinterpret_cast<uintptr_t>(called_here) - here->base + 1;
+    Experiment secret;
+    const fs::path program = secret.path / "program";
+    fs::copy_file(here->path, program);
+    auto lines = call_site_in(program, address);
+    lines[0].replace(lines[0].find("\"build_id\":\"\""), 13, "\"build_id\":\"" + here->build_id + "\"");
+    for (const bool foreign : {false, true}) {
+        for (const bool readable : {false, true}) {
+            CAPTURE(foreign);
+            CAPTURE(readable);
+            Experiment experiment;
+            write_rank(experiment.path, {.rank = 0, .size = 1, .extra_lines = lines});
+            fs::permissions(secret.path, readable ? fs::perms(0755) : fs::perms(0700));
+            if (foreign) give_away(experiment.path);
+            CHECK(ends(experiment.path, Foreign::as_owner) == 0);
+            CHECK(has_name(experiment.path, "called_here") == (readable || !foreign));
+            CHECK(has_name(experiment.path, "program+0x") == (foreign && !readable));
+        }
+    }
+    // With the caller's own rights, as after a job of its own in another user's directory: not opened.
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 0, .size = 1, .extra_lines = lines});
+    give_away(experiment.path);
+    CHECK(ends(experiment.path, Foreign::own_rights) == 0);
+    CHECK(has_name(experiment.path, "program+0x"));
+}
+
+TEST_CASE("a program whose path leads to a pipe, a device or garbage is named by its address, and nothing waits") {
+    Experiment files;
+    const fs::path pipe = files.path / "pipe", garbage = files.path / "garbage";
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    std::ofstream(garbage) << "\x7f"
+                              "ELF"
+                           << std::string(5000, '\x02');
+    for (const fs::path& path : {pipe, garbage, fs::path("/dev/zero"), files.path, files.path / "nothing"}) {
+        CAPTURE(path);
+        Experiment experiment;
+        write_rank(experiment.path, {.rank = 0, .size = 1, .extra_lines = call_site_in(path, 4660)});
+        CHECK(ends(experiment.path, Foreign::refuse) == 0);
+        CHECK(has_name(experiment.path, path.filename().string() + "+0x1234"));
+        CHECK(read_archive(experiment.path).properties["POLTER::WARNINGS"].find("were not all found") == std::string::npos);
     }
 }
 
