@@ -96,6 +96,35 @@ TEST_CASE("two whole ranks make one archive") {
     }
 }
 
+TEST_CASE("a chunk of definitions is as small as OTF2 has it, unless a definition is longer") {
+    const auto chunk_size = [](const fs::path& experiment) {
+        uint64_t events = 0, definitions = 0;
+        OTF2_Reader* reader = OTF2_Reader_Open((experiment / "traces.otf2").c_str());
+        REQUIRE(reader);
+        CHECK(OTF2_Reader_GetChunkSize(reader, &events, &definitions) == OTF2_SUCCESS);
+        OTF2_Reader_Close(reader);
+        return definitions;
+    };
+    Experiment usual, with_long_text, with_long_table;
+    write_rank(usual.path, {.size = 1});
+    seal({usual.path, "p"});
+    CHECK(chunk_size(usual.path) == OTF2_CHUNK_SIZE_MIN);
+
+    const std::string text(300'000, 'x');
+    write_rank(with_long_text.path, {.size = 1, .extra_lines = {fmt::format(R"({{"string":2,"value":"{}"}})", text)}});
+    seal({with_long_text.path, "p"});
+    CHECK(chunk_size(with_long_text.path) > text.size());
+    const auto strings = read_archive(with_long_text.path).strings;
+    CHECK(std::any_of(strings.begin(), strings.end(), [&](const auto& one) { return one.second == text; }));
+
+    std::vector<std::string> lines;
+    for (unsigned id = 2; id < 100'000; ++id) lines.push_back(fmt::format(R"({{"string":{},"value":"{}"}})", id, id));
+    write_rank(with_long_table.path, {.size = 1, .extra_lines = lines});
+    seal({with_long_table.path, "p"});
+    CHECK(chunk_size(with_long_table.path) > OTF2_CHUNK_SIZE_MIN);
+    CHECK(flaw(read_archive(with_long_table.path)) == "");
+}
+
 TEST_CASE("communicators are unified by key and members, and groups shared") {
     Experiment experiment;
     write_rank(experiment.path, {.rank = 0,

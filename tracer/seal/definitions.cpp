@@ -261,6 +261,28 @@ void empty_event_files(OTF2_Archive* archive, const Definitions& definitions) {
     check_otf2(OTF2_Archive_CloseEvtFiles(archive), "event files");
 }
 
+// In bytes, at most.
+uint64_t longest_definition(const Definitions& definitions, const Strings& strings) {
+    size_t numbers = definitions.processes.size(), text = 0;
+    const auto list = [&](size_t size) { numbers = std::max(numbers, size); };
+    const auto name = [&](const std::string& value) { text = std::max(text, value.size()); };
+    for (const auto& value : strings.values()) name(value);
+    for (const auto& ranks : definitions.unified.groups) list(ranks.size());
+    for (const auto& comm : definitions.unified.comms) name(comm.name);
+    for (const auto& window : definitions.unified.windows) name(window.name);
+    for (const auto& process : definitions.processes) {
+        name(process.host);
+        for (const auto& location : process.locations) name(location.name);
+        if (process.maps)
+            for (const auto* ids : {&process.maps->strings, &process.maps->comms, &process.maps->windows}) list(ids->size());
+        if (process.sidecar)  // a text of numbers with spaces between them
+            for (const auto& [comm, lists] : process.sidecar->neighbours)
+                text = std::max(text, 11 * (lists.in.size() + lists.out.size()) + 16);
+    }
+    // A number takes nine bytes at most, and mapping tables have two for each.
+    return 64 + 18 * numbers + text;
+}
+
 void fill(OTF2_Archive* archive, const std::filesystem::path& folder, const Definitions& definitions, Strings& strings) {
     check_otf2(OTF2_Archive_SetCreator(archive, "Poltergeist"), folder);
     for (const auto& [name, value] : definitions.properties) {
@@ -276,7 +298,7 @@ void fill(OTF2_Archive* archive, const std::filesystem::path& folder, const Defi
 
 void write_definitions(const std::filesystem::path& folder, const Definitions& definitions, Strings& strings) {
     QuietOtf2 quiet;
-    auto archive = create_archive(folder);
+    auto archive = create_archive(folder, longest_definition(definitions, strings));
     try {
         fill(archive.get(), folder, definitions, strings);
     } catch (...) {

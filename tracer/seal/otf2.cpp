@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <stdexcept>
@@ -17,16 +18,23 @@ OTF2_FlushType flush_always(void*, OTF2_FileType, OTF2_LocationRef, void*, bool)
 }
 // Without a post-flush callback OTF2 writes no BufferFlush records: the sealer's own flushes are no part of the program.
 constexpr OTF2_FlushCallbacks flush_callbacks{flush_always, nullptr};
-constexpr uint64_t definition_chunk_size = 4 << 20;
+
+// A definition must fit into one chunk. OTF2 clears a chunk for each file that it writes or reads, and there is one for each rank: so the
+// smallest ones (256 KiB) where they suffice.
+uint64_t definition_chunk_size(uint64_t longest_definition) {
+    constexpr uint64_t header = 64, unit = 4 << 20;
+    const auto wanted = longest_definition + header;
+    return wanted <= OTF2_CHUNK_SIZE_MIN ? OTF2_CHUNK_SIZE_MIN : std::min((wanted + unit - 1) / unit * unit, OTF2_CHUNK_SIZE_MAX);
+}
 }  // namespace
 
 void check_otf2(OTF2_ErrorCode code, const std::string& what) {
     if (code != OTF2_SUCCESS) throw std::runtime_error(fmt::format("{}: {}", what, OTF2_Error_GetDescription(code)));
 }
 
-Archive create_archive(const std::filesystem::path& folder) {
+Archive create_archive(const std::filesystem::path& folder, uint64_t longest_definition) {
     Archive archive(OTF2_Archive_Open(folder.c_str(), trace::archive_name, OTF2_FILEMODE_WRITE, trace::event_chunk_size,
-                                      definition_chunk_size, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE));
+                                      definition_chunk_size(longest_definition), OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE));
     if (!archive) throw std::runtime_error(fmt::format("{}: an OTF2 archive cannot be created there", folder.string()));
     check_otf2(OTF2_Archive_SetFlushCallbacks(archive.get(), &flush_callbacks, nullptr), folder);
     check_otf2(OTF2_Archive_SetSerialCollectiveCallbacks(archive.get()), folder);

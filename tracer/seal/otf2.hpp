@@ -4,6 +4,7 @@
 
 #include <otf2/otf2.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -19,8 +20,9 @@ struct CloseReader {
 using Archive = std::unique_ptr<OTF2_Archive, CloseArchive>;
 using Reader = std::unique_ptr<OTF2_Reader, CloseReader>;
 
-// Opens `folder`/traces.otf2 for writing by this process alone. Throws std::runtime_error with OTF2's reason.
-Archive create_archive(const std::filesystem::path& folder);
+// Opens `folder`/traces.otf2 for writing by this process alone, with definitions up to that many bytes long. Throws std::runtime_error with
+// OTF2's reason.
+Archive create_archive(const std::filesystem::path& folder, uint64_t longest_definition = 0);
 
 // While one exists, OTF2's messages are kept (the first one) and not printed. Not nested, one thread.
 class QuietOtf2 {
