@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -223,6 +224,28 @@ class Exporter(unittest.TestCase):
             run.kill()
             run.communicate()
             soon(lambda: not list(runtime.iterdir()), "a daemon outlived its job")
+
+
+class Order(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("strace"), "no strace")
+    def test_the_daemon_ends_while_the_trace_is_sealed(self):
+        """What polter run waits for comes last; by the order of its system calls, since times say nothing on a busy machine."""
+        with p.folder() as folder:
+            calls = folder / "calls"
+            done = p.command(["strace", "-o", calls, "-e", "trace=kill,mkdir,wait4", p.POLTER, "run", "-q", "--exporter", "bpf", "-o", folder / "x", "--",
+                              *p.launcher(p.FLAVOURS[0], 2), p.PROGRAMS / p.FLAVOURS[0] / "bsp", "2", "1000"])
+            if "available here" in done.stderr or "ptrace" in done.stderr.lower():
+                self.skipTest(done.stderr.strip()[-300:])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = calls.read_text().splitlines()
+            told = next((i for i, line in enumerate(lines) if line.startswith("kill(") and "SIGTERM" in line), None)
+            if told is None:
+                self.skipTest("another's daemon serves here")
+            daemon = lines[told].split("(")[1].split(",")[0]
+            sealed = max(i for i, line in enumerate(lines) if line.startswith("mkdir("))
+            waited = next(i for i, line in enumerate(lines) if line.startswith(f"wait4({daemon},"))
+            self.assertLess(told, sealed)
+            self.assertLess(sealed, waited)
 
 
 if __name__ == "__main__":
