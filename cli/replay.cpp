@@ -17,6 +17,8 @@
 #include "replay/base/printable.hpp"
 #include "replay/model/model_file.hpp"
 #include "replay/parallel/group.hpp"
+#include "replay/trace/archive.hpp"
+#include "result_text.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -26,10 +28,10 @@ namespace {
 struct Arguments {
     Common common;
     std::string trace, remove, write_approximated, inject, save_model, use_model;
-    bool model = false, attribution = false, seal_foreign = false, all = false;
+    bool model = false, attribution = false, seal_foreign = false, all = false, verbose = false;
     size_t costliest = 10;
     uint32_t windows = 10;
-    CLI::Option* remove_option = nullptr;
+    CLI::Option *remove_option = nullptr, *windows_option = nullptr;
 };
 
 // Blanks around a name are not part of it.
@@ -54,6 +56,26 @@ std::function<void(double)> progress_bar() {
     };
 }
 
+// The text shows more than the JSON unless asked: a finer line over time; and whose noise caused the delay, where the trace is small
+// enough for that to take a few seconds. The rule depends on the trace alone, so several processes agree.
+replay::Result replayed(const Arguments& arguments, replay::Options& options) {
+    constexpr uint32_t usual_windows = 60;
+    constexpr uint64_t small_trace = uint64_t{64} << 20;
+    if (arguments.common.json) return replay::replay(options);
+    if (arguments.windows_option->count() == 0)
+        options.windows = static_cast<uint32_t>(std::min<size_t>(usual_windows, text_options().columns - 4));
+    if (options.attribution || !options.write_approximated.empty() || replay::event_bytes(options.trace) > small_trace)
+        return replay::replay(options);
+    options.attribution = true;
+    if (options.group) return replay::replay(options);
+    try {
+        return replay::replay(options);
+    } catch (const replay::InputError&) {  // no room for the temporary file, perhaps; else it fails again
+        options.attribution = false;
+        return replay::replay(options);
+    }
+}
+
 void run_one(const Arguments& arguments, replay::Group* group) {
     const bool prints = !group || group->rank() == 0;
     replay::Options options;
@@ -72,7 +94,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
         for (const auto& further : launch::seal_left_behind(arguments.trace, arguments.seal_foreign))
             tell(fmt::format("a further MPI job of that command is in {}", further.string()));
     if (group) group->gather({});  // the others wait for that
-    const replay::Result result = replay::replay(options);
+    const replay::Result result = replayed(arguments, options);
     if (!prints) return;
     if (!arguments.save_model.empty()) replay::write_model(result.model, arguments.save_model);
     if (arguments.common.json) {
@@ -82,8 +104,12 @@ void run_one(const Arguments& arguments, replay::Group* group) {
         if (arguments.model) json["model"] = replay::model_to_json(result.model);
         fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
-        fmt::print("{}{}{}", replay::to_text(result, arguments.all), result.injected ? replay::injected_to_text(*result.injected) : "",
-                   arguments.model ? replay::model_to_text(result.model) : "");
+        replay::TextOptions layout = text_options();
+        layout.all = arguments.all;
+        layout.costs = arguments.attribution;
+        layout.verbose = arguments.verbose;
+        fmt::print("{}{}{}", replay::to_text(result, layout), result.injected ? replay::injected_to_text(*result.injected, layout) : "",
+                   arguments.model ? replay::model_to_text(result.model, layout) : "");
         if (!arguments.write_approximated.empty())
             fmt::print("approximated timeline: {}\n", replay::printable(arguments.write_approximated));
     }
@@ -129,19 +155,23 @@ void add_replay(CLI::App& parent) {
             ->expected(1)
             ->allow_extra_args(false)
             ->type_name("SOURCE,...");
-    verb->add_flag("--all", arguments->all, "Show what is below 0.1 % too, and every rank and culprit");
+    verb->add_flag("--all", arguments->all, "Show what is below 0.1 % too, every rank and process, and the tables in detail");
+    verb->add_flag("-v,--verbose", arguments->verbose, "Explain each warning");
     auto* attribution = verb->add_flag(
         "--attribution", arguments->attribution,
-        "Also by culprit and rank of origin, with the costliest noise events and the critical path (a temporary file in TMPDIR, "
+        "Also the costliest noise events and the critical path; in JSON by culprit and rank of origin (a temporary file in TMPDIR, "
         "some 30 bytes an MPI "
         "call, in collectives a message)");
     verb->add_option("--costliest", arguments->costliest, "Noise events listed by --attribution")
         ->check(CLI::Range(1, 100000))
         ->needs(attribution)
         ->capture_default_str();
-    verb->add_option("--windows", arguments->windows, "Equal parts of the run in the table of where the noise was paid")
-        ->check(CLI::Range(1, 10000))
-        ->capture_default_str();
+    arguments->windows_option =
+        verb->add_option(
+                "--windows", arguments->windows,
+                "Equal intervals of the run in the attribution (JSON), and in the line of delay over time, which has 60 if not given")
+            ->check(CLI::Range(1, 10000))
+            ->capture_default_str();
     verb->add_option("--write-approximated", arguments->write_approximated,
                      "Write the timeline without what was removed as an OTF2 archive; DIR must not exist (made in DIR.partial-… beside it)")
         ->check(named)

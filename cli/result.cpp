@@ -14,6 +14,7 @@
 
 #include "replay/replay.hpp"
 #include "replay/trace/child_process.hpp"
+#include "result_text.hpp"
 #include "unreplayed.hpp"
 #include "verb.hpp"
 #include "wording.hpp"
@@ -127,7 +128,7 @@ class Job {
         options.trace = traced_.experiment;
         try {
             const auto result = replay::replay(options);
-            return json_ ? with_run(replay::to_json(result), "") : screen(replay::to_short_text(result));
+            return json_ ? with_run(replay::to_json(result), "") : screen(replay::to_short_text(result, text_options()));
         } catch (const std::exception& error) {
             tell(error);
             return "";
@@ -136,7 +137,7 @@ class Job {
 
     std::string local(const std::string& why) {
         const auto result = unreplayed(traced_);
-        return json_ ? with_run(unreplayed_json(result), why) : screen(replay::to_unreplayed_text(result, why));
+        return json_ ? with_run(unreplayed_json(result), why) : screen(replay::to_unreplayed_text(result, why, text_options()));
     }
 
     std::string with_run(json document, const std::string& why) {

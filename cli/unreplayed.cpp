@@ -43,7 +43,7 @@ replay::Result unreplayed(const launch::Traced& traced) {
     out.ranks = report.size;
     out.events = static_cast<int64_t>(report.events);
     out.measured_ns = static_cast<int64_t>(report.last_ns - report.first_ns);
-    out.warnings = report.warnings;
+    for (const auto& text : report.warnings) out.warnings.push_back(replay::warning(replay::Flaw::recorder, text));
     for (const auto& [name, value] : report.properties)
         out.provenance[name.starts_with(property_prefix) ? name.substr(std::string(property_prefix).size()) : name] = value;
     size_t measured = 0;
@@ -87,6 +87,8 @@ nlohmann::json unreplayed_json(const replay::Result& result) {
     const auto local_json = [](const replay::LocalNoise& local) {
         return nlohmann::json{{"mean", std::llround(local.mean)}, {"max", local.max}};
     };
+    nlohmann::json texts = nlohmann::json::array();
+    for (const auto& warning : result.warnings) texts.push_back(warning.text);
     nlohmann::json out{{"trace", result.trace},
                        {"ranks", result.ranks},
                        {"events", result.events},
@@ -96,7 +98,7 @@ nlohmann::json unreplayed_json(const replay::Result& result) {
                        {"services", nlohmann::json::object()},
                        {"per_rank", nlohmann::json::array()},
                        {"culprits", nlohmann::json::array()},
-                       {"warnings", result.warnings},
+                       {"warnings", texts},
                        {"provenance", result.provenance}};
     for (const auto& source : result.sources) out["sources"][source.name] = {{"local_noise_ns", local_json(source.local)}};
     for (const auto& service : result.services) out["services"][service.name] = {{"local_ns", local_json(service.local)}};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "wording.hpp"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -56,6 +58,14 @@ void wrap_line(std::string_view line, std::size_t width, std::string& out) {
 std::size_t terminal_width(int fd) {
     winsize size{};
     return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+bool shows_unicode() {
+    const locale_t locale = newlocale(LC_CTYPE_MASK, "", nullptr);
+    if (!locale) return false;
+    const bool unicode = std::string_view(nl_langinfo_l(CODESET, locale)) == "UTF-8";
+    freelocale(locale);
+    return unicode;
 }
 
 std::string wrap(std::string_view text, std::size_t width) {

@@ -12,6 +12,9 @@ namespace polter::cli {
 // Columns of the terminal that a descriptor leads to; 0: it leads to none.
 std::size_t terminal_width(int fd);
 
+// Whether text in UTF-8 is shown as such: by the locale of the environment.
+bool shows_unicode();
+
 // Lines longer than `width` are broken at blanks; what follows is indented like the second column of "  NAME   text", else two columns more
 // than the line. A word that is longer stays whole. Width 0: unchanged.
 std::string wrap(std::string_view text, std::size_t width);

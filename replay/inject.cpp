@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "passes.hpp"
+#include "replay/base/layout.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/base/table.hpp"
 #include "replay/parallel/results.hpp"
@@ -38,11 +39,13 @@ LocalNoise struck(const Injection& injection, const std::vector<const Thread*>& 
     return local;
 }
 
-// Noise that was given and strikes nothing: most likely its times are meant otherwise. Empty: all may strike.
-std::string missed_line(const GivenSource& source, const LocalNoise& struck, const std::vector<const Thread*>& ranks, size_t lane,
-                        int64_t first) {
-    if (source.arrival != GivenSource::Arrival::events)
-        return struck.max > 0 ? "" : fmt::format("given source {}: the run ends before it strikes for the first time", source.name);
+// Noise that was given and strikes nothing: most likely its times are meant otherwise. None: all may strike.
+std::optional<Warning> missed_line(const GivenSource& source, const LocalNoise& struck, const std::vector<const Thread*>& ranks,
+                                   size_t lane, int64_t first) {
+    if (source.arrival != GivenSource::Arrival::events) {
+        if (struck.max > 0) return std::nullopt;
+        return warning(Flaw::injected_misses, source.name, "the run ends before it strikes for the first time");
+    }
     size_t all = 0, missed = 0;
     for (const auto& [number, events] : source.events) {
         const Thread* rank = ranks[static_cast<size_t>(number)];
@@ -52,11 +55,11 @@ std::string missed_line(const GivenSource& source, const LocalNoise& struck, con
             return event.begin >= end || event.begin + event.duration < begin;
         }));
     }
-    if (missed == 0) return "";
-    return fmt::format(
-        "given source {}: {} of {} given events lie behind the end of the run of their rank, or before its beginning, and strike nothing; "
-        "\"time_ns\" counts from the trace's first event",
-        source.name, missed, all);
+    if (missed == 0) return std::nullopt;
+    return warning(Flaw::injected_misses, source.name,
+                   fmt::format("{} of {} given events lie behind the end of the run of their rank, or before its beginning, and strike "
+                               "nothing; \"time_ns\" counts from the trace's first event",
+                               missed, all));
 }
 
 }  // namespace
@@ -104,8 +107,8 @@ Injected inject(const InjectPass& given) {
         source.share_ns = shares[i];
         if (source.local.mean > 0) source.amplification = static_cast<double>(source.alone_ns) / source.local.mean;
         local += source.local.mean;
-        const std::string missed = missed_line(given.sources[i], source.local, ranks, scenarios.all(), given.first);
-        if (!missed.empty()) result.warnings.push_back(missed);
+        if (auto missed = missed_line(given.sources[i], source.local, ranks, scenarios.all(), given.first))
+            result.warnings.push_back(std::move(*missed));
         result.sources.push_back(source);
     }
     if (local > 0) result.amplification = static_cast<double>(result.added_ns) / local;
@@ -119,20 +122,13 @@ Injected inject(const InjectPass& given) {
         }
         result.per_rank.push_back(rank);
     }
-    if (given.task_farms)
-        result.warnings.push_back(
-            "given noise keeps the measured order in which work is handed out (MPI_ANY_SOURCE): whom it strikes gets "
-            "no less of it");
+    if (given.task_farms) result.warnings.push_back(warning(Flaw::injected_work_order));
     if (!engine.likely_structures.empty()) {
         std::string names;
         for (const uint8_t operation : engine.likely_structures) names += (names.empty() ? "" : ", ") + operation_name(operation);
-        result.conditional = true;
-        result.warnings.push_back(
-            fmt::format("conditional: which messages these collectives are made of is not certain from this trace: {}; given noise goes "
-                        "the likeliest way "
-                        "through them, and the bounds hold that it stays with whom it strikes",
-                        names));
+        result.warnings.push_back(warning(Flaw::likely_algorithms, names));
     }
+    result.conditional = any_with(Effect::prediction, result.warnings);
     return result;
 }
 
@@ -160,20 +156,24 @@ nlohmann::json injected_to_json(const Injected& injected) {
             {"per_rank", ranks}};
 }
 
-std::string injected_to_text(const Injected& injected) {
-    const auto ms = [](double ns) { return fmt::format("{:.3f}", ns / 1e6); };
-    const auto factor = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : std::string("-"); };
-    const auto measured = static_cast<double>(injected.predicted_ns - injected.added_ns);
-    std::string out = fmt::format(
-        "\nUnder the noise of {}: {} ms, {} ms more than measured ({:.2f} %), between {} and {} ms{}; amplification {}\n",
-        printable(injected.file), ms(static_cast<double>(injected.predicted_ns)), ms(static_cast<double>(injected.added_ns)),
-        measured > 0 ? 100 * static_cast<double>(injected.added_ns) / measured : 0.0, ms(static_cast<double>(injected.bounds_low_ns)),
-        ms(static_cast<double>(injected.bounds_high_ns)), injected.conditional ? " (conditional)" : "", factor(injected.amplification));
-    Table table({"given source", "local mean", "local max", "alone", "without", "share", "amplification"});
+std::string injected_to_text(const Injected& injected, const TextOptions& options) {
+    const auto factor = [](const std::optional<double>& value) { return value ? short_factor(*value) : std::string("-"); };
+    const int64_t measured = injected.predicted_ns - injected.added_ns;
+    Table figures({}, {0, 3});
+    const auto bounds = [&](int64_t less) {
+        return fmt::format("({} to {})", short_time(injected.bounds_low_ns - less), short_time(injected.bounds_high_ns - less));
+    };
+    figures.add({"Predicted run time", short_time(injected.predicted_ns), "", bounds(0)});
+    figures.add({"Added delay", short_time(injected.added_ns), short_percent(injected.added_ns, measured), bounds(measured)});
+    figures.add({"Amplification", factor(injected.amplification), "", ""});
+    std::string out =
+        "\n" + fold("Under the noise of " + printable(injected.file), 2, options.columns) + "\n" + figures.text(options.columns);
+    if (injected.conditional) out += "Conditional: see Warnings.\n";
+    Table table({"injected source", "mean", "max", "alone", "without", "share", "ampl."}, {0}, {0}, {6, 2});
     for (const SourceResult& source : injected.sources)
-        table.add({source.name, ms(source.local.mean), ms(static_cast<double>(source.local.max)), ms(static_cast<double>(source.alone_ns)),
-                   ms(static_cast<double>(source.without_ns)), ms(static_cast<double>(source.share_ns)), factor(source.amplification)});
-    return out + table.text();
+        table.add({source.name, short_time(static_cast<int64_t>(source.local.mean)), short_time(source.local.max),
+                   short_time(source.alone_ns), short_time(source.without_ns), short_time(source.share_ns), factor(source.amplification)});
+    return out + "\n" + table.text(options.columns);
 }
 
 }  // namespace polter::replay

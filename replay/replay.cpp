@@ -139,7 +139,7 @@ class Stages {
 
     std::unique_ptr<Learning> learning_;
     bool counter_only_ = false;
-    std::vector<std::string> unknown_;  // to a given model
+    std::vector<Warning> unknown_;  // to a given model
     std::optional<Scenarios> scenarios_;
     FarmPlan farms_;
     std::shared_ptr<const LockForesight> lock_foresight_;
@@ -289,8 +289,7 @@ void Stages::write_approximated(Result& result) {
     if (!farms_.empty()) {
         approximated_->follow(kept, scenarios_->all());
         run_pass(kept_archive, kept, options_.group);
-        result.warnings.push_back(
-            "the approximated timeline written keeps the measured order in which work was handed out; the figures here do not");
+        result.warnings.push_back(warning(Flaw::work_order_kept));
     }
     const std::string anchor = learning_->archive.anchor();
     approximated_->write(anchor, farms_.empty() ? *engine_ : kept, definitions(),
@@ -306,7 +305,7 @@ void Stages::inject_into(Result& result) {
     rules.foresight = nullptr;  // of the removing scenarios
     result.injected =
         inject({options_, given_, model(), std::move(known), std::move(rules), !farms_.empty(), hooks_.faults, ends.first, ends.last});
-    const std::vector<std::string>& warnings = result.injected->warnings;
+    const std::vector<Warning>& warnings = result.injected->warnings;
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
 }
 
@@ -314,10 +313,7 @@ void Stages::conclude(Result& result) {
     if (options_.progress) options_.progress(1);
     tell_what_is_open(result, *replayed_);
     if (const size_t scenarios = scenarios_->lanes().estimates - 1; lock_foresight_ && lock_foresight_->size() < scenarios)
-        result.warnings.push_back(
-            fmt::format("who has a lock when was found in {} of the {} scenarios that the shares are made of: they are "
-                        "approximate, \"alone\" and \"without\" are not",
-                        lock_foresight_->size(), scenarios));
+        result.warnings.push_back(warning(Flaw::sampled_locks, lock_foresight_->size(), scenarios));
     if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
 }
 

@@ -36,6 +36,15 @@ bool controls(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
+// Blocks that terminals show two columns wide (Unicode: East Asian Width W and F).
+size_t columns_of(uint32_t code) {
+    const bool wide = (code >= 0x1100 && code <= 0x115f) || (code >= 0x2e80 && code <= 0xa4cf && code != 0x303f) ||
+                      (code >= 0xac00 && code <= 0xd7a3) || (code >= 0xf900 && code <= 0xfaff) || (code >= 0xfe30 && code <= 0xfe6f) ||
+                      (code >= 0xff00 && code <= 0xff60) || (code >= 0xffe0 && code <= 0xffe6) || (code >= 0x1f300 && code <= 0x1f64f) ||
+                      (code >= 0x1f900 && code <= 0x1f9ff) || (code >= 0x20000 && code <= 0x3fffd);
+    return wide ? 2 : 1;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text, bool keep_lines) {
@@ -50,6 +59,28 @@ std::string printable(std::string_view text, bool keep_lines) {
         text.remove_prefix(next.bytes);
     }
     return out;
+}
+
+size_t prefix_of(std::string_view text, size_t columns) {
+    size_t end = 0;
+    while (end < text.size()) {
+        const Character next = first(text.substr(end));
+        const size_t wide = columns_of(next.code);
+        if (wide > columns) break;
+        columns -= wide;
+        end += next.bytes;
+    }
+    return end;
+}
+
+size_t columns_of(std::string_view text) {
+    size_t columns = 0;
+    while (!text.empty()) {
+        const Character next = first(text);
+        columns += columns_of(next.code);
+        text.remove_prefix(next.bytes);
+    }
+    return columns;
 }
 
 }  // namespace polter::replay

@@ -12,4 +12,8 @@ namespace polter::replay {
 // text that has been laid out.
 std::string printable(std::string_view text, bool keep_lines = false);
 
+size_t columns_of(std::string_view text);  // on a terminal; wide characters take two
+// Bytes of the longest beginning of `text` that takes at most so many columns, in whole characters.
+size_t prefix_of(std::string_view text, size_t columns);
+
 }  // namespace polter::replay

@@ -26,7 +26,7 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
       semantics_(std::move(semantics)),
       dependency_rules_(semantics_->dependency_rules()),
       facts_(std::move(facts)),
-      flaws_(static_cast<size_t>(Flaw::count_)) {
+      flaws_(static_cast<size_t>(Flaw::counted_)) {
     const Definitions& definitions = archive.definitions();
     processes_.resize(static_cast<size_t>(std::max(definitions.ranks, 1)));
     ticks_per_second_ = definitions.ticks_per_second;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "peers.hpp"
+#include "replay/base/flaws.hpp"
 #include "replay/graph/end_delay.hpp"
 #include "replay/graph/recorder.hpp"
 #include "replay/scenario/lanes.hpp"
@@ -31,29 +32,6 @@ namespace polter::replay {
 class Injection;
 
 // Flawed data and open questions, counted; each becomes one line of the result.
-enum class Flaw : uint8_t {
-    truncated_location,
-    unmatched_message,
-    unmatched_receive,
-    unmatched_collective,
-    noise_beyond_interval,
-    noise_carried,
-    no_baseline,
-    counter_decreased,
-    unknown_communicator,
-    unknown_request,
-    call_not_left,
-    collective_without_record,
-    threads_with_mpi,
-    uncertain_order,
-    // These make the result conditional.
-    any_source,
-    handed_out,  // of those: requests for work that others could have been in place of
-    polling,
-    locked_out,  // who had the lock first could have been another
-    count_
-};
-
 struct FlawCount {
     int64_t count = 0, ns = 0;
 };
@@ -113,7 +91,7 @@ class Engine {
     CallSiteCosts call_site_costs() const;
     int64_t events() const { return events_; }
     int64_t noise_records_at_leave = 0, noise_records_inside = 0;  // whether the trace places noise in time at all
-    std::vector<std::string> warnings;
+    std::vector<Warning> warnings;
     // By region: calls that may have waited in a way that no record tells; for others' unlocks.
     std::map<uint32_t, FlawCount> unseen_calls, lock_calls;
     size_t most_matches() const { return matches_.allocated(); }

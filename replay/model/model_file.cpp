@@ -261,7 +261,7 @@ Learned read_model(const std::string& file) {
     return learned;
 }
 
-std::vector<std::string> unknown_lines(const Learned& shown, const Model& given, const std::string& file) {
+std::vector<Warning> unknown_lines(const Learned& shown, const Model& given, const std::string& file) {
     int64_t classes = 0, times = 0;
     const auto count = [&](bool known, int64_t samples) {
         if (known) return;
@@ -274,8 +274,7 @@ std::vector<std::string> unknown_lines(const Learned& shown, const Model& given,
     for (const LearnedStructure& structure : shown.structures)
         count(given.knows_structure(structure.of, structure.members), structure.instances);
     if (classes == 0) return {};
-    return {fmt::format("{} kinds of communication in the trace, seen {} times, are not in the model {}: they cost what this trace shows",
-                        classes, times, file)};
+    return {warning(Flaw::not_in_model, classes, times, file)};
 }
 
 }  // namespace polter::replay

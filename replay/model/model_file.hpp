@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model.hpp"
+#include "replay/base/flaws.hpp"
 
 namespace polter::replay {
 
@@ -16,6 +17,6 @@ void write_model(const Learned&, const std::string& file);
 Learned read_model(const std::string& file);  // every field is checked
 
 // What a trace shows that the model of `file` does not know: at most one line.
-std::vector<std::string> unknown_lines(const Learned& shown, const Model& given, const std::string& file);
+std::vector<Warning> unknown_lines(const Learned& shown, const Model& given, const std::string& file);
 
 }  // namespace polter::replay

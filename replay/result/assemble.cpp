@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "measured_by.hpp"
+#include "replay/base/layout.hpp"
 #include "replay/trace/conventions.hpp"
 #include "warnings.hpp"
 
@@ -117,8 +118,8 @@ void fill_sources(Result& result, const Definitions& definitions, const Scenario
     for (size_t i = 0; i < shares.size(); ++i) share_of[scenarios.players()[i]] = shares[i];
     if (scenarios.sampled()) {
         const double worst = errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end());
-        result.warnings.push_back(fmt::format("more than {} sources have noise: the shares are sampled, standard error at most {:.0f} ns",
-                                              Scenarios::most_exact, worst));
+        result.warnings.push_back(
+            warning(Flaw::sampled_shares, Scenarios::most_exact, worst, short_time(static_cast<int64_t>(std::llround(worst)))));
     }
     for (size_t account = 0; account < definitions.accounts.size(); ++account) {
         std::vector<int64_t> by_rank;
@@ -256,12 +257,13 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     return result;
 }
 
-void tell_what_was_read(Result& result, const Replayed& replayed, const std::vector<std::string>& unknown) {
-    const auto append = [&](const std::vector<std::string>& lines) {
+void tell_what_was_read(Result& result, const Replayed& replayed, const std::vector<Warning>& unknown) {
+    const auto append = [&](const std::vector<Warning>& lines) {
         result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
     };
+    const auto add = [&](Flaw flaw, const auto&... arguments) { result.warnings.push_back(warning(flaw, arguments...)); };
     const Definitions& definitions = replayed.definitions;
-    if (const std::string line = oversubscription_line(result); !line.empty()) result.warnings.push_back(line);
+    append(oversubscription_lines(result));
     append(definitions.warnings);
     append(replayed.learner.warnings);
     append(unknown);
@@ -270,50 +272,29 @@ void tell_what_was_read(Result& result, const Replayed& replayed, const std::vec
         return std::any_of(thread->local.begin(), thread->local.end(), [](int64_t ns) { return ns > 0; });
     });
     if (definitions.accounts.empty())
-        result.warnings.push_back("the trace has no noise metrics (os:…): the noise was not measured");
+        add(Flaw::no_metrics);
     else if (!moved)
-        result.warnings.push_back("no noise was recorded: its counters never moved");
-    if (replayed.engine.facts().counter_only)
-        result.warnings.push_back(
-            "the trace has noise counters at MPI events only: noise inside a call counts by how much longer its tail was than usual");
+        add(Flaw::no_noise);
+    if (replayed.engine.facts().counter_only) add(Flaw::counters_only);
     int64_t other_threads = 0;
     for (const auto& thread : replayed.engine.threads()) other_threads += !thread->carries_rank;
     size_t unmeasured = 0;
     if (const auto list = unmeasured_ranks(measured_by(definitions.properties, replayed.ranks.size()), unmeasured); unmeasured > 0)
-        result.warnings.push_back(fmt::format(
-            "conditional: {} of {} ranks were not measured ({}): their noise is unknown, so without noise the run may be shorter "
-            "than the bounds say",
-            unmeasured, definitions.ranks, list));
-    if (const int64_t missing = missing_ranks(replayed); missing > 0)
-        result.warnings.push_back(fmt::format("conditional: {} of {} ranks have no events in the trace", missing, definitions.ranks));
-    if (other_threads + definitions.other_locations > 0)
-        result.warnings.push_back(
-            fmt::format("{} locations besides the ranks' MPI threads were only counted", other_threads + definitions.other_locations));
-    const int64_t mpi_threads = other_mpi_threads(replayed.engine);
-    if (mpi_threads > 0)
-        result.warnings.push_back(fmt::format(
-            "conditional: {} further threads call MPI; how threads of a process wait for each other is not in the trace", mpi_threads));
+        add(Flaw::ranks_not_measured, unmeasured, definitions.ranks, list);
+    if (const int64_t missing = missing_ranks(replayed); missing > 0) add(Flaw::ranks_without_events, missing, definitions.ranks);
+    if (other_threads + definitions.other_locations > 0) add(Flaw::other_locations, other_threads + definitions.other_locations);
+    if (const int64_t threads = other_mpi_threads(replayed.engine); threads > 0) add(Flaw::mpi_threads, threads);
 }
 
 void tell_what_is_open(Result& result, const Replayed& replayed) {
-    const auto& flaws = replayed.engine.flaws();
-    for (const std::string& line : flaw_lines(flaws, replayed.clock_disorder_ns)) result.warnings.push_back(line);
-    const auto& [unseen, locks] = std::tie(replayed.engine.unseen_calls, replayed.engine.lock_calls);
-    for (const std::string& line : {unseen_line(unseen, replayed.definitions, "may wait for others in a way that the trace does not tell"),
-                                    unseen_line(locks, replayed.definitions, "may have waited for another's unlock")})
-        if (!line.empty()) result.warnings.push_back(line);
-    if (result.conditional)  // the bounds have found that
-        result.warnings.push_back(
-            "conditional: messages of one size took now more, now less time, without noise; in each other's way they may take others "
-            "without it");
-    size_t unmeasured = 0;
-    unmeasured_ranks(measured_by(replayed.definitions.properties, replayed.ranks.size()), unmeasured);
-    const Flaw open[] = {Flaw::any_source,         Flaw::polling,           Flaw::locked_out,           Flaw::uncertain_order,
-                         Flaw::truncated_location, Flaw::unmatched_receive, Flaw::unmatched_collective, Flaw::collective_without_record};
-    result.conditional =
-        result.conditional || other_mpi_threads(replayed.engine) > 0 || !unseen.empty() || !locks.empty() || missing_ranks(replayed) > 0 ||
-        unmeasured > 0 ||
-        std::any_of(std::begin(open), std::end(open), [&](Flaw flaw) { return flaws[static_cast<size_t>(flaw)].count > 0; });
+    const auto append = [&](const std::vector<Warning>& lines) {
+        result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
+    };
+    append(flaw_lines(replayed.engine.flaws(), replayed.clock_disorder_ns));
+    append(unrecorded_lines(Flaw::unrecorded_waits, replayed.engine.unseen_calls, replayed.definitions));
+    append(unrecorded_lines(Flaw::unrecorded_locks, replayed.engine.lock_calls, replayed.definitions));
+    if (result.conditional) result.warnings.push_back(warning(Flaw::contention));  // the bounds have found that
+    result.conditional = any_with(Effect::conditional, result.warnings);
 }
 
 }  // namespace polter::replay

@@ -47,7 +47,7 @@ struct Replayed {
 // Figures and bounds.
 Result assemble(const Replayed&, const Options&, const Model&);
 // Warnings, in the order in which a reader needs them; `unknown`: of a given model.
-void tell_what_was_read(Result&, const Replayed&, const std::vector<std::string>& unknown);
+void tell_what_was_read(Result&, const Replayed&, const std::vector<Warning>& unknown);
 void tell_what_is_open(Result&, const Replayed&);
 
 }  // namespace polter::replay

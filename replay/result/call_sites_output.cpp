@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "replay/base/layout.hpp"
 #include "replay/base/table.hpp"
+#include "replay/trace/call_sites.hpp"
 
 namespace polter::replay {
 
@@ -30,16 +32,24 @@ nlohmann::json call_sites_json(const std::vector<CallSiteResult>& sites) {
     return list;
 }
 
-std::string call_sites_text(const std::vector<CallSiteResult>& sites, int64_t ranks, bool everything) {
-    if (sites.empty() || ranks <= 0) return "";
-    const auto ms = [ranks](int64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) / static_cast<double>(ranks) / 1e6); };
-    Table table({"call", "called from", "calls", "ms a rank", "delay, ms a rank"}, {0, 1});
-    const size_t shown = everything ? sites.size() : std::min(sites.size(), most_rows);
+std::string call_sites_text(const Result& result, const TextOptions& options) {
+    const std::vector<CallSiteResult>& sites = result.call_sites;
+    if (sites.empty() || result.ranks <= 0) return "";
+    const bool measured = not_measured(result).empty();
+    const auto mean = [&](int64_t ns) { return short_time(ns / result.ranks); };
+    Table table(measured ? std::vector<std::string>{"MPI call", "called from", "calls", "time a rank", "delay a rank"}
+                         : std::vector<std::string>{"MPI call", "called from", "calls", "time a rank"},
+                {0, 1}, {0, 1}, {2});
+    const size_t shown = options.all ? sites.size() : std::min(sites.size(), most_rows);
     for (size_t i = 0; i < shown; ++i) {
         const CallSiteResult& one = sites[i];
-        table.add({one.operation, called_from("", one.site.text()), std::to_string(one.sums.calls), ms(one.sums.ns), ms(one.sums.delay)});
+        std::vector<std::string> row = {one.operation, called_from("", one.site.text()), std::to_string(one.sums.calls), mean(one.sums.ns)};
+        if (measured) row.push_back(mean(one.sums.delay));
+        table.add(row);
     }
-    std::string out = "\nMPI calls by call site (delay: what noise added in them; negative: waiting took it up)\n" + table.text();
+    const char* title =
+        measured ? "MPI calls by call site (delay: what noise added in them; negative: waiting took it up)" : "MPI calls by call site";
+    std::string out = "\n" + fold(title, 2, options.columns) + "\n" + table.text(options.columns);
     if (shown < sites.size()) out += fmt::format("  and {} more: --all\n", sites.size() - shown);
     return out;
 }

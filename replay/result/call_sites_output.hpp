@@ -13,6 +13,6 @@ namespace polter::replay {
 
 nlohmann::json call_sites_json(const std::vector<CallSiteResult>&);
 // Means over the ranks; empty where the trace has no call sites.
-std::string call_sites_text(const std::vector<CallSiteResult>&, int64_t ranks, bool everything);
+std::string call_sites_text(const Result&, const TextOptions&);
 
 }  // namespace polter::replay

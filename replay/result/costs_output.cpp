@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "replay/base/layout.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/base/table.hpp"
 #include "replay/trace/call_sites.hpp"
@@ -16,12 +17,6 @@ namespace {
 
 constexpr size_t most_rows = 6;
 
-std::string ms(int64_t ns) {
-    return fmt::format("{:.3f}", static_cast<double>(ns) / 1e6);
-}
-std::string percent(int64_t part, int64_t whole) {
-    return whole > 0 ? fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "-";
-}
 template <class At>
 std::string in(const At& at) {
     const std::string from = called_from(at.caller, at.call_site);
@@ -36,51 +31,57 @@ nlohmann::json path_json(const PathResult& path) {
     return {{"length_ns", path.length_ns}, {"hops", path.hops}, {"by_rank", ranks}, {"by_place", places}};
 }
 
-std::string costliest_text(const CostReport& report, const std::string& without) {
+std::string costliest_text(const CostReport& report, const std::string& without, size_t columns) {
     if (report.costliest.empty()) return "";
-    Table table({"culprit", "source", "rank", "at, s", "lasted, ms", "cost, ms", "struck in"});
+    Table table({"process", "source", "rank", "at (s)", "lasted", "cost", "hit in"}, {0, 1, 6}, {0, 6}, {4});
     for (const CostlyNoise& noise : report.costliest)
         table.add({noise.culprit, noise.source, std::to_string(noise.rank), fmt::format("{:.6f}", static_cast<double>(noise.at_ns) / 1e9),
-                   ms(noise.duration_ns), ms(noise.cost_ns), in(noise)});
-    return fmt::format("\nThe noise events that cost most (what each alone adds to the run {}; costs do not add up)\n", without) +
-           table.text();
+                   short_time(noise.duration_ns), short_time(noise.cost_ns), in(noise)});
+    const std::string title = fmt::format("Costliest noise events (what each alone adds to the run {}; costs do not add up)", without);
+    return "\n" + fold(title, 2, columns) + "\n" + table.text(columns);
 }
 
-std::string propagation_text(const Propagation& p) {
+std::string propagation_text(const Propagation& p, size_t columns) {
     if (p.local == 0) return "";
-    Table table({"", "ms", "of all"});
-    table.add({"local noise of all ranks", ms(p.local), ""});
-    table.add({"  struck while the rank waited anyway", ms(p.waiting), percent(p.waiting, p.local)});
-    table.add({"  overtaken: something else was later still", ms(p.overtaken), percent(p.overtaken, p.local)});
-    if (p.dropped != 0) table.add({"  had no place between its events", ms(p.dropped), percent(p.dropped, p.local)});
-    table.add({"  reached the end of the program", ms(p.reached), percent(p.reached, p.local)});
-    std::string out = "\nWhat became of it\n" + table.text();
+    Table table({"what became of the noise", "time", "share"}, {0}, {0});
+    const auto add = [&](const char* name, int64_t ns) { table.add({name, short_time(ns), short_percent(ns, p.local)}); };
+    add("stolen from all ranks", p.local);
+    add("  absorbed: hit while the rank waited anyway", p.waiting);
+    add("  absorbed: something else was later still", p.overtaken);
+    if (p.dropped != 0) add("  had no place between its events", p.dropped);
+    add("  propagated to the end of the program", p.reached);
+    std::string out = "\n" + table.text(columns);
     if (p.multiplication)
-        out += fmt::format("  all ranks together end {} ms later, {:.2f} times their local noise; waiting for others brought {} ms\n",
-                           ms(p.accumulated), *p.multiplication, ms(p.imported));
+        out += fold(fmt::format("  All ranks together end {} later, {} times what was stolen from them; waiting for others brought {}.",
+                                short_time(p.accumulated), short_factor(*p.multiplication), short_time(p.imported)),
+                    2, columns) +
+               "\n";
     return out;
 }
 
-std::string path_text(const CostReport& report, const std::string& without) {
+std::string path_text(const CostReport& report, const std::string& without, size_t columns) {
     const PathResult &before = report.before, &after = report.after;
-    std::string out = fmt::format("\nCritical path: before {} ms over {} hops between ranks, {} {} ms over {}\n", ms(before.length_ns),
-                                  before.hops, without, ms(after.length_ns), after.hops);
+    std::string out = "\n" +
+                      fold(fmt::format("Critical path: {} with {} changes of rank; {} {} with {}", short_time(before.length_ns),
+                                       before.hops, without, short_time(after.length_ns), after.hops),
+                           2, columns) +
+                      "\n";
     std::string noise;
     for (const auto& [source, ns] : before.noise)
-        if (ns > 0) noise += fmt::format("{}{} {}", noise.empty() ? "" : ", ", printable(source), ms(ns));
-    if (!noise.empty()) out += "  noise on it, ms: " + noise + "\n";
+        if (ns > 0) noise += fmt::format("{}{} {}", noise.empty() ? "" : ", ", printable(source), short_time(ns));
+    if (!noise.empty()) out += fold("  noise on it: " + noise, 4, columns) + "\n";
     // Those that are listed, then what is left of both paths in one row.
-    Table places({"on it", "before, ms", without + ", ms"});
+    Table places({"on it", "measured", without}, {0}, {0, 2});
     int64_t left = 0, left_then = 0;
     for (const PathPlace& place : before.by_place) left += place.ns;
     for (const PathPlace& place : after.by_place) left_then += place.ns;
     const auto add = [&](const std::string& name, int64_t ns, int64_t then) {
-        places.add({name, ms(ns), ms(then)});
+        places.add({name, short_time(ns), short_time(then)});
         left -= ns;
         left_then -= then;
     };
     const auto add_left = [&](size_t all, const char* what) {
-        if (all > most_rows) places.add({fmt::format("and {} other {}", all - most_rows, what), ms(left), ms(left_then)});
+        if (all > most_rows) places.add({fmt::format("and {} other {}", all - most_rows, what), short_time(left), short_time(left_then)});
     };
     for (size_t i = 0; i < std::min(most_rows, before.by_place.size()); ++i) {
         const PathPlace& place = before.by_place[i];
@@ -101,7 +102,7 @@ std::string path_text(const CostReport& report, const std::string& without) {
         add(fmt::format("rank {}", rank), ns, then);
     }
     add_left(before.by_rank.size(), "ranks");
-    return out + places.text();
+    return out + places.text(columns);
 }
 
 }  // namespace
@@ -143,8 +144,8 @@ void add_costs_json(nlohmann::json& result, const CostReport& report) {
     result["temporary_bytes"] = report.spilled_bytes;
 }
 
-std::string costs_text(const CostReport& report, const std::string& without) {
-    return costliest_text(report, without) + propagation_text(report.propagation) + path_text(report, without);
+std::string costs_text(const CostReport& report, const std::string& without, size_t columns) {
+    return costliest_text(report, without, columns) + propagation_text(report.propagation, columns) + path_text(report, without, columns);
 }
 
 }  // namespace polter::replay

@@ -8,7 +8,7 @@
 
 namespace polter::replay {
 
-void add_costs_json(nlohmann::json& result, const CostReport&);         // keys costliest, critical_path, propagation
-std::string costs_text(const CostReport&, const std::string& without);  // `without`: as the text names the scenario "all"
+void add_costs_json(nlohmann::json& result, const CostReport&);                         // keys costliest, critical_path, propagation
+std::string costs_text(const CostReport&, const std::string& without, size_t columns);  // `without`: as the text names the scenario "all"
 
 }  // namespace polter::replay

@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "replay/base/layout.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/base/table.hpp"
 #include "replay/trace/conventions.hpp"
@@ -20,8 +21,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr size_t columns = 80, most_program = 30, most_cause = 25;
-constexpr std::string_view ellipsis = "...";
+constexpr size_t most_program = 30;
 
 struct Cause {
     const char *source, *name;
@@ -46,18 +46,6 @@ constexpr Cause causes[] = {
 const Cause* find_cause(std::string_view source) {
     const auto* found = std::find_if(std::begin(causes), std::end(causes), [&](const Cause& c) { return source == c.source; });
     return found == std::end(causes) ? nullptr : found;
-}
-
-bool continues_character(char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
-
-// At most so many bytes, and so at most so many columns.
-std::string shortened(const std::string& text, size_t most) {
-    if (text.size() <= most) return text;
-    size_t end = most - std::min(most, ellipsis.size());
-    while (end > 0 && continues_character(text[end])) --end;
-    return text.substr(0, end) + std::string(ellipsis);
 }
 
 std::vector<std::string> listed(const std::string& list) {
@@ -92,7 +80,7 @@ std::string measured_by_text(const Result& result) {
     return measured == result.per_rank.size() ? by : by + fmt::format(" ({} of {} ranks)", measured, result.per_rank.size());
 }
 
-std::string head(const Result& result) {
+std::string head(const Result& result, const TextOptions& options) {
     const std::string mpi = known(result, "MPI");
     const auto hosts = listed(known(result, "HOSTS"));
     std::string out =
@@ -100,7 +88,7 @@ std::string head(const Result& result) {
     if (hosts.size() == 1) out += " on " + printable(hosts.front());
     if (hosts.size() > 1) out += fmt::format(" on {} nodes", hosts.size());
     if (!mpi.empty()) out += ", " + printable(mpi);
-    return fold(out + printable(measured_by_text(result)), 2) + "\n";
+    return fold(out + printable(measured_by_text(result)), 2, options.columns) + "\n";
 }
 
 std::string between(int64_t low, int64_t high) {
@@ -109,17 +97,18 @@ std::string between(int64_t low, int64_t high) {
 
 void add_tracing(Table& table, const Result& result) {
     const std::string own = known(result, "OWN_COST_NS");
+    if (own.empty()) return;  // a trace of another tool
     int64_t ns = 0;
     const auto [end, error] = std::from_chars(own.data(), own.data() + own.size(), ns);
     if (error != std::errc{} || end != own.data() + own.size() || ns < 0 || result.ranks <= 0) {
-        table.add({"Tracing", "unknown", "", own.empty() ? "" : "not all ranks ended in order"});
+        table.add({"Tracing", "unknown", "", "not all ranks finalised"});
         return;
     }
     ns /= result.ranks;
     table.add({"Tracing", short_time(ns), short_percent(ns, result.measured_ns), "a rank"});
 }
 
-std::string figures(const Result& result) {
+std::string figures(const Result& result, const TextOptions& options) {
     const std::string what = removed(result), why = not_measured(result);
     const NoiseCost cost(result);
     const bool any = std::any_of(result.sources.begin(), result.sources.end(), [](const SourceResult& s) { return s.removed; });
@@ -128,7 +117,7 @@ std::string figures(const Result& result) {
     table.add({"Run time", short_time(result.measured_ns), "", ""});
     if (why.empty() && any) {
         const auto in_brackets = [](int64_t low, int64_t high) { return "(" + between(low, high) + ")"; };
-        if (!what.empty()) out = fold("Removed: " + what, 2) + "\n";
+        if (!what.empty()) out = fold("Removed: " + what, 2, options.columns) + "\n";
         const char *rest = what.empty() ? "Without noise" : "Without these", *delay = what.empty() ? "OS noise delay" : "Delay by these";
         if (cost.open) {
             table.add({rest, "open", "", in_brackets(result.bounds_low_ns, result.bounds_high_ns)});
@@ -140,10 +129,12 @@ std::string figures(const Result& result) {
         }
     }
     add_tracing(table, result);
-    out += table.text(0);
-    if (why.empty() && any && cost.open) out += "The bounds are wide: the trace leaves open how much the noise cost.\n";
-    if (why.empty() && !any && !result.sources.empty()) out += "Nothing was removed: --remove was given no source.\n";
-    if (!why.empty()) out += fold(fmt::format("Noise: not measured ({})", printable(why)), 2) + "\n";
+    out += table.text(options.columns, 0);
+    const auto add = [&](const std::string& line) { out += fold(line, 2, options.columns) + "\n"; };
+    if (why.empty() && any && cost.open) add("The bounds are wide: the trace leaves open how much the noise cost.");
+    if (why.empty() && any && result.conditional) add("Conditional: without noise the run may have gone another way (see Warnings).");
+    if (why.empty() && !any && !result.sources.empty()) add("Nothing was removed: --remove was given no source.");
+    if (!why.empty()) add(fmt::format("Noise: not measured ({})", printable(why)));
     return out;
 }
 
@@ -163,13 +154,13 @@ std::map<std::string, std::string> top_processes(const Result& result) {
     return top;
 }
 
-std::string causes_text(const Result& result, bool all) {
+std::string causes_text(const Result& result, const TextOptions& options) {
     const bool open = NoiseCost(result).open;
     const auto top = top_processes(result);
     std::vector<const SourceResult*> order;
     size_t left_out = 0;
     for (const SourceResult& source : result.sources) {
-        if (source.local.max == 0 || (!all && is_small(result, source)))
+        if (source.local.max == 0 || (!options.all && is_small(result, source)))
             left_out += source.local.max != 0;
         else
             order.push_back(&source);
@@ -182,30 +173,21 @@ std::string causes_text(const Result& result, bool all) {
         left_out == 0 ? ""
                       : fmt::format("  {} below 0.1 %: replay --all\n", left_out == 1 ? "1 cause" : fmt::format("{} causes", left_out));
     if (order.empty()) return left.empty() ? "" : "\n" + left;
-    std::vector<std::vector<std::string>> rows;
+    Table table({"cause", "stolen a rank", "delay", "share", "top process"}, {0, 4}, {0, 4}, {3});
     for (const SourceResult* source : order) {
         const bool share = source->removed && !open;
-        rows.push_back({shortened(printable(cause(source->name)), most_cause), short_time(static_cast<int64_t>(source->local.mean)),
-                        share                     ? short_time(source->share_ns)
-                        : open && source->removed ? "open"
-                                                  : "-",
-                        share ? short_percent(source->share_ns, result.accumulated_noise_ns) : "-"});
+        const auto found = top.find(source->name);
+        const bool none = found == top.end() || !names_processes(source->name);
+        table.add({cause(source->name), short_time(static_cast<int64_t>(source->local.mean)),
+                   share                     ? short_time(source->share_ns)
+                   : open && source->removed ? "open"
+                                             : "-",
+                   share ? short_percent(source->share_ns, result.accumulated_noise_ns) : "-", none ? "-" : found->second});
     }
-    Table measure({"cause", "stolen a rank", "delay", "share"});
-    for (const auto& row : rows) measure.add(row);
-    const size_t used = measure.width() + 2;
-    Table table({"cause", "stolen a rank", "delay", "share", "top process"}, {0, 4});
-    for (size_t i = 0; i < rows.size(); ++i) {
-        const Cause* known_cause = find_cause(order[i]->name);
-        const auto found = top.find(order[i]->name);
-        const bool none = found == top.end() || (known_cause && !known_cause->has_process);
-        rows[i].push_back(none ? "-" : shortened(printable(found->second), columns - std::min(used, columns - 11)));
-        table.add(rows[i]);
-    }
-    return "\n" + table.text() + left;
+    return "\n" + table.text(options.columns) + left;
 }
 
-std::string not_seen_text(const Result& result) {
+std::string not_seen_text(const Result& result, const TextOptions& options) {
     const auto property = result.provenance.find("ACCOUNTS_SEEN");
     if (property == result.provenance.end()) return "";
     const auto seen = listed(property->second);
@@ -216,7 +198,7 @@ std::string not_seen_text(const Result& result) {
     for (const SourceResult& source : result.sources)
         if (!source.name.starts_with(names::service_prefix)) look(source.name, source.name);
     for (const ServiceResult& service : result.services) look(std::string(names::service_prefix) + service.name, service.name);
-    return names.empty() ? "" : "\n" + fold(fmt::format("Not measured: {}", fmt::join(names, ", ")), 2) + "\n";
+    return names.empty() ? "" : "\n" + fold(fmt::format("Not measured: {}", fmt::join(names, ", ")), 2, options.columns) + "\n";
 }
 
 }  // namespace
@@ -226,31 +208,24 @@ NoiseCost::NoiseCost(const Result& r)
       high(std::max<int64_t>(0, r.measured_ns - r.bounds_low_ns)),
       open(high - low > high / 2 && high - low > r.measured_ns / 100) {}
 
-bool on_first_screen(const Result& result, const std::string& warning) {
-    if (warning.starts_with("not seen by the exporter ")) return true;
-    if (not_measured(result).empty()) return false;
-    return warning.starts_with("recorded without an exporter") || warning.starts_with("exporter none: ") ||
-           warning.starts_with("the trace has no noise metrics") || warning.starts_with("no noise was recorded");
+bool on_first_screen(const Result& result, const Warning& warning) {
+    switch (warning.flaw) {
+        case Flaw::source_not_seen:
+            return true;
+        case Flaw::no_exporter:
+        case Flaw::no_metrics:
+        case Flaw::no_noise:
+            return !not_measured(result).empty();
+        case Flaw::exporter_reason:
+            return !not_measured(result).empty() && known(result, "EXPORTER") == "none";
+        default:
+            return false;
+    }
 }
 
 std::string known(const Result& result, const char* property) {
     const auto found = result.provenance.find(property);
     return found == result.provenance.end() ? std::string() : found->second;
-}
-
-std::string short_time(int64_t ns) {
-    constexpr uint64_t us = 1000, ms = 1000 * us, s = 1000 * ms;
-    if (ns == 0) return "0 s";
-    uint64_t rounded = ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns), step = 1;
-    while (rounded / step >= 1000) step *= 10;
-    rounded = (rounded / step + (rounded % step >= step - rounded % step && step > 1 ? 1 : 0)) * step;
-    const auto [unit, name] = rounded >= s ? std::pair{s, "s"} : rounded >= ms ? std::pair{ms, "ms"} : std::pair{us, "us"};
-    const double value = static_cast<double>(rounded) / static_cast<double>(unit);
-    return fmt::format("{}{:.{}f} {}", ns < 0 ? "-" : "", value, value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3, name);
-}
-
-bool below_threshold(double part, double whole) {
-    return 1000 * part < whole;
 }
 
 bool is_small(const Result& result, const SourceResult& source) {
@@ -259,13 +234,9 @@ bool is_small(const Result& result, const SourceResult& source) {
            below_threshold(std::abs(static_cast<double>(source.share_ns)), static_cast<double>(result.accumulated_noise_ns));
 }
 
-std::string short_percent(int64_t part, int64_t whole) {
-    if (whole <= 0) return "-";
-    const double percent = 100 * static_cast<double>(part) / static_cast<double>(whole);
-    if (part == 0) return "0 %";
-    if (std::abs(percent) < 0.1) return percent < 0 ? ">-0.1 %" : "<0.1 %";
-    if (std::abs(percent) >= 999.95) return percent < 0 ? "<-999 %" : ">999 %";
-    return fmt::format("{:.1f} %", percent);
+bool names_processes(std::string_view source) {
+    const Cause* found = find_cause(source);
+    return !found || found->has_process;
 }
 
 std::string cause(std::string_view source) {
@@ -284,28 +255,13 @@ std::string removed(const Result& result) {
     return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string fold(std::string_view text, size_t indent) {
-    std::string out;
-    size_t left = columns;
-    while (text.size() > left) {
-        size_t end = text.rfind(' ', left);
-        const bool whole = end != std::string_view::npos && end > 0;
-        if (!whole)
-            for (end = left; end > 1 && continues_character(text[end]);) --end;
-        out += fmt::format("{}\n{:{}}", text.substr(0, end), "", indent);
-        text.remove_prefix(whole ? end + 1 : end);
-        left = columns - indent;
-    }
-    return out + std::string(text);
-}
-
-std::string first_screen(const Result& result, bool all) {
-    std::string out = head(result) + "\n" + figures(result);
+std::string first_screen(const Result& result, const TextOptions& options) {
+    std::string out = head(result, options) + "\n" + figures(result, options);
     if (!not_measured(result).empty()) return out;
-    return out + causes_text(result, all) + not_seen_text(result);
+    return out + causes_text(result, options) + not_seen_text(result, options);
 }
 
-std::string unreplayed_screen(const Result& result, const std::string& why) {
+std::string unreplayed_screen(const Result& result, const std::string& why, const TextOptions& options) {
     const std::string unmeasured = not_measured(result);
     Table table({}, {0, 3});
     table.add({"Run time", short_time(result.measured_ns), "", ""});
@@ -313,26 +269,25 @@ std::string unreplayed_screen(const Result& result, const std::string& why) {
         table.add({"OS noise stolen", short_time(static_cast<int64_t>(result.local.mean)),
                    short_percent(static_cast<int64_t>(result.local.mean), result.measured_ns), "a rank"});
     add_tracing(table, result);
-    std::string out = head(result) + "\n" + table.text(0) + fold("OS noise delay: not known, " + printable(why), 2) + "\n";
-    if (!unmeasured.empty()) return out + fold(fmt::format("Noise: not measured ({})", printable(unmeasured)), 2) + "\n";
+    std::string out = head(result, options) + "\n" + table.text(options.columns, 0) +
+                      fold("OS noise delay: not known, " + printable(why), 2, options.columns) + "\n";
+    if (!unmeasured.empty()) return out + fold(fmt::format("Noise: not measured ({})", printable(unmeasured)), 2, options.columns) + "\n";
     const auto top = top_processes(result);
     const auto add = [&](Table& to, const std::string& source, const LocalNoise& local) {
         if (local.max == 0 || below_threshold(local.mean, static_cast<double>(result.measured_ns))) return false;
-        const Cause* known_cause = find_cause(source);
         const auto found = top.find(source);
-        const bool none = found == top.end() || (known_cause && !known_cause->has_process);
-        to.add({shortened(printable(cause(source)), most_cause), short_time(static_cast<int64_t>(local.mean)), short_time(local.max),
-                none ? "-" : shortened(printable(found->second), most_program)});
+        const bool none = found == top.end() || !names_processes(source);
+        to.add({cause(source), short_time(static_cast<int64_t>(local.mean)), short_time(local.max), none ? "-" : found->second});
         return true;
     };
     auto order = result.sources;
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.local.mean > b.local.mean; });
-    Table causes({"cause", "stolen a rank", "worst rank", "top process"}, {0, 3});
+    Table causes({"cause", "stolen a rank", "worst rank", "top process"}, {0, 3}, {0, 3});
     bool any = false;
     for (const SourceResult& source : order) any |= add(causes, source.name, source.local);
     for (const ServiceResult& service : result.services)
         any |= add(causes, std::string(names::service_prefix) + service.name, service.local);
-    return out + (any ? "\n" + causes.text() : "") + not_seen_text(result);
+    return out + (any ? "\n" + causes.text(options.columns) : "") + not_seen_text(result, options);
 }
 
 }  // namespace polter::replay

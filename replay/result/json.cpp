@@ -53,6 +53,8 @@ nlohmann::json plain_json(const Result& result) {
                             {"rank", culprit.rank},
                             {"local_ns", culprit.local_ns},
                             {"events", culprit.events}});
+    nlohmann::json texts = nlohmann::json::array();
+    for (const Warning& warning : result.warnings) texts.push_back(warning.text);
     return {{"schema", "polter.replay/1"},
             {"trace", result.trace},
             {"ranks", result.ranks},
@@ -73,7 +75,7 @@ nlohmann::json plain_json(const Result& result) {
             {"init_ns", result.init_ns},
             {"finalize_ns", result.finalize_ns},
             {"conditional", result.conditional},
-            {"warnings", result.warnings},
+            {"warnings", texts},
             {"provenance", result.provenance}};
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "replay/base/layout.hpp"
 #include "replay/base/table.hpp"
 #include "result.hpp"
 
@@ -107,16 +108,17 @@ nlohmann::json structure_json(const std::optional<Structure>& structure) {
 
 }  // namespace
 
-std::string model_to_text(const Learned& model) {
-    Table costs({"what communication costs, ns", "", "size", "times", "5 %", "median", "95 %"});
+std::string model_to_text(const Learned& model, const TextOptions& options) {
+    Table costs({"what communication costs (ns)", "", "size", "samples", "5 %", "median", "95 %"}, {0, 1}, {0, 1}, {6, 4});
     for (const LearnedCost& cost : model.costs)
         costs.add({kind_names[static_cast<size_t>(cost.of.kind)], where(cost.of), size_text(cost.of), std::to_string(cost.samples),
                    std::to_string(cost.cost.low), std::to_string(cost.cost.mid), std::to_string(cost.cost.high)});
-    Table protocols({"sends", "from size", "ended before the posting", "after it", "taken as"});
+    Table protocols({"sends", "from size", "before posting", "after", "taken as"}, {0, 4}, {0, 4});
     for (const LearnedProtocol& protocol : model.protocols)
         protocols.add({pair_name(protocol.same_host, protocol.partitioned), fmt::format("{} B", protocol.size),
                        std::to_string(protocol.eager), std::to_string(protocol.late), verdict(protocol)});
-    Table structures({"collective", "members", "size", "looked at", "made of", "hop ns", "own ns", "error ns", "of a constant"});
+    Table structures({"collective", "ranks", "size", "seen", "algorithm", "L (ns)", "o (ns)", "error (ns)", "of a constant"}, {0, 4},
+                     {0, 4}, {8, 3, 7});
     for (const LearnedStructure& learned : model.structures) {
         const bool found = learned.structure.has_value();
         const Structure structure = learned.structure.value_or(Structure{});
@@ -127,10 +129,10 @@ std::string model_to_text(const Learned& model) {
                         found ? std::to_string(structure.own) : "-", found ? std::to_string(structure.error) : "-",
                         fmt::format("{:.0f}", learned.constant_error)});
     }
-    std::string out = "\nLearned from the trace\n" + costs.text();
-    if (!model.protocols.empty()) out += "\n" + protocols.text();
-    if (!model.structures.empty()) out += "\n" + structures.text();
-    if (model.clock_disorder_ns > 0) out += fmt::format("\n  clocks differ by {} ns at least\n", model.clock_disorder_ns);
+    std::string out = "\nLearned from the trace\n" + costs.text(options.columns);
+    if (!model.protocols.empty()) out += "\n" + protocols.text(options.columns);
+    if (!model.structures.empty()) out += "\n" + structures.text(options.columns);
+    if (model.clock_disorder_ns > 0) out += fmt::format("\n  clocks differ by at least {}\n", short_time(model.clock_disorder_ns));
     return out;
 }
 

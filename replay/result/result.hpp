@@ -11,6 +11,7 @@
 
 #include "replay/attribution/attribution.hpp"
 #include "replay/attribution/event_costs.hpp"
+#include "replay/base/flaws.hpp"
 #include "replay/model/model.hpp"
 #include "replay/trace/call_sites.hpp"
 
@@ -64,8 +65,8 @@ struct Injected {
         int64_t rank = 0, predicted_ns = 0, added_ns = 0, local_noise_ns = 0;
     };
     std::vector<Rank> per_rank;
-    bool conditional = false;           // the measured run is, or collectives were followed through what is only their likeliest structure
-    std::vector<std::string> warnings;  // beside the result's
+    bool conditional = false;       // the measured run is, or collectives were followed through what is only their likeliest structure
+    std::vector<Warning> warnings;  // beside the result's
 };
 
 struct CallSiteResult {
@@ -91,7 +92,7 @@ struct Result {
     std::vector<CulpritResult> culprits;     // most local noise first
     int64_t init_ns = 0, finalize_ns = 0;
     bool conditional = false;
-    std::vector<std::string> warnings;
+    std::vector<Warning> warnings;
     std::map<std::string, std::string> provenance;  // the archive's POLTER:: properties, without the prefix
     std::optional<Injected> injected;               // where it was asked for
     Learned model;                                  // what communication costs here
@@ -99,14 +100,22 @@ struct Result {
 
 std::string not_measured(const Result&);  // why the trace tells nothing of noise, so that no noise is no result; empty: it does
 nlohmann::json to_json(const Result&);    // schema polter.replay/1
-// The first screen and the tables of `polter replay`; `all`: what is small too.
-std::string to_text(const Result&, bool all = false);
+
+struct TextOptions {
+    bool all = false;      // what is small too, every rank and process, and the tables in detail
+    bool costs = false;    // the tables of --attribution
+    bool verbose = false;  // warnings are explained
+    size_t columns = 80;   // of the terminal
+    bool unicode = false;  // it shows UTF-8
+};
+// The first screen and what follows it in `polter replay`.
+std::string to_text(const Result&, const TextOptions& = {});
 nlohmann::json injected_to_json(const Injected&);
-std::string injected_to_text(const Injected&);
+std::string injected_to_text(const Injected&, const TextOptions& = {});
 nlohmann::json model_to_json(const Learned&);
-std::string model_to_text(const Learned&);
-std::string to_short_text(const Result&);  // what `polter run` ends with: the first screen and the first warnings
+std::string model_to_text(const Learned&, const TextOptions& = {});
+std::string to_short_text(const Result&, const TextOptions& = {});  // what `polter run` ends with: the first screen and the first warnings
 // The same of a result that has what is known without a replay: run time, local noise, culprits. `why` there was none.
-std::string to_unreplayed_text(const Result&, const std::string& why);
+std::string to_unreplayed_text(const Result&, const std::string& why, const TextOptions& = {});
 
 }  // namespace polter::replay

@@ -1,75 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The words of the warnings. Flawed data is counted where it is found and becomes one line here.
+// What becomes a warning where the engine does not count it: the archive's properties, calls without a record. The words: base/flaws.cpp.
 #include "warnings.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "replay/base/layout.hpp"
+
 namespace polter::replay {
 
-namespace {
-
-// {0}: how many, {1}: nanoseconds where that means something. Empty: said elsewhere.
-const char* words(Flaw flaw) {
-    switch (flaw) {
-        case Flaw::truncated_location:
-            return "conditional: {0} locations break off (time repeats or the file ends early): read up to there";
-        case Flaw::unmatched_message:
-            return "{0} messages were never received in the trace";
-        case Flaw::unmatched_receive:
-            return "conditional: {0} receives or probes have no send in the trace: taken as not waiting";
-        case Flaw::unmatched_collective:
-            return "conditional: {0} calls of collectives lack members in the trace: those that came were waited for";
-        case Flaw::noise_beyond_interval:
-            return "{0} noise records are longer than the time they lie in: {1} ns dropped (they stay in the local noise)";
-        case Flaw::noise_carried:
-            return "{0} times the hypervisor took more than fits before the timer tick that found it: {1} ns count where the events before "
-                   "it leave time for them; the bounds allow for it";
-        case Flaw::no_baseline:
-            return "{0} noise counters have no baseline at their location's first event: their first record was taken as one";
-        case Flaw::counter_decreased:
-            return "{0} noise records go backward or beyond all time: they were skipped";
-        case Flaw::unknown_communicator:
-            return "{0} records name a communicator that is not defined, or that their rank is not in";
-        case Flaw::unknown_request:
-            return "{0} completions name a request that was never begun: taken as begun there";
-        case Flaw::call_not_left:
-            return "{0} MPI calls were never left";
-        case Flaw::collective_without_record:
-            return "conditional: {0} collective calls have no record of what they were: taken as waiting for nobody";
-        case Flaw::threads_with_mpi:
-            return "";
-        case Flaw::uncertain_order:
-            return "conditional: {0} matches could not be told from the trace alone";
-        case Flaw::any_source:
-            return "conditional: {0} receives took whichever message came (wildcards): without noise it could have been another";
-        case Flaw::handed_out:
-            return "{0} of these are requests for work: in each scenario it goes to whoever asked first there, and takes as long as it did";
-        case Flaw::polling:
-            return "conditional: {0} polling loops (Test, Iprobe): how often they look may change without noise";
-        case Flaw::locked_out:
-            return "conditional: {0} locks were waited for: without noise another rank could have had them first";
-        case Flaw::count_:
-            break;
-    }
-    return "";
-}
-
-}  // namespace
-
-std::vector<std::string> flaw_lines(const std::vector<FlawCount>& flaws, int64_t clock_disorder_ns) {
-    std::vector<std::string> lines;
+std::vector<Warning> flaw_lines(const std::vector<FlawCount>& flaws, int64_t clock_disorder_ns) {
+    std::vector<Warning> lines;
     for (size_t i = 0; i < flaws.size(); ++i)
-        if (flaws[i].count > 0 && *words(static_cast<Flaw>(i)))
-            lines.push_back(fmt::format(fmt::runtime(words(static_cast<Flaw>(i))), flaws[i].count, flaws[i].ns));
-    if (clock_disorder_ns > 0)
-        lines.push_back(fmt::format("messages end up to {} ns before they begin: the clocks of the trace disagree by at least that",
-                                    clock_disorder_ns));
+        if (flaws[i].count > 0) lines.push_back(warning(static_cast<Flaw>(i), flaws[i].count, flaws[i].ns, short_time(flaws[i].ns)));
+    if (clock_disorder_ns > 0) lines.push_back(warning(Flaw::clock_disorder, clock_disorder_ns, short_time(clock_disorder_ns)));
     return lines;
 }
 
-std::string unseen_line(const std::map<uint32_t, FlawCount>& calls, const Definitions& definitions, const char* why) {
+std::vector<Warning> unrecorded_lines(Flaw flaw, const std::map<uint32_t, FlawCount>& calls, const Definitions& definitions) {
     constexpr size_t most_names = 4;
     std::vector<std::pair<FlawCount, std::string>> by_time;
     FlawCount all;
@@ -78,14 +27,13 @@ std::string unseen_line(const std::map<uint32_t, FlawCount>& calls, const Defini
         all.ns += calls_of.ns;
         by_time.emplace_back(calls_of, definitions.region_name(region));
     }
-    if (all.count == 0) return "";
+    if (all.count == 0) return {};
     std::sort(by_time.begin(), by_time.end(),
               [](const auto& a, const auto& b) { return a.first.ns != b.first.ns ? a.first.ns > b.first.ns : a.second < b.second; });
     std::string names;
     for (size_t i = 0; i < std::min(by_time.size(), most_names); ++i) names += (i > 0 ? ", " : "") + by_time[i].second;
     if (by_time.size() > most_names) names += ", …";
-    return fmt::format("conditional: {} calls ({:.3f} ms: {}) {}: taken as own work", all.count, static_cast<double>(all.ns) / 1e6, names,
-                       why);
+    return {warning(flaw, all.count, static_cast<double>(all.ns) / 1e6, names, short_time(all.ns))};
 }
 
 namespace {
@@ -113,49 +61,43 @@ std::string missing_from(const std::string& list, const std::vector<Account>& ac
 
 }  // namespace
 
-std::vector<std::string> provenance_lines(const std::map<std::string, std::string>& properties, const std::vector<Account>& accounts) {
-    std::vector<std::string> lines;
+std::vector<Warning> provenance_lines(const std::map<std::string, std::string>& properties, const std::vector<Account>& accounts) {
+    std::vector<Warning> lines;
     const auto value = [&](const char* name) {
         const auto found = properties.find(name);
         return found == properties.end() ? std::string() : found->second;
     };
     const auto counts = [&](const char* name) { return !value(name).empty() && value(name) != "0"; };
+    const auto add = [&](Flaw flaw, const auto&... arguments) { lines.push_back(warning(flaw, arguments...)); };
     if (value("INCOMPLETE") == "yes")
-        lines.push_back(counts("RANKS_UNFINISHED")
-                            ? fmt::format("the run did not end properly: ranks {} never finalised", value("RANKS_UNFINISHED"))
-                            : std::string("the run did not end properly"));
-    if (value("EXPORTER") == "none") lines.push_back("recorded without an exporter: the operating system's noise was not measured");
-    if (!value("EXPORTER_WHY").empty()) lines.push_back(fmt::format("exporter {}: {}", value("EXPORTER"), value("EXPORTER_WHY")));
+        add(Flaw::run_incomplete,
+            counts("RANKS_UNFINISHED") ? fmt::format(": ranks {} never finalised", value("RANKS_UNFINISHED")) : std::string());
+    if (value("EXPORTER") == "none") add(Flaw::no_exporter);
+    if (!value("EXPORTER_WHY").empty()) add(Flaw::exporter_reason, value("EXPORTER"), value("EXPORTER_WHY"));
     if (properties.contains("ACCOUNTS_SEEN")) {
         const std::string unseen = missing_from(value("ACCOUNTS_SEEN"), accounts);
-        if (!unseen.empty()) lines.push_back(fmt::format("not seen by the exporter {}: {}", value("EXPORTER"), unseen));
+        if (!unseen.empty()) add(Flaw::source_not_seen, value("EXPORTER"), unseen);
         std::vector<Account> seen;
         for (const Account& account : accounts)
             if ((", " + unseen + ",").find(", " + account.name.substr(account.name.find(':') + 1) + ",") == std::string::npos)
                 seen.push_back(account);
         const std::string gross = properties.contains("ACCOUNTS_NET") ? missing_from(value("ACCOUNTS_NET"), seen) : "";
-        if (!gross.empty()) lines.push_back(fmt::format("not net of what is nested in it, so possibly counted twice: {}", gross));
+        if (!gross.empty()) add(Flaw::source_not_net, gross);
     }
-    if (counts("RANKS_MISSING")) lines.push_back(fmt::format("ranks {} left nothing", value("RANKS_MISSING")));
-    if (counts("CLOCK_ERROR_NS")) lines.push_back(fmt::format("the hosts' clocks are known to {} ns", value("CLOCK_ERROR_NS")));
-    for (const std::string& line : split(value("WARNINGS"), '\n')) lines.push_back(line);
-    if (counts("EVENTS_DROPPED"))
-        lines.push_back(
-            fmt::format("{} noise events ({} ns) were lost to a full ring: their counters are right, their places in time are not",
-                        value("EVENTS_DROPPED"), value("EVENTS_DROPPED_NS")));
-    if (counts("MEASURING_ENDED_NS") && value("WARNINGS").find("exporter ended") == std::string::npos)
-        lines.push_back("the exporter ended before the program did: later noise is missing");
+    if (counts("RANKS_MISSING")) add(Flaw::ranks_without_files, value("RANKS_MISSING"));
+    if (counts("CLOCK_ERROR_NS")) add(Flaw::clock_error, value("CLOCK_ERROR_NS"));
+    for (const std::string& line : split(value("WARNINGS"), '\n')) add(Flaw::recorder, line);
+    if (counts("EVENTS_DROPPED")) add(Flaw::events_dropped, value("EVENTS_DROPPED"), value("EVENTS_DROPPED_NS"));
+    if (counts("MEASURING_ENDED_NS") && value("WARNINGS").find("exporter ended") == std::string::npos) add(Flaw::exporter_ended);
     return lines;
 }
 
-std::string oversubscription_line(const Result& result) {
+std::vector<Warning> oversubscription_lines(const Result& result) {
     for (const ServiceResult& service : result.services) {
         if (service.name != "preempt_job" || service.local.mean * 100 < static_cast<double>(result.measured_ns)) continue;
-        return fmt::format(
-            "the job's own threads took {:.3f} ms of each rank's CPU on average ({:.1f} % of the run): there are more of them than CPUs. "
-            "That "
-            "is the service preempt_job, not noise; --remove os-service:preempt_job shows what it costs",
-            service.local.mean / 1e6, 100 * service.local.mean / static_cast<double>(result.measured_ns));
+        return {warning(Flaw::oversubscription, service.local.mean / 1e6,
+                        100 * service.local.mean / static_cast<double>(result.measured_ns),
+                        short_time(static_cast<int64_t>(service.local.mean)))};
     }
     return {};
 }

@@ -20,6 +20,7 @@
 #include "event_copy.hpp"
 #include "remaining_noise.hpp"
 #include "replay/base/error.hpp"
+#include "replay/base/layout.hpp"
 #include "replay/base/temporary.hpp"
 #include "replay/engine/engine.hpp"
 #include "replay/parallel/lending.hpp"
@@ -257,7 +258,7 @@ std::vector<Approximated::Spilled> Approximated::spilled(const Engine& replayed,
 }
 
 void Approximated::write(const std::string& anchor, const Engine& replayed, const Definitions& definitions, const std::string& what,
-                         const std::function<void(double)>& progress, std::vector<std::string>& warnings) {
+                         const std::function<void(double)>& progress, std::vector<Warning>& warnings) {
     delays_->finish();
     std::optional<Borrowing> borrowing;
     if (group_ && group_->rank() == 0) borrowing.emplace(*group_);
@@ -336,7 +337,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     OTF2_Reader_GetNumberOfSnapshots(pair.reader, &snapshots);
     OTF2_Reader_GetNumberOfThumbnails(pair.reader, &thumbnails);
     const auto left_out = [&](uint64_t count, const char* kind) {
-        if (count > 0) warnings.push_back(fmt::format("{} {}", count, kind));
+        if (count > 0) warnings.push_back(warning(Flaw::left_out_of_timeline, count, kind));
     };
     left_out(unknown, "records of kinds that OTF2 does not know are not in the approximated timeline");
     left_out(all.unknown, "definitions of kinds that OTF2 does not know are not in the approximated timeline");
@@ -347,10 +348,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
     left_out(forgotten,
              "noise records tell of noise longer ago than is remembered: in the approximated timeline it is as long ago as measured");
     if (cut_records > 0)
-        warnings.push_back(
-            fmt::format("{} noise records struck while a call waited that no longer waits as long: {} ns of them are not in the "
-                        "approximated timeline",
-                        cut_records, cut_ns));
+        warnings.push_back(warning(Flaw::cut_from_timeline, cut_records, cut_ns, short_time(static_cast<int64_t>(cut_ns))));
     left_out(unmoved, "locations that are no threads of processes stand at their measured times in the approximated timeline");
 }
 

@@ -42,7 +42,7 @@ class Approximated {
     // After it: `anchor` is the trace's, `what` says for people what is removed.
     // Throws InputError. Appends to `warnings` what could not be kept. All processes have to call it.
     void write(const std::string& anchor, const Engine& replayed, const Definitions& definitions, const std::string& what,
-               const std::function<void(double)>& progress, std::vector<std::string>& warnings);
+               const std::function<void(double)>& progress, std::vector<Warning>& warnings);
 
   private:
     // Where the delays of each location are.

@@ -104,8 +104,7 @@ std::string Archive::last_error() const {
 }
 
 // Of all locations, and what it is to open them: for whoever reads alone.
-void Archive::open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data,
-                          std::vector<std::string>& warnings) {
+void Archive::open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<Warning>& warnings) {
     judge(open_events(callbacks, user_data, std::vector<bool>(definitions_.locations.size(), true)), warnings);
 }
 
@@ -138,13 +137,10 @@ Archive::Opened Archive::open_events(const OTF2_EvtReaderCallbacks* callbacks, c
     return opened;
 }
 
-void Archive::judge(const Opened& opened, std::vector<std::string>& warnings) const {
-    if (opened.damaged > 0)
-        warnings.push_back(fmt::format("the local definitions of {} locations are damaged ({}): their ids and times may be wrong",
-                                       opened.damaged, opened.damage));
+void Archive::judge(const Opened& opened, std::vector<Warning>& warnings) const {
+    if (opened.damaged > 0) warnings.push_back(warning(Flaw::damaged_definitions, opened.damaged, opened.damage));
     if (opened.files == 0) throw InputError(fmt::format("{}: not one event file can be read: {}", anchor_, opened.why));
-    if (opened.failed > 0)
-        warnings.push_back(fmt::format("{} event files cannot be read, the first of {}: read as empty", opened.failed, opened.why));
+    if (opened.failed > 0) warnings.push_back(warning(Flaw::unreadable_events, opened.failed, opened.why));
 }
 
 Archive::Progress Archive::read(size_t location, uint64_t* events) {
@@ -180,6 +176,18 @@ uint64_t most_records(uint64_t bytes) {
 
 uint64_t event_file_bytes(const std::string& anchor, uint64_t location) {
     return bytes_of(anchor, fmt::format("/{}.evt", location));
+}
+
+uint64_t event_bytes(const std::string& trace) {
+    namespace fs = std::filesystem;
+    uint64_t sum = 0;
+    std::error_code error;
+    for (auto file = fs::directory_iterator(beside(find_anchor(trace), ""), error); !error && file != fs::directory_iterator();
+         file.increment(error)) {
+        std::error_code unknown;
+        if (const auto size = file->path().extension() == ".evt" ? file->file_size(unknown) : 0; !unknown) sum += size;
+    }
+    return sum;
 }
 
 OTF2_ErrorCode read_global_definitions(OTF2_Reader* reader, OTF2_GlobalDefReader* definitions, const std::string& anchor, uint64_t* read) {

@@ -27,7 +27,7 @@ class Archive {
     // Opens the event files of all locations, local definitions first: without them OTF2 applies neither id mappings nor clock
     // offsets. Each event is given to `callbacks` with `user_data[i]` for location i. Throws InputError if no event file opens;
     // a single one that does not open is a warning, and is read as empty.
-    void open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<std::string>& warnings);
+    void open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<Warning>& warnings);
 
     // Of `own` locations alone. What came of it is to be judged of all processes together.
     struct Opened {
@@ -35,7 +35,7 @@ class Archive {
         std::string why, damage;                                                  // why: of the first failure
     };
     Opened open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, const std::vector<bool>& own);
-    void judge(const Opened& opened, std::vector<std::string>& warnings) const;
+    void judge(const Opened& opened, std::vector<Warning>& warnings) const;
 
     // Gives back OTF2's buffers, a chunk for each location. Not needed before the end, but they are most of the memory.
     void close_events();
@@ -66,5 +66,7 @@ OTF2_ErrorCode read_global_definitions(OTF2_Reader* reader, OTF2_GlobalDefReader
 
 // 0 where there is none.
 uint64_t event_file_bytes(const std::string& anchor, uint64_t location);
+// Of all event files of an experiment directory or anchor file. Throws InputError.
+uint64_t event_bytes(const std::string& trace);
 
 }  // namespace polter::replay

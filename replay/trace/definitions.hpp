@@ -12,6 +12,7 @@
 #include "conventions.hpp"
 #include "call_sites.hpp"
 #include "mpi_calls.hpp"
+#include "replay/base/flaws.hpp"
 
 namespace polter::replay {
 
@@ -77,7 +78,7 @@ struct Definitions {
              partitioned = UINT32_MAX, operation = UINT32_MAX, any = UINT32_MAX, call_site = UINT32_MAX;
     std::vector<CallSite> call_sites;               // by reference of the calling context; only where the trace has them
     std::map<std::string, std::string> properties;  // POLTER::, without the prefix
-    std::vector<std::string> warnings;
+    std::vector<Warning> warnings;
 
     // Of trace/call_path.hpp's stand-ins too, in words.
     std::string region_name(uint32_t region) const;

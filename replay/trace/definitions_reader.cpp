@@ -344,7 +344,7 @@ void place_accounts(const Raw& raw, Definitions& result) {
             if (account != known.end()) {
                 const uint8_t value = member->second.mode & OTF2_METRIC_VALUE_MASK;
                 if (value == OTF2_METRIC_VALUE_ABSOLUTE || std::abs(member->second.exponent) > 18) {
-                    result.warnings.push_back(fmt::format("metric {} is neither accumulated nor relative: not used", account->first));
+                    result.warnings.push_back(warning(Flaw::metric_mode, account->first));
                 } else {
                     slot.account = account->second;
                     slot.increment = value == OTF2_METRIC_VALUE_RELATIVE;
@@ -379,7 +379,7 @@ void place_regions(const Raw& raw, Definitions& result) {
         result.region_names.resize(result.region_kinds.size(), OTF2_UNDEFINED_STRING);
         result.region_names[id] = region.name;
     }
-    if (beyond > 0) result.warnings.push_back(fmt::format("{} regions have ids above {}: taken as outside MPI", beyond, most_regions));
+    if (beyond > 0) result.warnings.push_back(warning(Flaw::region_ids, beyond, most_regions));
 }
 
 void place_call_sites(const Raw& raw, Definitions& result) {
@@ -435,7 +435,7 @@ std::string Definitions::call_site_name(const Place& place) const {
 
 std::string Definitions::culprit_name(uint32_t string) const {
     const auto found = strings.find(string);
-    return found == strings.end() || found->second == "?" ? "unknown" : found->second;  // "?": the exporter's word
+    return found == strings.end() || found->second == "?" ? "unknown" : found->second;  // "?" in older archives
 }
 
 Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {

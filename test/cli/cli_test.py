@@ -445,6 +445,7 @@ class WithMpi(unittest.TestCase):
             prefix = folder / "moved"  # no path of the installation is fixed
             (folder / "installed").rename(prefix)
             polter = prefix / "bin" / "polter"
+            self.assertEqual(len(list(prefix.glob("share/doc/polter/docs/reading-the-result.md"))), 1)
 
             def run(name):
                 job = [*p.launcher(flavour, 1), "sh", "-c", 'echo "$LD_PRELOAD" >&2; exec "$0" "$@"', p.PROGRAMS / flavour / "bsp", "5", "1000"]

@@ -103,7 +103,7 @@ void handle_deaths() {
 bool warns(const replay::Result& result, std::initializer_list<const char*> texts) {
     for (const auto& warning : result.warnings)
         for (const char* text : texts)
-            if (warning.find(text) != std::string::npos) return true;
+            if (warning.text.find(text) != std::string::npos) return true;
     return false;
 }
 

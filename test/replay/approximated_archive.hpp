@@ -87,7 +87,7 @@ inline Timeline timeline(const std::string& trace) {
     std::vector<void*> users;
     for (auto& location : result) users.push_back(&location);
     OTF2_EvtReaderCallbacks* callbacks = all_kinds();
-    std::vector<std::string> warnings;
+    std::vector<replay::Warning> warnings;
     archive.open_events(callbacks, users, warnings);
     OTF2_EvtReaderCallbacks_Delete(callbacks);
     for (size_t i = 0; i < result.size(); ++i) {

@@ -73,7 +73,7 @@ void read_alone(const std::string& trace) {
     std::vector<Turn> turns(locations);
     std::vector<void*> users;
     for (Turn& turn : turns) users.push_back(&turn);
-    std::vector<std::string> warnings;
+    std::vector<replay::Warning> warnings;
     archive.open_events(callbacks, users, warnings);
     uint64_t events = 0;
     std::vector<bool> ended(locations, false);

@@ -60,7 +60,7 @@ uint64_t read_empty(const std::string& trace) {
                                                            OTF2_RegionRef) { return OTF2_CALLBACK_SUCCESS; });
     OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, [](OTF2_LocationRef, OTF2_TimeStamp, uint64_t, void*, OTF2_AttributeList*,
                                                            OTF2_RegionRef) { return OTF2_CALLBACK_SUCCESS; });
-    std::vector<std::string> warnings;
+    std::vector<replay::Warning> warnings;
     archive.open_events(callbacks, std::vector<void*>(archive.definitions().locations.size(), nullptr), warnings);
     uint64_t events = 0;
     for (size_t i = 0; i < archive.definitions().locations.size(); ++i)
@@ -88,7 +88,7 @@ void replay_pass(const std::string& trace, replay::Model& model, size_t lanes, b
     OTF2_EvtReaderCallbacks* callbacks = replay::event_callbacks();
     std::vector<void*> user_data;
     for (const auto& thread : engine.threads()) user_data.push_back(thread.get());
-    std::vector<std::string> warnings;
+    std::vector<replay::Warning> warnings;
     archive.open_events(callbacks, user_data, warnings);
     engine.run();
     OTF2_EvtReaderCallbacks_Delete(callbacks);

@@ -148,7 +148,7 @@ TEST_CASE("identity, causality, additivity, margins, bounds of the whole") {
         }
         CHECK(sum == result.accumulated_noise_ns);
         const bool told = std::any_of(result.warnings.begin(), result.warnings.end(),
-                                      [](const auto& w) { return w.find("requests for work") != std::string::npos; });
+                                      [](const auto& w) { return w.text.find("requests for work") != std::string::npos; });
         CHECK(told == is_farm(options_of(seed).form));
     }
 }
@@ -209,7 +209,7 @@ TEST_CASE("what keeps the measured order says so: the timeline that is written, 
     const replay::Result result = replay::replay(options);
     for (const char* wanted_words : {"keeps the measured order in which work was handed out", "given noise keeps the measured order"})
         CHECK(std::any_of(result.warnings.begin(), result.warnings.end(),
-                          [&](const auto& w) { return w.find(wanted_words) != std::string::npos; }));
+                          [&](const auto& w) { return w.text.find(wanted_words) != std::string::npos; }));
     const replay::Result kept = see(directory.path("t"), farm, {.as_handed_out = true}).result;
     REQUIRE(kept.approximated_ns != result.approximated_ns);
     options = {};
@@ -251,7 +251,7 @@ TEST_CASE("a request that never comes is counted, and the others are served") {
         options.trace = directory.path("t");
         const replay::Result result = replay::replay(options);
         CHECK(std::any_of(result.warnings.begin(), result.warnings.end(),
-                          [](const auto& w) { return w.find("have no send in the trace") != std::string::npos; }));
+                          [](const auto& w) { return w.text.find("have no send in the trace") != std::string::npos; }));
         const std::string alone = replay::to_json(result).dump(1);
         for (const std::string& one : test::together(2, seed, [&](replay::Group& group) {
                  replay::Options shared = options;

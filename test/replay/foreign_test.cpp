@@ -47,10 +47,10 @@ TEST_CASE("traces of Score-P and TAU") {
             for (const char* warning : foreign.warnings) {
                 CAPTURE(warning);
                 bool given = false;
-                for (const auto& line : observed.result.warnings) given = given || line.find(warning) != std::string::npos;
+                for (const auto& line : observed.result.warnings) given = given || line.text.find(warning) != std::string::npos;
                 CHECK(given);
             }
-            for (const auto& line : observed.result.warnings) CHECK(line.find("received in the trace") == std::string::npos);
+            for (const auto& line : observed.result.warnings) CHECK(line.text.find("received in the trace") == std::string::npos);
         }
     }
 }

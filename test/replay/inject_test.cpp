@@ -103,7 +103,7 @@ TEST_CASE("a late sender makes its receiver late, whether it was struck before t
 TEST_CASE("given noise that strikes nothing is told") {
     const auto warning = [](std::initializer_list<Json> sources) {
         std::string lines;
-        for (const std::string& line : under(computing(), sources).warnings) lines += line;
+        for (const replay::Warning& line : under(computing(), sources).warnings) lines += line.text;
         return lines;
     };
     CHECK(warning({source("a", {event(0, 50, 10), event(0, 109, 1)})}) == "");  // the first makes room for the second
@@ -158,7 +158,7 @@ TEST_CASE("in a quiet trace given noise inside a collective holds up others too,
     CHECK(others(likely) > 0);
     CHECK(likely.conditional);
     REQUIRE(likely.warnings.size() == 1);
-    CHECK(likely.warnings[0].find("alltoall") != std::string::npos);
+    CHECK(likely.warnings[0].text.find("alltoall") != std::string::npos);
     CHECK(likely.bounds_low_ns <= phases * phase + 4'500);
     CHECK(likely.bounds_high_ns >= likely.predicted_ns);
     const replay::Injected nobody_else = under(spec, noise, {.no_structure = true});

@@ -13,7 +13,8 @@ namespace {
 
 // The number that stands `place` numbers behind the beginning of the warning that says `what`; 0 where none does.
 int64_t told(const replay::Result& result, const std::string& what, size_t place) {
-    for (const std::string& warning : result.warnings) {
+    for (const replay::Warning& each : result.warnings) {
+        const std::string& warning = each.text;
         if (warning.find(what) == std::string::npos) continue;
         const char* at = warning.c_str();
         for (size_t i = 0;; ++i) {

@@ -92,7 +92,7 @@ TEST_CASE("a wait for what does not exist does not hold memory for ever") {
     const replay::Result result = replay::replay_with(options, hooks);
     CHECK(alive < 20'000);
     bool told = false;
-    for (const auto& warning : result.warnings) told = told || warning.find("1 receives or probes have no send") != std::string::npos;
+    for (const auto& warning : result.warnings) told = told || warning.text.find("1 receives or probes have no send") != std::string::npos;
     CHECK(told);
     hooks.most_in_flight = 0;
     replay::replay_with(options, hooks);

@@ -109,7 +109,7 @@ void run(const std::string& path, bool one_class) {
     for (const std::string& expected : micro.warnings) {
         CAPTURE(expected);
         CHECK(std::any_of(result.warnings.begin(), result.warnings.end(),
-                          [&](const auto& w) { return w.find(expected) != std::string::npos; }));
+                          [&](const auto& w) { return w.text.find(expected) != std::string::npos; }));
     }
 }
 

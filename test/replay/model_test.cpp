@@ -47,7 +47,8 @@ std::string refusal(const std::string& file) {
 }
 
 bool warns(const replay::Result& result, const std::string& text) {
-    return std::any_of(result.warnings.begin(), result.warnings.end(), [&](const auto& w) { return w.find(text) != std::string::npos; });
+    return std::any_of(result.warnings.begin(), result.warnings.end(),
+                       [&](const auto& w) { return w.text.find(text) != std::string::npos; });
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST_CASE("more than eight sources: shares are sampled, still add up, and the er
     CHECK(observed.violations.margins == 0);
     CHECK(observed.violations.identity == 0);
     bool stated = false;
-    for (const auto& warning : observed.result.warnings) stated = stated || warning.find("standard error") != std::string::npos;
+    for (const auto& warning : observed.result.warnings) stated = stated || warning.text.find("standard error") != std::string::npos;
     CHECK(stated);
 }
 
@@ -143,8 +143,9 @@ TEST_CASE("a start that did not wait for its post holds nobody up") {
             const test::TemporaryDirectory directory;
             test::write_trace(program.trace, directory.path("t"));
             for (const bool reverse : {false, true})
-                for (const std::string& warning : test::observe(directory.path("t"), {}, faults, {}, reverse).result.warnings)
-                    count += warning.find("have no send") != std::string::npos || warning.find("never received") != std::string::npos;
+                for (const replay::Warning& warning : test::observe(directory.path("t"), {}, faults, {}, reverse).result.warnings)
+                    count +=
+                        warning.text.find("have no send") != std::string::npos || warning.text.find("never received") != std::string::npos;
         }
         return count;
     };

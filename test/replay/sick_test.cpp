@@ -20,7 +20,7 @@ namespace {
 
 bool warns(const replay::Result& result, const std::string& text) {
     for (const auto& warning : result.warnings)
-        if (warning.find(text) != std::string::npos) return true;
+        if (warning.text.find(text) != std::string::npos) return true;
     return false;
 }
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What limits a result: one table with a row for each kind. Text, JSON, `conditional`, the explanations of `polter replay -v` and the list
+// in docs/reading-the-result.md come from it; nothing about a kind stands elsewhere.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace polter::replay {
+
+enum class Flaw : uint8_t {
+    // Counted by the engine (Engine::count); reported in this order.
+    truncated_location,
+    unmatched_message,
+    unmatched_receive,
+    unmatched_collective,
+    noise_beyond_interval,
+    noise_carried,
+    no_baseline,
+    counter_decreased,
+    unknown_communicator,
+    unknown_request,
+    call_not_left,
+    collective_without_record,
+    uncertain_order,
+    any_source,
+    handed_out,
+    polling,
+    locked_out,
+    counted_,  // how many of these there are; the kinds below are found elsewhere
+    clock_disorder = counted_,
+    unrecorded_waits,
+    unrecorded_locks,
+    contention,
+    // From the archive's properties.
+    run_incomplete,
+    no_exporter,
+    exporter_reason,
+    source_not_seen,
+    source_not_net,
+    ranks_without_files,
+    clock_error,
+    recorder,
+    events_dropped,
+    exporter_ended,
+    // From what was read.
+    oversubscription,
+    metric_mode,
+    region_ids,
+    damaged_definitions,
+    unreadable_events,
+    not_in_model,
+    no_metrics,
+    no_noise,
+    counters_only,
+    ranks_not_measured,
+    ranks_without_events,
+    other_locations,
+    mpi_threads,
+    sampled_shares,
+    sampled_locks,
+    // Of what was asked for besides: the written timeline, injected noise.
+    work_order_kept,
+    left_out_of_timeline,
+    cut_from_timeline,
+    injected_misses,
+    injected_work_order,
+    likely_algorithms,
+    count_
+};
+
+// How much of the result it touches; warnings are shown in this order.
+enum class Severity : uint8_t { severe, caution, note };
+
+// Conditional: without the noise the program may have gone another way (Result::conditional). Prediction: that under injected noise may.
+enum class Effect : uint8_t { none, conditional, prediction };
+
+struct FlawKind {
+    Flaw flaw;
+    Severity severity;
+    Effect effect;
+    const char* name;     // the heading under which the help page explains it
+    const char* message;  // of the JSON; fmt, its arguments are those of warning()
+    const char* brief;    // follows "name: " in the text, on one line; the same arguments
+    const char* help;     // what it means for the result, and what to do
+};
+
+const FlawKind& kind_of(Flaw);
+std::span<const FlawKind> flaw_kinds();  // in the order of the enumeration
+
+// One occurrence in a result.
+struct Warning {
+    Flaw flaw;
+    std::string text, brief;
+};
+
+template <class... Arguments>
+Warning warning(Flaw flaw, const Arguments&... arguments) {
+    const FlawKind& kind = kind_of(flaw);
+    return {flaw, fmt::format(fmt::runtime(kind.message), arguments...), fmt::format(fmt::runtime(kind.brief), arguments...)};
+}
+
+// Whether one of them has that effect.
+bool any_with(Effect, const std::vector<Warning>&);
+
+}  // namespace polter::replay
