@@ -13,6 +13,7 @@
 #include "../kmodule/node/summary.hpp"
 #include "noise_loop.hpp"
 #include "replay/base/printable.hpp"
+#include "result_text.hpp"
 #include "verb.hpp"
 
 namespace polter::cli {
@@ -28,7 +29,11 @@ struct Arguments {
 };
 
 std::string formatted(const Arguments& arguments, const node::Observation& observation, const char* measured_by, int indent) {
-    if (!arguments.common.json) return replay::printable(node::to_text(observation, measured_by, arguments.text), true);
+    if (!arguments.common.json) {
+        node::TextOptions options = arguments.text;
+        options.columns = output_columns();
+        return wrap(replay::printable(node::to_text(observation, measured_by, options), true), options.columns);
+    }
     return node::to_json(observation, measured_by).dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -16,6 +16,7 @@
 #include "../kmodule/node/interrupt.hpp"
 #include "../tracer/launch/exporter.hpp"
 #include "replay/base/printable.hpp"
+#include "result_text.hpp"
 
 namespace polter::cli {
 namespace {
@@ -100,8 +101,9 @@ void run_loop(const LoopArguments& arguments, const Common& common, double secon
         fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
         return;
     }
-    fmt::print("{}", replay::printable(loops::to_text(result, top, histogram), true));
-    if (!why.empty()) fmt::print("events: {}\n", why);
+    const auto columns = output_columns();
+    fmt::print("{}", wrap(replay::printable(loops::to_text(result, top, histogram, columns), true), columns));
+    if (!why.empty()) fmt::print("{}", wrap(fmt::format("events: {}\n", replay::printable(why)), columns));
 }
 
 }  // namespace polter::cli

@@ -24,7 +24,7 @@ bool is_disturbed(const Result& result, const Sample& sample) {
 
 const char* account_name(unsigned account) {
     const char* name = polter_account_name(account);
-    return name ? name : "?";
+    return name ? name : "unknown";
 }
 
 std::string head(const Result& r) {
@@ -79,7 +79,7 @@ std::vector<std::string> warnings_of(const Result& r) {
 
 }  // namespace
 
-std::string to_text(const Result& result, std::size_t top, bool histogram) {
+std::string to_text(const Result& result, std::size_t top, bool histogram, std::size_t columns) {
     const auto totals = totals_of(result);
     const std::uint64_t wall = result.end_ns - result.begin_ns;
     std::string text = head(result);
@@ -89,11 +89,16 @@ std::string to_text(const Result& result, std::size_t top, bool histogram) {
                     totals.without_event, duration(totals.lost.mean_ns()), duration(totals.lost.percentile_ns(0.5)),
                     duration(totals.lost.percentile_ns(0.99)), duration(totals.lost.max_ns));
     if (histogram) text += node::histogram(totals.lost, "    ");
-    text += fmt::format("\n{:<26}{:>11}{:>10}{:>9}{:>10}{:>10}\n", "", "events", "total", "of time", "mean", "max");
-    const auto line = [&](const std::string& name, const std::string& count, std::uint64_t ns, const std::string& mean,
-                          const std::string& max) {
-        text += fmt::format("{:<26}{:>11}{:>10}{:>9}{:>10}{:>10}\n", name, count, duration(ns), percent(ns, wall), mean, max);
+    const auto row = [&](const std::string& name, const std::string& count, const std::string& total, const std::string& part,
+                         const std::string& mean, const std::string& max) {
+        std::string cells = columns >= 80 ? node::padded(name, 26) + fmt::format("{:>11}", count) : node::padded(name, 20);
+        cells += fmt::format("{:>10}{:>9}{:>10}{:>10}", total, part, mean, max);
+        text += cells.substr(0, cells.find_last_not_of(' ') + 1) + "\n";
     };
+    text += "\n";
+    row("", "events", "total", "of time", "mean", "max");
+    const auto line = [&](const std::string& name, const std::string& count, std::uint64_t ns, const std::string& mean,
+                          const std::string& max) { row(name, count, duration(ns), percent(ns, wall), mean, max); };
     std::vector<std::pair<std::pair<unsigned, std::string>, node::Stats>> events(totals.events.begin(), totals.events.end());
     std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
         return a.second.total_ns != b.second.total_ns ? a.second.total_ns > b.second.total_ns : a.first < b.first;

@@ -8,7 +8,7 @@
 
 namespace polter::loops {
 
-std::string to_text(const Result&, std::size_t top, bool histogram);
+std::string to_text(const Result&, std::size_t top, bool histogram, std::size_t columns = 80);
 // With every disturbed sample and its events.
 nlohmann::json to_json(const Result&);
 

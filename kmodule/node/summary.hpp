@@ -53,6 +53,7 @@ struct TextOptions {
     std::size_t top = 5;  // culprits a source
     bool per_cpu = false;
     bool histogram = false;
+    std::size_t columns = 80;  // of the terminal; fewer than 114 leave out the number of events and the median, fewer than 80 more
 };
 std::string to_text(const Observation&, const char* measured_by, const TextOptions&);
 nlohmann::json to_json(const Observation&, const char* measured_by);

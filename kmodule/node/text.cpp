@@ -28,6 +28,11 @@ std::string percent(std::uint64_t part_ns, std::uint64_t whole_ns) {
     return fmt::format("{:.{}f} %", value, value < 9.995 ? 2 : 1);
 }
 
+std::string padded(const std::string& name, std::size_t width) {
+    const std::string cell = name.size() < width ? name : name.substr(0, width - 4) + "...";
+    return cell + std::string(width - std::min(width, cell.size()), ' ');
+}
+
 std::string histogram(const Stats& stats, const std::string& indent) {
     // Octaves: bins 0…3 are the first, below 4 ns.
     std::array<std::uint64_t, POLTER_BINS / 4 + 1> octave{};
@@ -55,6 +60,8 @@ std::string machine(std::size_t cpus) {
 
 namespace {
 
+constexpr std::size_t wide = 114, usual = 80;
+
 struct Table {
     std::uint64_t wall_ns;  // of all CPUs
     double seconds;         // of one
@@ -62,15 +69,27 @@ struct Table {
     const TextOptions& options;
     std::string text;
 
+    struct Cells {
+        std::string name, count, rate, total, share, idle, mean, p50, p99, max;
+    };
+    void row(const Cells& c) {
+        if (options.columns >= wide)
+            text += fmt::format("{}{:>11}{:>9}{:>10}{:>9}{}{:>10}{:>10}{:>10}{:>10}\n", padded(c.name, 26), c.count, c.rate, c.total,
+                                c.share, with_idle ? fmt::format("{:>9}", c.idle) : "", c.mean, c.p50, c.p99, c.max);
+        else if (options.columns >= usual)
+            text += fmt::format("{}{:>8}{:>9}{:>8}{}{:>9}{:>9}{:>9}\n", padded(c.name, 20), c.rate, c.total, c.share,
+                                with_idle ? fmt::format("{:>8}", c.idle) : "", c.mean, c.p99, c.max);
+        else
+            text += fmt::format("{}{:>7}{:>9}{:>8}{:>9}{:>9}\n", padded(c.name, 18), c.rate, c.total, c.share, c.mean, c.max);
+    }
     void head(const std::string& title) {
-        text += fmt::format("\n{}\n{:<26}{:>11}{:>9}{:>10}{:>9}{}{:>10}{:>10}{:>10}{:>10}\n", title, "", "count", "/s", "total", "share",
-                            with_idle ? fmt::format("{:>9}", "idle") : "", "mean", "p50", "p99", "max");
+        text += "\n" + title + "\n";
+        row({"", "count", "/s", "total", "share", "idle", "mean", "p50", "p99", "max"});
     }
     void line(const std::string& name, const Stats& s, const Stats* idle) {
-        const std::string of_idle = !with_idle ? "" : fmt::format("{:>9}", idle ? percent(idle->total_ns, s.total_ns) : "");
-        text += fmt::format("{:<26}{:>11}{:>9.0f}{:>10}{:>9}{}{:>10}{:>10}{:>10}{:>10}\n", name, s.count,
-                            static_cast<double>(s.count) / seconds, duration(s.total_ns), percent(s.total_ns, wall_ns), of_idle,
-                            duration(s.mean_ns()), duration(s.percentile_ns(0.5)), duration(s.percentile_ns(0.99)), duration(s.max_ns));
+        row({name, std::to_string(s.count), fmt::format("{:.0f}", static_cast<double>(s.count) / seconds), duration(s.total_ns),
+             percent(s.total_ns, wall_ns), idle ? percent(idle->total_ns, s.total_ns) : "", duration(s.mean_ns()),
+             duration(s.percentile_ns(0.5)), duration(s.percentile_ns(0.99)), duration(s.max_ns)});
     }
     void culprits(const Source& source) {
         const std::size_t shown = std::min(options.top, source.culprits.size());
@@ -100,28 +119,36 @@ std::string table(const std::vector<Source>& sources, Kind kind, const char* tit
     return out.text;
 }
 
-// A line a CPU: microseconds of each second.
-std::string matrix(const Observation& observation) {
-    std::vector<unsigned> accounts;
+// A line a CPU: microseconds of each second; as many sources side by side as there is room for.
+std::string matrix(const Observation& observation, std::size_t columns) {
+    constexpr std::size_t first = 5, other = 12;
+    std::vector<std::pair<std::string, unsigned>> names;  // of the accounts, then of what is none
+    constexpr unsigned idle = ~0u, steal = idle - 1;
     for (const auto& source : sources_of(observation))
-        if (source.account != ran && kind_of(source.account) != Kind::counted) accounts.push_back(source.account);
-    std::string text = fmt::format("\nBy CPU, in microseconds of each second\n{:>5}", "CPU");
-    for (const unsigned account : accounts) text += fmt::format("{:>13}", name_of(account));
-    text += fmt::format("{:>13}{:>13}\n", "idle", "steal");
-    for (const auto& cpu : observation.cpus) {
-        const auto times = times_of(observation, cpu.cpu);
-        const auto sources = sources_of(observation, cpu.cpu);
-        const auto rate = [&](std::uint64_t ns) {
-            return times.wall_ns ? 1e6 * static_cast<double>(ns) / static_cast<double>(times.wall_ns) : 0.0;
-        };
-        text += fmt::format("{:>5}", cpu.cpu);
-        for (const unsigned account : accounts) {
-            std::uint64_t ns = 0;
-            for (const auto& source : sources)
-                if (source.account == account) ns = source.all.total_ns;
-            text += fmt::format("{:>13.1f}", rate(ns));
+        if (source.account != ran && kind_of(source.account) != Kind::counted) names.emplace_back(name_of(source.account), source.account);
+    names.emplace_back("idle", idle);
+    names.emplace_back("steal", steal);
+    std::string text = "\nBy CPU, in microseconds of each second\n";
+    const std::size_t together = std::max<std::size_t>(1, (columns - first) / other);
+    for (std::size_t begin = 0; begin < names.size(); begin += together) {
+        const std::size_t end = std::min(names.size(), begin + together);
+        if (begin > 0) text += "\n";
+        text += fmt::format("{:>{}}", "CPU", first);
+        for (std::size_t i = begin; i < end; i++) text += fmt::format("{:>{}}", names[i].first, other);
+        text += "\n";
+        for (const auto& cpu : observation.cpus) {
+            const auto times = times_of(observation, cpu.cpu);
+            const auto sources = sources_of(observation, cpu.cpu);
+            text += fmt::format("{:>{}}", cpu.cpu, first);
+            for (std::size_t i = begin; i < end; i++) {
+                std::uint64_t ns = names[i].second == idle ? times.idle_ns : names[i].second == steal ? times.steal_ns : 0;
+                for (const auto& source : sources)
+                    if (source.account == names[i].second) ns = source.all.total_ns;
+                text += fmt::format("{:>{}.1f}", times.wall_ns ? 1e6 * static_cast<double>(ns) / static_cast<double>(times.wall_ns) : 0.0,
+                                    other);
+            }
+            text += "\n";
         }
-        text += fmt::format("{:>13.1f}{:>13.1f}\n", rate(times.idle_ns), rate(times.steal_ns));
     }
     return text;
 }
@@ -134,13 +161,12 @@ std::string to_text(const Observation& o, const char* measured_by, const TextOpt
     const double seconds =
         o.cpus.empty() ? 1 : std::max(1e-9, static_cast<double>(times.wall_ns) / static_cast<double>(o.cpus.size()) / 1e9);
     std::string text = fmt::format("{:.1f} s on {}, measured by {}\n", seconds, machine(o.cpus.size()), measured_by);
-    text += table(sources, Kind::interruption, "Interruptions: time of the CPUs, whatever they ran; idle: of it, on CPUs that ran nothing",
-                  times, seconds, options);
-    text += table(sources, Kind::wait, "Waits: time that tasks lost though they could have run, and for whom; several may wait at once",
-                  times, seconds, options);
-    text += table(sources, Kind::task, "Who ran, from one switch to the next, net of interruptions; work: items of kernel workers", times,
-                  seconds, options);
-    if (options.per_cpu) text += matrix(o);
+    text += table(sources, Kind::interruption, "Interruptions: time of the CPUs; idle: of it, on CPUs that ran nothing", times, seconds,
+                  options);
+    text +=
+        table(sources, Kind::wait, "Waits: time that runnable tasks lost, and to whom; several may wait at once", times, seconds, options);
+    text += table(sources, Kind::task, "Who ran between switches, net of interruptions; work: of kernel workers", times, seconds, options);
+    if (options.per_cpu) text += matrix(o, options.columns);
     text += fmt::format("\nidle {}", percent(times.idle_ns, times.wall_ns));
     text += fmt::format("; steal {} (in clock ticks)", duration(times.steal_ns));
     for (const auto& source : sources)
