@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "replay/replay.hpp"
 
@@ -61,7 +62,10 @@ inline replay::Result attributed_ring() {
     r.attribution = {1, 60, true, {}};
     const auto row = [&](const char* source, const char* culprit, int64_t rank, const char* where, const char* caller, int64_t window,
                          int64_t ns) {
-        r.attribution.rows.push_back({source, culprit, rank, where, caller, window, ns, 0});
+        replay::AttributionRow made;
+        made.source = source, made.culprit = culprit, made.rank = rank;
+        made.where = where, made.caller = caller, made.window = window, made.ns = ns;
+        r.attribution.rows.push_back(std::move(made));
     };
     for (int64_t window = 20; window < 30; ++window) {
         row("preempt", "apt-get", 1, "MPI_Allreduce", "step", window, 20'000'000 + window * 1'000'000);
