@@ -153,6 +153,11 @@ class Scripts(unittest.TestCase):
         self.assertEqual(result["further"][0]["run"]["experiment"], str(self.folder / "e-3"))
         self.assertEqual(list((self.folder / "e-2").iterdir()), [])
 
+    def test_folder_of_the_job(self):
+        """One that the program makes in the experiment stays as it is, whatever its name."""
+        done, _ = self.run_json("sh", "-c", f"mkdir e/job-2; echo dear >e/job-2/thesis.tex; {BSP[FIRST]}")
+        self.assertEqual((done.returncode, (self.folder / "e/job-2/thesis.tex").read_text(encoding="utf-8")), (0, "dear\n"), done.stderr)
+
     def test_polter_was_killed(self):
         """What is left is put together by replay, each job's in a folder of its own."""
         done = p.command([p.POLTER, "run", "--exporter", "none", "-q", "-o", "e", "sh", "-c", f"{BSP[FIRST]}; {BSP[FIRST]}; kill -KILL $PPID"],

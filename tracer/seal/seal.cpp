@@ -423,7 +423,7 @@ std::vector<Further> seal_further(const Options& options, const Folder& experime
     std::vector<Further> out;
     for (const auto& name : further_jobs(experiment)) {
         auto folder = experiment.sub(name);
-        if (!folder || sealed(*folder)) continue;
+        if (!folder || sealed(*folder) || !folder->has(trace::ranks_folder)) continue;  // or the job has made one of that name
         Further further{name, {}, {}};
         try {
             Places places(std::move(*folder));
