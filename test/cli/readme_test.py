@@ -36,6 +36,9 @@ class Readme(unittest.TestCase):
         (self.folder / "build").symlink_to(p.BUILD)
         mpi = "mpich" if "mpich" in os.path.realpath(shutil.which("mpirun") or "") else "openmpi"
         (self.folder / "app").symlink_to(p.PROGRAMS / mpi / "p2p")
+        script = self.folder / "script.sh"
+        script.write_text("#!/bin/sh\nmpirun -n 2 ./app && mpirun -n 2 ./app\n")
+        script.chmod(0o755)
 
     def shell(self, line, cwd=None):
         done = subprocess.run(["bash", "-c", line], cwd=cwd or self.folder, env=p.ENVIRONMENT, timeout=p.LIMIT, check=False, capture_output=True, text=True)
