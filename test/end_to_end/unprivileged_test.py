@@ -79,7 +79,7 @@ class Unprivileged(unittest.TestCase):
         self.assertGreaterEqual(result["accumulated_noise_ns"], 0.9 * delay - SLACK_NS)
         self.assertLessEqual(result["accumulated_noise_ns"], 1.1 * delay + max(other, 0) + SLACK_NS)
         self.assertEqual({c["culprit"] for c in result["culprits"] if c["source"] == "preempt" and c["culprit"] != "unknown"}, set())
-        again = p.command([p.POLTER, "replay", folder / "e"])
+        again = p.command([p.POLTER, "replay", "-v", folder / "e"])
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn(says, " ".join((again.stdout + again.stderr).split()))  # lines may be wrapped within it
 
