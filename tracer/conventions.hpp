@@ -25,7 +25,7 @@ enum Attribute : uint32_t {
     attribute_comm = 3,         // COMM, local communicator id
     attribute_mode = 4,         // UINT8, see SendMode
     attribute_ago = 5,          // UINT64, ticks: the noise ended so long before its record, which came late
-    attribute_partitioned = 6,  // UINT32: how manieth partitioned request of that partner, tag and communicator, from 1
+    attribute_partitioned = 6,  // UINT32: 1-based index of the partitioned request of that partner, tag and communicator
     attribute_operation = 7,    // UINT8: what OTF2 has no collective operation for, see Operation
     attribute_any = 8,          // UINT8, of a probe: 1 it asked for any source, 2 for any tag, 3 for any of both
     attribute_call_site = 9,    // CALLING_CONTEXT, local id of the call site; see README.md, Call sites

@@ -35,9 +35,9 @@ struct PathResult {
 struct RankBalance {
     int64_t rank = 0;
     int64_t local = 0;     // removed sources only
-    int64_t waiting = 0;   // struck while the rank waited anyway
+    int64_t waiting = 0;   // hit while the rank waited anyway
     int64_t dropped = 0;   // has no room in its interval, or lies outside the rank's first and last event
-    int64_t counted = 0;   // prolonged its computing or the tails of its calls
+    int64_t counted = 0;   // prolonged its computation or the completion overhead of its calls
     int64_t imported = 0;  // in its calls, because others were late
     int64_t lost = 0;      // in its calls, because something else was later still
     int64_t accumulated = 0;
@@ -46,7 +46,7 @@ struct RankBalance {
 // Sums over the ranks; local = waiting + dropped + overtaken + reached, to the nanosecond.
 struct Propagation {
     int64_t local = 0, waiting = 0, dropped = 0;
-    int64_t overtaken = 0;  // counted where it struck, and something else was later on its way to the end
+    int64_t overtaken = 0;  // counted where it hit, and something else was later on its way to the end
     int64_t reached = 0;    // what the program ends later by: the accumulated noise
     int64_t accumulated = 0, imported = 0;
     std::optional<double> multiplication;  // accumulated on all ranks / local

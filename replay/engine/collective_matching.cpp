@@ -214,7 +214,7 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const bool by_root = is_rooted(waits) && member == root;
     const LearnedStructure* learned = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members);
     if (!learned) return;
-    // Without any structure given noise would hold up nobody but whom it strikes: of all that is possible the least likely.
+    // Without a known algorithm, injected noise would delay only its own rank, which is the least likely of all.
     const bool likely = injection && !learned->structure;
     const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
     if (!structure) return;

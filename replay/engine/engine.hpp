@@ -71,8 +71,8 @@ class Engine {
     void write_results(Bytes&) const;  // of the own threads
     void merge_results(Input&);        // of another process's
 
-    Injection* injection = nullptr;       // given noise, in lanes that remove nothing
-    std::set<uint8_t> likely_structures;  // operations that given noise passed through by a structure that is only the likeliest
+    Injection* injection = nullptr;                          // injected noise, in lanes that remove nothing
+    std::set<uint8_t> likely_structures;                     // operations whose algorithm, for injected noise, is only the likeliest
     const CallEnd& concluded() const { return concluded_; }  // the call that was concluded last
 
     void run();

@@ -139,7 +139,7 @@ void Engine::finish(Thread& thread) {
 }
 
 // Nobody can go on: what is waited for never comes. Those whose partner has no more records go first (if so asked); if there are none,
-// whoever has come least far in measured time does, of those behind `passed`. A soft dependency goes before all that came later: what it
+// the thread that is earliest in measured time does, of those before `passed`. A soft dependency goes before all that came later: what it
 // waited for was none of that. All processes decide the same, each for all.
 bool Engine::release_stuck(int64_t passed, bool hopeless_first) {
     std::vector<Stuck> stuck;

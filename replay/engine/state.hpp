@@ -109,7 +109,7 @@ struct Match {
 
 struct ChannelKey {
     uint32_t comm = 0, source = 0, destination = 0, tag = 0;  // source and destination: world ranks
-    uint32_t partitioned = 0;                                 // how manieth initialisation of it, from 1; 0: ordinary messages
+    uint32_t partitioned = 0;                                 // 1-based index of the partitioned request; 0: ordinary message
     bool operator==(const ChannelKey&) const = default;
     uint64_t hash() const {
         return mix((static_cast<uint64_t>(comm ^ partitioned << 20) << 32 | tag) * 0x9e3779b97f4a7c15u ^
@@ -145,7 +145,7 @@ struct Request {
     uint64_t post_node = 0;
     Collective* collective = nullptr;
     uint32_t member = 0;
-    uint32_t posting_thread = 0;  // of a receive: who posted it, and how manieth of its postings it was
+    uint32_t posting_thread = 0;  // of a receive: the thread that posted it, and the 1-based index of its posting
     uint64_t posting = 0;
 };
 
@@ -307,7 +307,7 @@ struct Thread {
 
     // Reading.
     uint64_t last_ticks = 0, events = 0, most_events = 0;
-    uint64_t record = 0;  // the last Enter, Leave or MPI record: how manieth of the file it is
+    uint64_t record = 0;  // 1-based index in the file of the last Enter, Leave or MPI record
     bool ended = false;   // no more records
     bool broken = false;  // time ran backward, or more events than the file can hold
     int64_t now = 0, first = 0, last = 0;

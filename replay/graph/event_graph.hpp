@@ -49,7 +49,7 @@ class EventGraph {
   public:
     static constexpr uint64_t none = 0;  // no node
 
-    // Throws InputError. `local_numbers`: a deliberate fault.
+    // Throws InputError. `local_numbers`: a mutation for the tests.
     explicit EventGraph(uint64_t process = 0, uint64_t processes = 1, bool local_numbers = false);
     ~EventGraph();
     EventGraph(const EventGraph&) = delete;

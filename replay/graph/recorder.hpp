@@ -25,18 +25,18 @@ struct RecordedThread {
 };
 
 // What became of the local noise of a thread and where its delay came from, in the scenario "all". By construction
-//     local = waiting + counted + dropped        (dropped: did not fit its interval, or struck after the last event)
+//     local = waiting + counted + dropped        (dropped: did not fit its interval, or hit after the last event)
 //     delay at the end = counted + imported − lost
 struct NoiseBalance {
-    int64_t waiting = 0;   // struck while the thread waited, and cost nothing
-    int64_t counted = 0;   // removed from its computing and the tails of its calls
+    int64_t waiting = 0;   // hit while the thread waited, and cost nothing
+    int64_t counted = 0;   // removed from its computation and the completion overhead of its calls
     int64_t imported = 0;  // gained in calls: others were late
     int64_t lost = 0;      // given up in calls, where something else was later
 };
 
 class Recorder {
   public:
-    // Both must outlive it. `measured_slack`: a deliberate fault, slacks are those of the measured timeline.
+    // Both must outlive it. `measured_slack`: a mutation for the tests, slacks are those of the measured timeline.
     Recorder(EventGraph& graph, const Lanes& lanes, std::vector<size_t> watched, size_t threads, bool measured_slack = false);
 
     size_t watched() const { return watched_.size(); }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives are made of messages: which ones, is found from the measured times, and then noise inside a collective costs what it
-// costs whoever waits for that message.
+// Which algorithm a collective uses, found from its measured leave times: then noise inside it delays those who wait for that message.
 //
-// A structure is a programme of sends and receives for each member (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, has the usual
-// ones), with two costs: `own`, a member's work for a send or a receive, and `hop`, the time of a message under way.
+// An algorithm (Structure) is a programme of sends and receives for each member (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, has the
+// usual ones), with two costs of LogGP: `own`, the overhead o of a send or a receive, and `hop`, the latency L of a message.
 #pragma once
 
 #include <algorithm>

@@ -227,7 +227,7 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
 }
 
 std::vector<uint8_t> waited_for(const Schedule& schedule, uint32_t place) {
-    std::vector<std::pair<uint32_t, uint32_t>> sent(schedule.messages);  // by message: its sender, how manieth of its steps
+    std::vector<std::pair<uint32_t, uint32_t>> sent(schedule.messages);  // by message: its sender, the index of the step
     for (uint32_t from = 0; from < schedule.steps.size(); ++from)
         for (uint32_t step = 0; step < schedule.steps[from].size(); ++step)
             if (!schedule.steps[from][step].receive) sent[schedule.steps[from][step].message] = {from, step};

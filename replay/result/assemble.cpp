@@ -83,9 +83,8 @@ Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
 
 namespace {
 
-// What the trace cannot show is not known better than so: messages cost now more, now less. True where that could matter as a whole, to
-// the runtime or to what the noise cost: then they were in each other's way, and how much they would be without the noise is not in the
-// trace.
+// Widens the bounds by what the trace cannot show: message costs vary even without noise. True where that variation could matter, to the
+// run time or to what the noise cost: then messages contend for the network, and how they would without the noise is not in the trace.
 bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
     constexpr double too_much = 0.02, too_much_of_cost = 1.0 / 3;  // of the runtime; of the noise's cost
     constexpr double deviations = 3;

@@ -19,7 +19,7 @@
 namespace polter::replay {
 
 struct DelayPoint {
-    uint64_t record = 0;   // the location's how manieth record this is, from 1; 0: a moment between two records
+    uint64_t record = 0;   // 1-based index of the location's record; 0: a moment between two records
     int64_t ticks = 0;     // measured, since the global offset
     int64_t delay = 0;     // ticks
     bool in_call = false;  // an MPI call is open from here to the next point

@@ -58,7 +58,7 @@ struct EventCopy {
     const std::vector<bool>& removed;  // by account
     ApproximatedClock& clock;
     OTF2_EvtWriter* writer = nullptr;
-    bool keep_ago = false;      // a deliberate fault
+    bool keep_ago = false;      // a mutation for the tests
     uint64_t most_records = 0;  // the replay read no more, or the file cannot hold more
 
     // Results.

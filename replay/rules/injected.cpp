@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Given noise inside calls.
+// Injected noise inside calls.
 //
-// In words: while a call waits, noise costs nothing but what lasts beyond the wait; its tail is work, and takes as much longer as is
-// stolen from it. What a send does before its message leaves is work too. Inside a collective that is followed through its messages
-// every step of a member is (model/collective_execution.cpp); of any other only the member's own tail is struck.
+// Rule: in a wait state noise costs nothing except what lasts beyond it. The completion overhead is work, and takes as much longer as is
+// stolen from it; so is what a send does before its message leaves. In a collective that is followed through its messages every step of a
+// member is work (model/collective_execution.cpp); in any other only the member's own completion overhead is hit.
 #include <algorithm>
 
 #include "internal.hpp"

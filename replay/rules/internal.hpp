@@ -105,7 +105,7 @@ CallEnd conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
 void learn_completion(Engine&, Thread&);                     // rules/learn_completion.cpp
 
-// Given noise (injected.cpp): `entered`: the delay at the call's beginning; `own_work`: of the sending call before its message leaves.
+// Injected noise (injected.cpp): `entered`: the delay at the call's beginning; `own_work`: of the sending call before its message leaves.
 void strike(Engine&, Thread&, const CallEnd&, const int64_t* entered);
 void strike_departure(Engine&, const Thread&, Match&, int64_t own_work);
 
@@ -113,7 +113,7 @@ void strike_departure(Engine&, const Thread&, Match&, int64_t own_work);
 void before_call(Engine&, Thread&);
 std::optional<CallEnd> conclude_polling(Engine&, Thread&, const Scratch&);
 
-// Task farms: whoever asked first is served first, and whoever hears of that goes on from there (rules/task_farm/reassignment.cpp).
+// Task farms: tasks are reassigned first come, first served in each scenario (rules/task_farm/reassignment.cpp).
 void go_on_elsewhere(Engine&, Thread&);
 
 // Calls that may have waited for others though no record says so: rules/unrecorded.cpp.

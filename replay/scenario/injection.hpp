@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Given noise: what strikes which rank when, in a timeline that did not have it.
+// Injected noise: what hits which rank when, in a timeline that did not have it.
 //
-// It strikes a rank's processor in the time of the new timeline, whatever the program does then: it prolongs work, and costs nothing
-// while the rank waits but for what lasts beyond the wait. Events that would overlap are served one after the other, as pending
-// interrupts are. Times are nanoseconds since the trace's first event.
+// It hits a rank's processor at times of the new timeline, whatever the program does then: it prolongs work, and costs nothing in a wait
+// state except what lasts beyond it. Events that would overlap are served one after the other, as pending interrupts are. Times are
+// nanoseconds since the trace's first event.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The file of given noise: JSON from people and from programs, so nothing in it is taken on trust.
+// The file of injected noise: JSON from people and from programs, so nothing in it is taken on trust.
 #include <fmt/format.h>
 
 #include <algorithm>

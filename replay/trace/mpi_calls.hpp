@@ -1,29 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The index of the rules: what an MPI region or record means for the time of those who take part. The one place that knows names.
-//
-// | semantic                                   | waits for                                    | rule          |
-// |--------------------------------------------|----------------------------------------------|---------------|
-// | computing, local MPI calls                 | nobody                                       | compute.cpp   |
-// | standard, ready, buffered send             | nobody while eager; else as synchronous      | send.cpp      |
-// | synchronous send                           | the receive being posted                     | send.cpp      |
-// | receive, matched receive                   | the send                                     | receive.cpp   |
-// | partitioned receive                        | the Pready that made its last part ready     | receive.cpp   |
-// | Parrived that succeeded                    | its part: the whole message, or not; bounds  | partitioned.cpp|
-// | probe, matched probe                       | the send of the message that was found       | receive.cpp   |
-// | Wait…, Test… that completed                | all that it completed                        | rules/calls.cpp|
-// | Test, Iprobe that found nothing            | the polling loop is one wait                 | polling.cpp   |
-// | barrier, all-to-all collectives            | the last to come                             | rules/collective/collective.cpp|
-// | bcast, scatter / reduce, gather            | the root / the root waits for all            | rules/collective/collective.cpp|
-// | scan, exscan                               | all lower ranks                              | rules/collective/collective.cpp|
-// | communicator creation                      | all members of the parent                    | rules/collective/collective.cpp|
-// | freeing, init, finalize                    | all, where the measured times bear it out    | rules/collective/collective.cpp|
-// | non-blocking collectives                   | at completion what the blocking form waits for | rules/calls.cpp|
-// | windows: fence, making, freeing            | all                                          | rules/rma/rma.cpp       |
-// | post, start, complete, wait                | the posts, the completes                     | rules/rma/rma.cpp       |
-// | lock, what follows it, unlock              | the unlock of whoever had it before          | rules/rma/locks.cpp     |
-// | collectives of files                       | those that came before, as v-forms           | rules/collective/collective.cpp|
-// | neighbourhood collectives                  | those that one receives from, if they came before | neighbours.cpp|
-// | what synchronises but has no records       | not known: told, and the bounds hold it      | rules/unrecorded.cpp    |
+// What an MPI function or an OTF2 record means: the one place that knows them by name. What each waits for: rules/README.md.
 #pragma once
 
 #include <cstdint>

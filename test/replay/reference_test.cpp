@@ -104,7 +104,7 @@ Slacks compare_slacks(uint64_t first_seed, uint64_t count, const test::Reference
         bool covered = true;
         std::vector<size_t> events(trace.ranks(), 0);
         std::vector<uint64_t> last_node(trace.ranks(), 0);
-        std::map<uint64_t, std::pair<size_t, size_t>> place;  // of a node: rank, how manieth Enter or Leave
+        std::map<uint64_t, std::pair<size_t, size_t>> place;  // of a node: rank, index of the Enter or Leave
         std::map<uint64_t, int64_t> found;
         replay::Hooks hooks;
         hooks.faults = faults;

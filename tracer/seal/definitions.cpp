@@ -135,7 +135,7 @@ class Writer {
             "communicator of the same",
             "send mode: 1 synchronous, 2 ready, 3 buffered",
             "ticks between the end of the noise and its record, which came late",
-            "partitioned communication: how manieth request with that partner and tag",
+            "partitioned communication: 1-based index of the request with that partner and tag",
             "128 a neighbourhood's, 129 a file's",
             "what a probe asked for: 1 any source, 2 any tag, 3 both",
             "where the call was made; none: where the one before was followed from the last time"};

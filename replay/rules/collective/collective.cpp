@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives.
 //
-// In words: in an all-to-all collective nobody leaves before the last has come; from there, `m`, each has its tail. With a root, the
-// others wait for the root (bcast, scatter) or the root for the others (reduce, gather). In a scan everybody waits for the lower
-// ranks. Where a member may come with nothing to give (v-forms, freeing, finalize), only those count that came before one's own
-// measured leave.
+// Rule: in an N-to-N collective nobody leaves before the last arrival, `m`; from there each member has its completion overhead. 1-to-N
+// (bcast, scatter): the others wait for the root. N-to-1 (reduce, gather): the root waits for the others. Scan: everybody waits for the
+// lower ranks. Where a member may contribute nothing (v-forms, freeing, finalize), only arrivals before one's own measured leave count.
 //
-// A collective is made of messages, so noise that strikes one member after m holds the others up. What a member's tail is longer
-// than it is without noise, up to the time in which noise struck anybody after m and before the member's leave, is that noise's:
-// with U the measure of the union of such noise, the tail shrinks by min(excess, U − U of what is not removed), and by its own
-// removed noise at least (rules/collective/noise_union.cpp). Where the messages are known that it is made of, they tell more
-// (rules/collective/by_messages.cpp).
+// A collective is made of messages, so noise that hits one member after m delays the others. By how much a member's completion overhead
+// exceeds the noise-free one is due to noise after m and before its leave, up to the length U of the union of that noise: the overhead
+// shrinks by min(excess, U − U of what is not removed), and by the member's own removed noise at least (noise_union.cpp). Where the
+// algorithm is known, its messages tell more (by_messages.cpp).
 #include "collective.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Noise inside a collective whose structure is not known.
+// Noise inside a collective whose algorithm is not known.
 //
-// In words: a collective is made of messages, so noise that strikes one member after the last has come holds the others up. Nobody was held
-// up for longer than noise struck somebody: the measure of the union of that noise.
+// Rule: a collective is made of messages, so noise that hits one member after the last arrival delays the others. The delay is at most the
+// length of the union of the members' noise intervals.
 #include <algorithm>
 #include <tuple>
 
@@ -64,7 +64,7 @@ bool only_removed(const Collective& c, uint32_t member, int64_t from, const Lane
 
 namespace {
 
-// How long between two times noise that counts struck anybody; what ended later does not. `pieces` by their beginning.
+// The length of the union of the noise that counts, between two times; what ended later does not count. `pieces` by their beginning.
 template <class Counts>
 int64_t struck_for(const std::vector<Collective::Noise>& pieces, int64_t from, int64_t upto, Counts counts) {
     int64_t sum = 0, reached = from;

@@ -36,10 +36,10 @@ struct LockEpoch {
     bool exclusive = false;
 };
 
-// One epoch lets another one in.
+// One epoch releases the lock to another one.
 struct HandOver {
-    uint32_t epoch = 0;     // how manieth of its key
-    uint32_t number = 0;    // of the hand-over, the same on both sides
+    uint32_t epoch = 0;     // its index among those of its key
+    uint32_t number = 0;    // of this grant, the same on both sides
     uint32_t target = 0;    // of the lock
     int32_t peer = 0;       // world rank of the other side
     int64_t released = 0;   // measured: it was not before
