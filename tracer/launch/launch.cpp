@@ -190,7 +190,7 @@ void after_job(Outcome& outcome, const Work& work) {
     } catch (const std::exception& error) {
         outcome.trace_failed = true;
         outcome.no_trace =
-            fmt::format("{}{}; the job itself ended with exit code {}. Once that is mended, this tries again: polter replay {}",
+            fmt::format("{}{}; the job itself ended with exit code {}. When that is mended, make the trace with: polter replay {}",
                         error.what(), no_room(outcome.experiment), outcome.exit_code, outcome.experiment.string());
     }
 }
