@@ -71,7 +71,7 @@ constexpr FlawKind kinds[] = {
      "Receives from MPI_ANY_SOURCE or MPI_ANY_TAG take the first message that arrives. The replay keeps the measured order; without noise "
      "the program may receive in another order and do other work. Trust the result as far as the order does not matter to the program."},
     {Flaw::handed_out, note, none, "Requests for work",
-     "{0} of these are requests for work: in each scenario it goes to whoever asked first there, and takes as long as it did",
+     "{0} of these are requests for work: tasks are reassigned first come, first served in each scenario, and take as long as they did",
      "{0} of these; tasks go to who asks first",
      "A manager hands out tasks as workers ask. In each scenario the replay reassigns the tasks first come, first served; each task takes "
      "as long as it did in the measured run."},
@@ -201,18 +201,18 @@ constexpr FlawKind kinds[] = {
     {Flaw::left_out_of_timeline, note, none, "Not in the written timeline", "{0} {1}", "{0} {1}",
      "The approximated timeline has everything else of the trace."},
     {Flaw::cut_from_timeline, note, none, "Noise without a place",
-     "{0} noise records struck while a call waited that no longer waits as long: {1} ns of them are not in the approximated timeline",
+     "{0} noise records hit while a call waited that no longer waits as long: {1} ns of them are not in the approximated timeline",
      "{2} of {0} record(s) are not in the written timeline",
      "This noise hit a wait that is shorter in the approximated timeline, so there is no place for it there."},
-    {Flaw::injected_misses, caution, none, "Injected noise misses the run", "given source {0}: {1}", "{0}: {1}",
+    {Flaw::injected_misses, caution, none, "Injected noise misses the run", "injected source {0}: {1}", "{0}: {1}",
      "Check the times in the file of --inject: \"time_ns\" counts from the trace's first event."},
     {Flaw::injected_work_order, note, none, "Task order under injected noise",
-     "given noise keeps the measured order in which work is handed out (MPI_ANY_SOURCE): whom it strikes gets no less of it",
+     "injected noise keeps the measured order in which work is handed out (MPI_ANY_SOURCE): a rank that it hits gets no less work",
      "the measured order of tasks is kept",
      "A rank that injected noise hits keeps all its tasks, although a manager may give it fewer. The prediction is pessimistic by that."},
     {Flaw::likely_algorithms, severe, prediction, "Uncertain collective algorithms",
-     "conditional: which messages these collectives are made of is not certain from this trace: {0}; given noise goes the likeliest way "
-     "through them, and the bounds hold that it stays with whom it strikes",
+     "conditional: which messages these collectives are made of is not certain from this trace: {0}; injected noise takes the likeliest "
+     "algorithm, and the bounds contain that it delays only its own rank",
      "{0}",
      "Which messages make up these collectives cannot be learned from this trace. Injected noise takes the likeliest algorithm; the bounds "
      "contain that it delays only its own rank."},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Deliberate faults, one for each invariant. The tests switch them on to show that they would catch them; nothing else does.
+// Mutations, one for each invariant. The tests switch them on to show that they would catch them; nothing else does.
 #pragma once
 
 namespace polter::replay {
@@ -16,7 +16,7 @@ struct Faults {
     bool wrong_end = false;            // approximated archive: each Enter and Leave has the delay of the one before
     bool ago_as_measured = false;      // approximated archive: noise recorded late is as long ago as it was
     bool noise_stays_behind = false;   // approximated archive: noise that stays is as long after what was before it as it was
-    bool keep_absorbed = false;        // approximated archive: noise that struck while a call waited stays where nothing is waited for
+    bool keep_absorbed = false;        // approximated archive: noise that hit while a call waited stays where nothing is waited for
     bool forget_cancelled = false;     // determinism: a cancelled receive holds its place until its cancellation is read
     bool no_notices = false;           // causality: who waits for a notice, or completes a collective of files begun before, does not
     bool no_hand_overs = false;        // causality: who held a lock before is not known
@@ -37,9 +37,9 @@ struct Faults {
     bool dropped_edge = false;         // costs: what else waits for an event does not count
     bool keep_losses = false;          // origins: what was overtaken on the critical path still counts
     bool windows_apart = false;        // origins: each window of the table is paid by what struck first, whatever paid the ones before it
-    bool no_absorption = false;        // given noise: it costs as much while a call waits
+    bool no_absorption = false;        // injected noise: it costs as much while a call waits
     bool merge_first_alone = false;    // determinism: several processes keep what the first of them learned
-    bool mirrors_unstruck = false;     // determinism: given noise strikes the steps of a collective only on the process's own ranks
+    bool mirrors_unstruck = false;     // determinism: injected noise hits the steps of a collective only on the process's own ranks
     bool mirrors_nowhere = false;      // attribution: who comes to a collective in another process has no place in the event graph
     bool local_numbers = false;        // attribution: the event graph's numbers do not rise along edges between processes
     bool posted_at_wait = false;       // attribution: a receive of which its Wait tells whose it is has its place in the event graph there

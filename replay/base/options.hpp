@@ -22,7 +22,7 @@ struct Options {
     bool attribution = false;
     size_t costliest = 10;                 // noise events listed then
     uint32_t windows = 10;                 // of time, in the attribution; at least 1
-    std::string inject;                    // not empty: a file of given noise; Result::injected says what it would add
+    std::string inject;                    // not empty: a file of injected noise; Result::injected says what it would add
     std::string use_model;                 // a file with what communication costs, instead of learning it from the trace; empty: learn
     std::function<void(double)> progress;  // 0…1, may be empty
     Group* group = nullptr;                // the processes that share the work, each of which makes this call; none: this one alone

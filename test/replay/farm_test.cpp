@@ -207,7 +207,7 @@ TEST_CASE("what keeps the measured order says so: the timeline that is written, 
     options.inject = directory.path("noise.json");
     options.write_approximated = directory.path("written");
     const replay::Result result = replay::replay(options);
-    for (const char* wanted_words : {"keeps the measured order in which work was handed out", "given noise keeps the measured order"})
+    for (const char* wanted_words : {"keeps the measured order in which work was handed out", "injected noise keeps the measured order"})
         CHECK(std::any_of(result.warnings.begin(), result.warnings.end(),
                           [&](const auto& w) { return w.text.find(wanted_words) != std::string::npos; }));
     const replay::Result kept = see(directory.path("t"), farm, {.as_handed_out = true}).result;
