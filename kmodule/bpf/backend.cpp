@@ -146,12 +146,14 @@ Failure Bpf::load_and_attach() {
     if (cpus > 0) bpf_map__set_max_entries(object_->maps.cpus, static_cast<__u32>(cpus));
     if (const int error = polter_bpf__load(object_); error != 0) return load_failure(error, "polterd");
     refresh_net_irqs();
+    // While the programs are being attached, the first pages become ready.
+    pool_ = std::make_unique<PagePool>(bpf_map__fd(object_->maps.pages), POLTER_BPF_THREADS);
+    if (auto failure = pool_->start()) return failure;
     if (auto failure = attach(object_->obj, all_parts(), links_)) return failure;
     attach_fault_end();
     page_list_ = bpf_link_create(bpf_program__fd(object_->progs.list_pages), 0, BPF_TRACE_ITER, nullptr);
     if (page_list_ < 0) return fmt::format("cannot list the noise pages: {}", std::strerror(errno));
-    pool_ = std::make_unique<PagePool>(bpf_map__fd(object_->maps.pages), POLTER_BPF_THREADS);
-    return pool_->start();
+    return std::nullopt;
 }
 
 // Goes without where it is refused: faults are counted then.

@@ -88,7 +88,7 @@ std::string to_text(const Result& result, std::size_t top, bool histogram, std::
                     result.kind == Kind::selfish ? "detours" : fmt::format("of {} quanta were disturbed", totals.samples),
                     totals.without_event, duration(totals.lost.mean_ns()), duration(totals.lost.percentile_ns(0.5)),
                     duration(totals.lost.percentile_ns(0.99)), duration(totals.lost.max_ns));
-    if (histogram) text += node::histogram(totals.lost, "    ");
+    if (histogram) text += node::histogram(totals.lost, columns);
     const auto row = [&](const std::string& name, const std::string& count, const std::string& total, const std::string& part,
                          const std::string& mean, const std::string& max) {
         std::string cells = columns >= 80 ? node::padded(name, 26) + fmt::format("{:>11}", count) : node::padded(name, 20);

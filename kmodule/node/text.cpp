@@ -33,7 +33,9 @@ std::string padded(const std::string& name, std::size_t width) {
     return cell + std::string(width - std::min(width, cell.size()), ' ');
 }
 
-std::string histogram(const Stats& stats, const std::string& indent) {
+std::string histogram(const Stats& stats, std::size_t columns) {
+    constexpr std::size_t before_bar = 40, longest_bar = 40;
+    const std::size_t room = std::min(columns - std::min(columns, before_bar), longest_bar);
     // Octaves: bins 0…3 are the first, below 4 ns.
     std::array<std::uint64_t, POLTER_BINS / 4 + 1> octave{};
     for (unsigned i = 0; i < POLTER_BINS; i++) octave[i / 4] += stats.bin[i];
@@ -44,9 +46,9 @@ std::string histogram(const Stats& stats, const std::string& indent) {
     std::string text;
     for (auto at = first; at < last; ++at) {
         const auto from = static_cast<polter_u32>(4 * (at - octave.begin()));
-        const auto stars = *at ? std::max<std::uint64_t>(1, 40 * *at / most) : 0;
-        text += fmt::format("{}{:>9} … {:>9}  {:>10}  {}\n", indent, duration(polter_bin_lower(from)), duration(polter_bin_lower(from + 4)),
-                            *at, std::string(stars, '*'));
+        const auto stars = *at ? std::max<std::uint64_t>(1, room * *at / most) : 0;
+        text += fmt::format("    {:>9} to {:>9}  {:>10}  {}\n", duration(polter_bin_lower(from)), duration(polter_bin_lower(from + 4)), *at,
+                            std::string(stars, '*'));
     }
     return text;
 }
@@ -101,7 +103,7 @@ struct Table {
     }
     void source(const Source& source) {
         line(name_of(source.account), source.all, &source.idle);
-        if (options.histogram) text += histogram(source.all, "    ");
+        if (options.histogram) text += histogram(source.all, options.columns);
         culprits(source);
     }
 };

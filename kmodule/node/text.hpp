@@ -15,8 +15,8 @@ std::string duration(std::uint64_t ns);
 std::string percent(std::uint64_t part_ns, std::uint64_t whole_ns);
 // To the left in so many bytes, at least one of them a blank; what is longer ends in "...".
 std::string padded(const std::string& name, std::size_t width);
-// One line for each four bins, a factor of two, between the first and the last that are not empty.
-std::string histogram(const Stats&, const std::string& indent);
+// One line of at most `columns` (at least 60) for each four bins, a factor of two, between the first and the last that are not empty.
+std::string histogram(const Stats&, std::size_t columns);
 // The host's name, kernel, and CPUs where that is what is meant.
 std::string machine(std::size_t cpus = 0);
 

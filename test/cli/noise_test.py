@@ -95,7 +95,7 @@ class Node(Check):
     def test_text(self):
         done = noise("--seconds", "0.5", "--per-cpu", "--histogram", "--top", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for part in ("Interruptions", "timer", "local_timer", "Who ran", "By CPU", "more)", "…", "measured by bpf"):
+        for part in ("Interruptions", "timer", "local_timer", "Who ran", "By CPU", "more)", " to ", "measured by bpf"):
             self.assertIn(part, done.stdout)
         self.assertEqual(done.stderr, "")
 
