@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the engine asks of the rules. A call goes through three steps: `publish` makes known what it did (its sends, its receives, its
-// coming to a collective) and lists what it depends on; the engine waits for the records of that; `conclude` tells when it ends.
+// What the rules share among themselves; what the engine asks of them is engine/semantics.hpp.
 #pragma once
 
 #include <optional>

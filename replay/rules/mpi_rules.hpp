@@ -15,10 +15,10 @@ namespace polter::replay {
 
 // What earlier passes found for the rules.
 struct LearnedRules {
-    std::set<uint32_t> exclusive_windows;            // those that were locked so that others are shut out
+    std::set<uint32_t> exclusive_windows;            // those with exclusive locks
     std::set<RankPair> farm_suspects;                // for a learning pass that looks for task farms
     FarmPlan farms;                                  // for the replay
-    std::shared_ptr<const LockPlan> locks;           // none: not looked for yet, or nobody was ever shut out
+    std::shared_ptr<const LockPlan> locks;           // none: not looked for yet, or no lock was contended
     std::shared_ptr<const LockForesight> foresight;  // when locks are had in each scenario
     std::optional<size_t> turns_in;                  // a lane: in this pass locks go to whoever asks first in its own time
 };
@@ -43,7 +43,7 @@ class MpiRules final : public Semantics {
     // Of this pass; each rule's own.
     LearnedRules learned;
     std::unique_ptr<Farms> farms;                 // none: no work is handed out
-    std::unique_ptr<Locks> locks;                 // none: not known, or nobody was ever shut out
+    std::unique_ptr<Locks> locks;                 // none: not known, or no lock was contended
     std::unique_ptr<FarmLearning> farm_learning;  // in a learning pass that has suspects
     std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet
     // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
