@@ -2,8 +2,8 @@
 // Partitioned communication: one message, whose parts the program makes ready one by one. Its MpiIsend is recorded in the Pready that made
 // the last part ready (with no parts in the start), its MpiIrecvRequest in the receiver's start; completions are those of other requests.
 //
-// Such requests match only each other, those of one partner, tag and communicator in the order of initialisation: so each carries how
-// manieth it is of those.
+// Such requests match only each other, those of one partner, tag and communicator in the order of initialisation: so each carries its
+// 1-based index among those.
 #pragma once
 
 #include <map>
