@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "../tracer/launch/exporter.hpp"
-#include "../tracer/launch/flavour.hpp"
+#include "../tracer/launch/programs/flavour.hpp"
 #include "../tracer/launch/standard_streams.hpp"
 #include "result.hpp"
 

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "../replay/trace_spec.hpp"
+#include "../replay/support/trace_spec.hpp"
 #include "parsers.hpp"
 
 extern "C" const char* __asan_default_options() {

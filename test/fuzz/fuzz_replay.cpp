@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <map>
 
-#include "../replay/micro_parse.hpp"
-#include "../replay/random_program.hpp"
+#include "../replay/support/micro_parse.hpp"
+#include "../replay/support/random_program.hpp"
 #include "archive_bytes.hpp"
 #include "trace_nonsense.hpp"
 #include "verdict.hpp"

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "../kmodule/page_fixture.hpp"
+#include "../kmodule/support/page_fixture.hpp"
 #include "parsers.hpp"
 #include "server.hpp"
 #include "transport.h"

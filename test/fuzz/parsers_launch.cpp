@@ -8,11 +8,11 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "../../tracer/launch/command_programs.hpp"
-#include "../../tracer/launch/elf.hpp"
-#include "../../tracer/launch/libraries.hpp"
-#include "../../tracer/launch/loader_cache.hpp"
-#include "../../tracer/launch/shell_words.hpp"
+#include "../../tracer/launch/programs/command_programs.hpp"
+#include "../../tracer/launch/programs/elf.hpp"
+#include "../../tracer/launch/programs/libraries.hpp"
+#include "../../tracer/launch/programs/loader_cache.hpp"
+#include "../../tracer/launch/programs/shell_words.hpp"
 #include "parsers.hpp"
 
 namespace polter::test {

@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "../replay/invariants.hpp"
+#include "../replay/support/invariants.hpp"
 #include "replay/trace/archive.hpp"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "page_fixture.hpp"
+#include "support/page_fixture.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Many clients at once, and clients who take all that they can: what one user may have, and what is left for the others.
-#include "crowd.hpp"
+#include "support/crowd.hpp"
 
 #include <doctest/doctest.h>
 #include <poll.h>
@@ -12,8 +12,8 @@
 #include <memory>
 #include <set>
 
-#include "daemon_fixture.hpp"
-#include "raw.hpp"
+#include "support/daemon_fixture.hpp"
+#include "support/raw.hpp"
 
 namespace {
 

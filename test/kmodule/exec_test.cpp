@@ -19,7 +19,7 @@
 #include <thread>
 
 #include "accounting/state.h"
-#include "children.hpp"
+#include "support/children.hpp"
 #include "transport.h"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "measured.hpp"
+#include "support/measured.hpp"
 
 TEST_CASE("a competitor on the thread's CPU is preempt, agrees with run-delay, and is named") {
     Daemon daemon;

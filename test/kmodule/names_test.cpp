@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "children.hpp"
+#include "support/children.hpp"
 
 namespace {
 

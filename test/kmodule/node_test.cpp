@@ -24,7 +24,7 @@
 #include <sstream>
 #include <thread>
 
-#include "children.hpp"
+#include "support/children.hpp"
 #include "loops.hpp"
 #include "noise.h"
 #include "observe.hpp"

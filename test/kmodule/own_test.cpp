@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "measured.hpp"
+#include "support/measured.hpp"
 #include "perf/perf.h"
 #include "perf/tracepoints.hpp"
 

@@ -8,9 +8,9 @@
 
 #include <cstring>
 
-#include "crowd.hpp"
-#include "daemon_fixture.hpp"
-#include "raw.hpp"
+#include "support/crowd.hpp"
+#include "support/daemon_fixture.hpp"
+#include "support/raw.hpp"
 
 namespace {
 

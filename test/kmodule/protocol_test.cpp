@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "daemon_fixture.hpp"
-#include "raw.hpp"
+#include "support/daemon_fixture.hpp"
+#include "support/raw.hpp"
 
 using polter::daemon::start_daemon;
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "page_fixture.hpp"
+#include "support/page_fixture.hpp"
 
 namespace {
 

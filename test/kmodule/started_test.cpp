@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "measured.hpp"
+#include "support/measured.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <random>
 
-#include "page_fixture.hpp"
+#include "support/page_fixture.hpp"
 
 namespace {
 std::uint64_t clock_ns, stolen_ns;

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "page_fixture.hpp"
+#include "support/page_fixture.hpp"
 
 namespace {
 

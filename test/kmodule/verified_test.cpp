@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "daemon_fixture.hpp"
+#include "support/daemon_fixture.hpp"
 #include "observe.hpp"
 
 using namespace polter;

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "measured.hpp"
+#include "support/measured.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 
 #include "replay/trace/child_process.hpp"
 #include "replay/trace/otf2_watchdog.hpp"
-#include "trace_spec.hpp"
+#include "support/trace_spec.hpp"
 
 using namespace polter;
 using replay::ChildEnd;

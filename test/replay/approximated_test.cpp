@@ -12,7 +12,7 @@
 #include <fstream>
 #include <set>
 
-#include "approximated_archive.hpp"
+#include "support/approximated_archive.hpp"
 #include "replay/rewrite/delay_file.hpp"
 #include "replay/rewrite/event_copy.hpp"
 

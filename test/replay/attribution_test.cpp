@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "micro_parse.hpp"
-#include "random_program.hpp"
+#include "support/micro_parse.hpp"
+#include "support/random_program.hpp"
 #include "replay/model/model_file.hpp"
 #include "replay/testing.hpp"
 

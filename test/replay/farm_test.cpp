@@ -12,8 +12,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "farm_program.hpp"
-#include "process_group.hpp"
+#include "support/farm_program.hpp"
+#include "support/process_group.hpp"
 #include "replay/testing.hpp"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "invariants.hpp"
+#include "support/invariants.hpp"
 
 namespace fs = std::filesystem;
 using namespace polter;

@@ -8,10 +8,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "random_program.hpp"
+#include "support/random_program.hpp"
 #include "replay/scenario/injection.hpp"
 #include "replay/testing.hpp"
-#include "trace_spec.hpp"
+#include "support/trace_spec.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "approximated_archive.hpp"
+#include "support/approximated_archive.hpp"
 #include "replay/rewrite/remaining_noise.hpp"
 
 using namespace polter;

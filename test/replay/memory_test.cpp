@@ -2,7 +2,7 @@
 // Memory is bounded by ranks and messages in flight, never by the number of events.
 #include <doctest/doctest.h>
 
-#include "invariants.hpp"
+#include "support/invariants.hpp"
 
 using namespace polter;
 

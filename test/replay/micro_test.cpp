@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "micro_parse.hpp"
+#include "support/micro_parse.hpp"
 #include "replay/testing.hpp"
 
 namespace {

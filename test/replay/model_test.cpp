@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "invariants.hpp"
+#include "support/invariants.hpp"
 #include "replay/model/model_file.hpp"
 
 using namespace polter;

@@ -15,9 +15,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "micro_parse.hpp"
-#include "process_group.hpp"
-#include "random_program.hpp"
+#include "support/micro_parse.hpp"
+#include "support/process_group.hpp"
+#include "support/random_program.hpp"
 #include "replay/testing.hpp"
 
 using namespace polter;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "invariants.hpp"
+#include "support/invariants.hpp"
 
 namespace {
 

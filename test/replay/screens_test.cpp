@@ -9,13 +9,13 @@
 #include <map>
 #include <sstream>
 
-#include "micro_parse.hpp"
+#include "support/micro_parse.hpp"
 #include "replay/base/flaws.hpp"
 #include "replay/base/layout.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/replay.hpp"
 #include "replay/result/first_screen.hpp"
-#include "results.hpp"
+#include "support/results.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <random>
 
-#include "invariants.hpp"
+#include "support/invariants.hpp"
 #include "replay/trace/child_process.hpp"
 
 namespace fs = std::filesystem;

@@ -10,8 +10,8 @@
 #include "replay/base/printable.hpp"
 #include "replay/replay.hpp"
 #include "replay/result/first_screen.hpp"
-#include "results.hpp"
-#include "trace_spec.hpp"
+#include "support/results.hpp"
+#include "support/trace_spec.hpp"
 
 namespace {
 

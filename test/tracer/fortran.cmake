@@ -1,7 +1,7 @@
 # Of one flavour: the names that its libraries have, and one Fortran text a program, compiled for each binding and counted below the
 # MPI's own bindings.
 
-polter_mpi_program(${flavour} test/programs programs/count_fortran.c SHARED)
+polter_mpi_program(${flavour} test/programs programs/fortran/count_fortran.c SHARED)
 add_test(NAME table-${flavour}-fortran COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/fortran_names_test.py
   ${CMAKE_SOURCE_DIR}/tracer/mpi/generate_fortran.py ${CMAKE_SOURCE_DIR}/tracer/mpi/functions.txt
   $<TARGET_FILE:polter-mpi-${flavour}> ${MPIFORT_${upper}})
@@ -35,17 +35,17 @@ set(ranks_of_fortran_neighbours 3)
 foreach(program fortran_messages fortran_groups fortran_threads fortran_cg fortran_lu fortran_mg fortran_ft fortran_neighbours)
   foreach(binding 1 2 3)
     set(out ${built}/${program}-${binding})
-    set(source ${CMAKE_CURRENT_SOURCE_DIR}/programs/${program}.F90)
+    set(source ${CMAKE_CURRENT_SOURCE_DIR}/programs/fortran/${program}.F90)
     set(flags -O2 -g -cpp -DBINDING=${binding} -fopenmp -fallow-argument-mismatch -w)
     add_custom_command(OUTPUT ${out}
       COMMAND ${MPIFORT_${upper}} ${flags} ${source} -o ${out}
-      DEPENDS ${source} ${CMAKE_CURRENT_SOURCE_DIR}/programs/bindings.h WORKING_DIRECTORY ${built} VERBATIM)
+      DEPENDS ${source} ${CMAKE_CURRENT_SOURCE_DIR}/programs/fortran/bindings.h WORKING_DIRECTORY ${built} VERBATIM)
     add_custom_target(mpi-program-${flavour}-${program}-${binding} ALL DEPENDS ${out})
     if(program STREQUAL fortran_groups)  # once more as a plug-in
       set(plugin ${built}/lib${program}-${binding}.so)
       add_custom_command(OUTPUT ${plugin}
         COMMAND ${MPIFORT_${upper}} ${flags} -shared -fPIC ${source} -o ${plugin}
-        DEPENDS ${source} ${CMAKE_CURRENT_SOURCE_DIR}/programs/bindings.h WORKING_DIRECTORY ${built} VERBATIM)
+        DEPENDS ${source} ${CMAKE_CURRENT_SOURCE_DIR}/programs/fortran/bindings.h WORKING_DIRECTORY ${built} VERBATIM)
       add_custom_target(mpi-program-${flavour}-${program}-${binding}-plugin ALL DEPENDS ${plugin})
     endif()
     foreach(ranks ${ranks_of_${program}})
@@ -60,11 +60,11 @@ foreach(binding 1 3)
     set(language fortran_f08)
   endif()
   set(out ${CMAKE_BINARY_DIR}/bench/${flavour}/bench_mpi_calls_${language})
-  set(source ${CMAKE_CURRENT_SOURCE_DIR}/programs/bench_mpi_calls_fortran.F90)
+  set(source ${CMAKE_CURRENT_SOURCE_DIR}/programs/fortran/bench_mpi_calls_fortran.F90)
   file(MAKE_DIRECTORY ${out}.modules)  # one each: both write the same module files, perhaps at once
   add_custom_command(OUTPUT ${out}
     COMMAND ${MPIFORT_${upper}} -O2 -g -cpp -DBINDING=${binding} -fallow-argument-mismatch -w ${source} -o ${out}
-    WORKING_DIRECTORY ${out}.modules DEPENDS ${source} ${CMAKE_CURRENT_SOURCE_DIR}/programs/bindings.h VERBATIM)
+    WORKING_DIRECTORY ${out}.modules DEPENDS ${source} ${CMAKE_CURRENT_SOURCE_DIR}/programs/fortran/bindings.h VERBATIM)
   add_custom_target(bench-${flavour}-${language} ALL DEPENDS ${out})
 endforeach()
 set_tests_properties(counts-${flavour}-fortran_threads-1-2 counts-${flavour}-fortran_threads-2-2 counts-${flavour}-fortran_threads-3-2

@@ -15,13 +15,13 @@
 #include <sstream>
 
 #include "../../tracer/launch/capture.hpp"
-#include "../../tracer/launch/command_programs.hpp"
-#include "../../tracer/launch/elf.hpp"
+#include "../../tracer/launch/programs/command_programs.hpp"
+#include "../../tracer/launch/programs/elf.hpp"
 #include "../../tracer/launch/experiment.hpp"
-#include "../../tracer/launch/flavour.hpp"
-#include "../../tracer/launch/libraries.hpp"
-#include "../../tracer/launch/loader_cache.hpp"
-#include "../../tracer/launch/shell_words.hpp"
+#include "../../tracer/launch/programs/flavour.hpp"
+#include "../../tracer/launch/programs/libraries.hpp"
+#include "../../tracer/launch/programs/loader_cache.hpp"
+#include "../../tracer/launch/programs/shell_words.hpp"
 
 using namespace polter::launch;
 namespace fs = std::filesystem;

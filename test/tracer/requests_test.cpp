@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of open requests against a plain list, and its rules one by one.
-#include "../../tracer/mpi/requests.hpp"
+#include "../../tracer/mpi/core/requests.hpp"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "../launch/capture.hpp"
-#include "../launch/flavour.hpp"
+#include "../launch/programs/flavour.hpp"
 #include "../launch/layout.hpp"
 #include "doctor.hpp"
 

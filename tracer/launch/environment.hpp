@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exporter.hpp"
-#include "flavour.hpp"
+#include "programs/flavour.hpp"
 #include "job.hpp"
 
 namespace polter::launch {

@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "../conventions.hpp"
-#include "command_programs.hpp"
+#include "programs/command_programs.hpp"
 #include "launch.hpp"
 
 namespace polter::launch {

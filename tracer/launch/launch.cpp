@@ -18,7 +18,7 @@
 #include "environment.hpp"
 #include "experiment.hpp"
 #include "exporter.hpp"
-#include "flavour.hpp"
+#include "programs/flavour.hpp"
 #include "job.hpp"
 #include "launcher_job.hpp"
 #include "layout.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "flavour.hpp"
+#include "programs/flavour.hpp"
 
 namespace polter::launch {
 

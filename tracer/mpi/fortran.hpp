@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <string>
 
-#include "call.hpp"
-#include "variables.hpp"
+#include "core/call.hpp"
+#include "core/variables.hpp"
 
 namespace polter::mpi::fortran {
 

@@ -2,13 +2,13 @@
 // All that the generated wrappers use.
 #pragma once
 
-#include "collectives.hpp"
-#include "communicators.hpp"
-#include "completion.hpp"
-#include "files.hpp"
+#include "collectives/collectives.hpp"
+#include "collectives/communicators.hpp"
+#include "messages/completion.hpp"
+#include "collectives/files.hpp"
 #include "init.hpp"
-#include "neighbours.hpp"
-#include "partitioned.hpp"
-#include "persistent.hpp"
-#include "probe.hpp"
-#include "windows.hpp"
+#include "collectives/neighbours.hpp"
+#include "messages/partitioned.hpp"
+#include "messages/persistent.hpp"
+#include "messages/probe.hpp"
+#include "collectives/windows.hpp"

@@ -13,8 +13,8 @@
 #include <cstring>
 
 #include "fortran.hpp"
-#include "partitioned.hpp"
-#include "windows.hpp"
+#include "messages/partitioned.hpp"
+#include "collectives/windows.hpp"
 
 namespace polter::mpi {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <mpi_regions.hpp>
 
-#include "call.hpp"
+#include "core/call.hpp"
 
 namespace polter::mpi::handler {
 

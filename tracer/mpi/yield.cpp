@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "process.hpp"
+#include "core/process.hpp"
 
 namespace {
 

@@ -18,8 +18,8 @@
 
 #include "replay/replay.hpp"
 #include "replay/trace/archive.hpp"
-#include "synthetic.hpp"
-#include "trace_spec.hpp"
+#include "../support/synthetic.hpp"
+#include "../support/trace_spec.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "trace_spec.hpp"
+#include "../support/trace_spec.hpp"
 
 namespace polter::test {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "crowd.hpp"
+#include "../support/crowd.hpp"
 #include "start.hpp"
 
 namespace {

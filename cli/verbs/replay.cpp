@@ -10,16 +10,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "../tracer/launch/launch.hpp"
-#include "../tracer/launch/layout.hpp"
-#include "../tracer/launch/standard_streams.hpp"
-#include "progress.hpp"
+#include "../../tracer/launch/launch.hpp"
+#include "../../tracer/launch/layout.hpp"
+#include "../../tracer/launch/standard_streams.hpp"
+#include "../progress.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/model/model_file.hpp"
 #include "replay/parallel/group.hpp"
 #include "replay/trace/archive.hpp"
-#include "result_text.hpp"
-#include "verb.hpp"
+#include "../result_text.hpp"
+#include "../verb.hpp"
 
 namespace polter::cli {
 

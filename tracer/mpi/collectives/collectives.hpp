@@ -16,7 +16,7 @@
 //   scan; exscan              (N − rank) × data; one less                   (rank + 1) × data; one less
 #pragma once
 
-#include "point_to_point.hpp"
+#include "messages/point_to_point.hpp"
 
 namespace polter::mpi {
 

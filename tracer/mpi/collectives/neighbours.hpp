@@ -4,7 +4,7 @@
 #pragma once
 
 #include "communicators.hpp"
-#include "persistent.hpp"
+#include "messages/persistent.hpp"
 
 namespace polter::mpi::handler {
 

@@ -2,8 +2,8 @@
 // Sends and receives, blocking and not. Sends are stamped at Enter, receives at Leave. MPI_PROC_NULL: no records, only a request.
 #pragma once
 
-#include "call.hpp"
-#include "variables.hpp"
+#include "core/call.hpp"
+#include "core/variables.hpp"
 
 namespace polter::mpi::handler {
 

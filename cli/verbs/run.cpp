@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "../tracer/launch/launcher_job.hpp"
-#include "job.hpp"
+#include "../../tracer/launch/launcher_job.hpp"
+#include "../job.hpp"
 
 namespace polter::cli {
 

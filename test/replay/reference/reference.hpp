@@ -16,7 +16,7 @@
 
 #include "replay/model/model.hpp"
 #include "replay/scenario/scenario.hpp"
-#include "trace_spec.hpp"
+#include "../support/trace_spec.hpp"
 
 namespace polter::test {
 

@@ -24,8 +24,8 @@
 #include "replay/parallel/group.hpp"
 #include "replay/rules/mpi_rules.hpp"
 #include "replay/testing.hpp"
-#include "synthetic.hpp"
-#include "trace_spec.hpp"
+#include "../support/synthetic.hpp"
+#include "../support/trace_spec.hpp"
 
 namespace {
 

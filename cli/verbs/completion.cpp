@@ -8,7 +8,7 @@
 #include <memory>
 #include <sstream>
 
-#include "verb.hpp"
+#include "../verb.hpp"
 
 namespace polter::cli {
 namespace {

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "../kmodule/node/interrupt.hpp"
-#include "../kmodule/node/observe.hpp"
-#include "../kmodule/node/summary.hpp"
+#include "../../kmodule/node/interrupt.hpp"
+#include "../../kmodule/node/observe.hpp"
+#include "../../kmodule/node/summary.hpp"
 #include "noise_loop.hpp"
 #include "replay/base/printable.hpp"
-#include "result_text.hpp"
-#include "verb.hpp"
+#include "../result_text.hpp"
+#include "../verb.hpp"
 
 namespace polter::cli {
 namespace {

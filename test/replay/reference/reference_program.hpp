@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "trace_spec.hpp"
+#include "../support/trace_spec.hpp"
 
 namespace polter::test {
 

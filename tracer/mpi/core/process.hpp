@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "../write/archive.hpp"
+#include "../../write/archive.hpp"
 #include "comms.hpp"
 #include "mpi.hpp"
 #include "requests.hpp"

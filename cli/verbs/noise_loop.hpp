@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "verb.hpp"
+#include "../verb.hpp"
 
 namespace polter::cli {
 

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../write/archive.hpp"
+#include "../../write/archive.hpp"
 #include "mpi.hpp"
 
 namespace polter::mpi {

@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "../kmodule/loops/loops.hpp"
-#include "../kmodule/loops/output.hpp"
-#include "../kmodule/node/interrupt.hpp"
-#include "../tracer/launch/exporter.hpp"
+#include "../../kmodule/loops/loops.hpp"
+#include "../../kmodule/loops/output.hpp"
+#include "../../kmodule/node/interrupt.hpp"
+#include "../../tracer/launch/exporter.hpp"
 #include "replay/base/printable.hpp"
-#include "result_text.hpp"
+#include "../result_text.hpp"
 
 namespace polter::cli {
 namespace {

@@ -2,7 +2,7 @@
 // polter exec: the same for one process of a launcher's own; the one that ends last prints the result.
 #include <memory>
 
-#include "job.hpp"
+#include "../job.hpp"
 
 namespace polter::cli {
 

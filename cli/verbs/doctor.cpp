@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // polter doctor: what works here, what does not, and the command that mends it.
-#include "../tracer/doctor/doctor.hpp"
+#include "../../tracer/doctor/doctor.hpp"
 
 #include <fmt/core.h>
 
@@ -8,11 +8,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "../tracer/launch/exporter.hpp"
-#include "../tracer/launch/launch.hpp"
-#include "../tracer/launch/layout.hpp"
+#include "../../tracer/launch/exporter.hpp"
+#include "../../tracer/launch/launch.hpp"
+#include "../../tracer/launch/layout.hpp"
 #include "replay/base/printable.hpp"
-#include "verb.hpp"
+#include "../verb.hpp"
 
 namespace polter::cli {
 namespace {

@@ -12,7 +12,7 @@ static void* next(const char* name);
 #define NEXT(name) \
     ({ static void* next_##name; if (!next_##name) next_##name = next("PMPI_" #name); (__typeof__(&PMPI_##name))next_##name; })
 
-#include "count.c"
+#include "../count.c"
 
 static void* next(const char* name) {
     void* function = dlsym(RTLD_NEXT, name);

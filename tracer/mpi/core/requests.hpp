@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../write/location.hpp"
+#include "../../write/location.hpp"
 
 namespace polter::mpi {
 

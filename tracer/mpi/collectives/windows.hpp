@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "communicators.hpp"
-#include "point_to_point.hpp"
+#include "messages/point_to_point.hpp"
 
 namespace polter::mpi {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "communicators.hpp"
-#include "point_to_point.hpp"
+#include "messages/point_to_point.hpp"
 
 namespace polter::mpi::handler {
 
