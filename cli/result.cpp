@@ -15,7 +15,7 @@
 #include "replay/replay.hpp"
 #include "replay/trace/child_process.hpp"
 #include "result_text.hpp"
-#include "verbs/unreplayed.hpp"
+#include "unreplayed.hpp"
 #include "verb.hpp"
 #include "wording.hpp"
 

@@ -2,7 +2,7 @@
 // What is known of a job without a replay: the ranks' own sums of their local noise.
 #pragma once
 
-#include "../../tracer/launch/launch.hpp"
+#include "../tracer/launch/launch.hpp"
 #include "replay/replay.hpp"
 
 namespace polter::cli {

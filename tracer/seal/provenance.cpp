@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "provenance.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "../conventions.hpp"
+
+namespace polter::seal {
+namespace {
+
+// "0-2,5": of numbers in order.
+std::string ranges(const std::vector<uint32_t>& ids) {
+    std::string out;
+    for (size_t i = 0; i < ids.size();) {
+        size_t end = i + 1;
+        while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
+        out += (out.empty() ? "" : ",") + std::to_string(ids[i]);
+        if (end - i > 1) out += "-" + std::to_string(ids[end - 1]);
+        i = end;
+    }
+    return out;
+}
+
+// In the order of the page, so that the property does not depend on which rank came first.
+std::vector<std::string> in_all(const std::vector<const Sidecar*>& ranks, std::vector<std::string> Sidecar::*list) {
+    if (ranks.empty()) return {};
+    auto out = ranks.front()->*list;
+    for (const auto* rank : ranks)
+        std::erase_if(out, [&](const std::string& name) {
+            return std::find((rank->*list).begin(), (rank->*list).end(), name) == (rank->*list).end();
+        });
+    return out;
+}
+
+// What measured the ranks. One that was not measured does not make the others so: the trace says who. Returns those that were.
+std::vector<const Sidecar*> add_exporters(const std::vector<Sidecar>& ranks, Report& report,
+                                          std::map<std::string, std::string>& properties) {
+    const std::string none = "none";
+    std::map<std::string, std::vector<uint32_t>> by_exporter;
+    std::map<std::string, const Sidecar*> first;
+    std::vector<const Sidecar*> measured;
+    for (const auto& rank : ranks) {
+        by_exporter[rank.exporter].push_back(rank.rank);
+        first.try_emplace(rank.exporter, &rank);
+        if (rank.exporter != none) measured.push_back(&rank);
+    }
+    report.exporter = none;
+    size_t most = 0;
+    std::string all;
+    for (const auto& [exporter, of] : by_exporter) {
+        all += fmt::format("{}{}:{}", all.empty() ? "" : ";", exporter, ranges(of));
+        if (exporter == none || of.size() <= most) continue;
+        most = of.size();
+        report.exporter = exporter;
+    }
+    report.exporter_why = first.at(report.exporter)->exporter_why;
+    if (by_exporter.size() == 1) return measured;
+    properties[trace::property::exporter_by_rank] = all;
+    for (const auto& [exporter, of] : by_exporter) {
+        if (exporter == report.exporter) continue;
+        const auto& why = first.at(exporter)->exporter_why;
+        report.warnings.push_back(
+            exporter == none
+                ? fmt::format("{} of {} ranks were not measured ({}): {}", of.size(), ranks.size(), ranges(of), why)
+                : fmt::format("ranks {} were measured by {}, the others by {}: {}", ranges(of), exporter, report.exporter, why));
+    }
+    if (const auto at = by_exporter.find(none); at != by_exporter.end()) report.unmeasured = at->second;
+    return measured;
+}
+
+uint64_t earliest(uint64_t a, uint64_t b) {
+    return a && b ? std::min(a, b) : std::max(a, b);
+}
+
+// When the first host's exporter ended, if one did. The ranks of a host share theirs, and where it was killed each knows only when its own
+// page moved last: the latest of them is the nearest.
+uint64_t exporter_end(const std::vector<Sidecar>& ranks) {
+    std::map<std::string, uint64_t> hosts;
+    for (const auto& rank : ranks)
+        if (rank.final) hosts[rank.host] = std::max(hosts[rank.host], rank.final->exporter_ended_ns);
+    uint64_t ended = 0;
+    for (const auto& [host, time] : hosts) ended = earliest(ended, time);
+    return ended;
+}
+
+}  // namespace
+
+void add_end(const std::vector<Sidecar>& ranks, uint64_t exporter_ended, Definitions& definitions, Report& report) {
+    if (!exporter_ended) exporter_ended = exporter_end(ranks);
+    if (exporter_ended >= definitions.last_ns) exporter_ended = 0;
+    if (exporter_ended) {
+        auto seconds = [](uint64_t from, uint64_t to) { return from < to ? static_cast<double>(to - from) / 1e9 : 0.0; };
+        report.warnings.push_back(
+            fmt::format("the exporter ended {:.3f} s after the trace begins, {:.3f} s before it ends: later noise is not in it",
+                        seconds(definitions.first_ns, exporter_ended), seconds(exporter_ended, definitions.last_ns)));
+    }
+    uint64_t ended = exporter_ended;
+    for (const auto& rank : ranks)
+        if (rank.final) ended = earliest(ended, rank.final->tracing_ended_ns);
+    if (ended) definitions.properties[trace::property::measuring_ended_ns] = std::to_string(ended);
+}
+
+void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
+    uint64_t own_cost_ns = 0;
+    bool told = report.ranks == report.size;
+    for (const auto& rank : ranks) {
+        told = told && rank.final;
+        report.measured_by[rank.rank] = rank.exporter;
+        if (!rank.final) continue;
+        for (const auto& noise : rank.final->noise)
+            report.noise.push_back({rank.rank, noise.account, noise.culprit, noise.ns, noise.events});
+        own_cost_ns += rank.final->own_cost_ns;
+        report.dropped += rank.final->dropped;
+        report.dropped_ns += rank.final->dropped_ns;
+        for (const auto& warning : rank.final->warnings) report.warnings.push_back(fmt::format("rank {}: {}", rank.rank, warning));
+    }
+    const auto measured = add_exporters(ranks, report, properties);
+    report.seen = in_all(measured, &Sidecar::seen);
+    properties[trace::property::version] = "1";
+    properties[trace::property::exporter] = report.exporter;
+    properties[trace::property::exporter_why] = report.exporter_why;
+    properties[trace::property::accounts_seen] = fmt::format("{}", fmt::join(report.seen, ","));
+    properties[trace::property::accounts_net] = fmt::format("{}", fmt::join(in_all(measured, &Sidecar::net), ","));
+    properties[trace::property::events_dropped] = std::to_string(report.dropped);
+    properties[trace::property::events_dropped_ns] = std::to_string(report.dropped_ns);
+    if (told) report.own_cost_ns = own_cost_ns;
+    properties[trace::property::own_cost_ns] = told ? std::to_string(own_cost_ns) : "unknown";
+}
+
+// Which program ran where, for the head of a result.
+void add_names(const std::vector<Sidecar>& ranks, std::map<std::string, std::string>& properties) {
+    const auto distinct = [&](std::string Sidecar::*name) {
+        std::vector<std::string> names;
+        std::set<std::string> seen;
+        for (const auto& rank : ranks)
+            if (!(rank.*name).empty() && seen.insert(rank.*name).second) names.push_back(rank.*name);
+        return names;
+    };
+    properties[trace::property::program] = fmt::format("{}", fmt::join(distinct(&Sidecar::program), "+"));
+    properties[trace::property::mpi] = ranks.front().mpi;
+    properties[trace::property::hosts] = fmt::format("{}", fmt::join(distinct(&Sidecar::host), ","));
+}
+
+// Hosts whose ranks all read one clock need no correction; more than one host does, and its error is not known here.
+void add_clock(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
+    bool hosts = std::any_of(ranks.begin(), ranks.end(), [&](const Sidecar& rank) { return rank.host != ranks.front().host; });
+    if (!hosts) {
+        properties[trace::property::clock_error_ns] = "0";
+        return;
+    }
+    properties[trace::property::clock_error_ns] = "unknown";
+    report.warnings.push_back("the ranks ran on several hosts, whose clocks are not corrected: times between hosts cannot be trusted");
+}
+
+}  // namespace polter::seal
