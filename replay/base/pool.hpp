@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace polter::replay {
@@ -32,11 +33,41 @@ class Pool {
     std::vector<T*> free_;
 };
 
-// Vectors of one length, in lanes. A length of 0 (the learning pass) hands out a pointer that must not be followed.
+class LanePool;
+
+// Owns one vector with an entry for each scenario lane, and returns it to its pool. Empty by default.
+class LaneVector {
+  public:
+    LaneVector() = default;
+    LaneVector(LaneVector&& other) noexcept : pool_(other.pool_), data_(std::exchange(other.data_, nullptr)) {}
+    LaneVector& operator=(LaneVector&& other) noexcept {
+        if (this == &other) return *this;
+        reset();
+        pool_ = other.pool_;
+        data_ = std::exchange(other.data_, nullptr);
+        return *this;
+    }
+    ~LaneVector() { reset(); }
+
+    inline void reset();
+    int64_t* get() const { return data_; }
+    // Like a pointer to the first lane, but not of a temporary, which would dangle.
+    operator int64_t*() const& { return data_; }
+    operator int64_t*() const&& = delete;
+
+  private:
+    friend class LanePool;
+    LaneVector(LanePool& pool, int64_t* data) : pool_(&pool), data_(data) {}
+
+    LanePool* pool_ = nullptr;
+    int64_t* data_ = nullptr;
+};
+
+// Vectors of one length, in lanes. It outlives them. A length of 0 (the learning pass) makes vectors that must not be read.
 class LanePool {
   public:
     explicit LanePool(size_t lanes) : lanes_(lanes) {}
-    int64_t* take() {
+    LaneVector take() {  // uninitialised
         if (free_.empty()) {
             const size_t stride = lanes_ == 0 ? 1 : lanes_;
             slabs_.push_back(std::make_unique<int64_t[]>(slab * stride));
@@ -44,18 +75,30 @@ class LanePool {
         }
         int64_t* vector = free_.back();
         free_.pop_back();
+        return {*this, vector};
+    }
+    LaneVector filled(int64_t value) {
+        LaneVector vector = take();
+        for (size_t i = 0; i < lanes_; ++i) vector.data_[i] = value;
         return vector;
     }
-    void give(int64_t* vector) {
-        if (vector) free_.push_back(vector);
+    LaneVector copy(const int64_t* from) {
+        LaneVector vector = take();
+        for (size_t i = 0; i < lanes_; ++i) vector.data_[i] = from[i];
+        return vector;
     }
     size_t allocated_bytes() const { return slabs_.size() * slab * lanes_ * sizeof(int64_t); }
 
   private:
+    friend class LaneVector;
     static constexpr size_t slab = 64;
     size_t lanes_;
     std::vector<std::unique_ptr<int64_t[]>> slabs_;
     std::vector<int64_t*> free_;
 };
+
+inline void LaneVector::reset() {
+    if (data_) pool_->free_.push_back(std::exchange(data_, nullptr));
+}
 
 }  // namespace polter::replay

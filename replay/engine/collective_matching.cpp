@@ -56,7 +56,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         slot->noise = std::move(noise);
         slot->waiting = std::move(waiting);
         slot->instance = std::move(instance);
-        slot->members.assign(comm->ranks.size() + comm->remote.size(), {});
+        slot->members.resize(comm->ranks.size() + comm->remote.size());
         slot->noise.clear();
         slot->waiting.clear();
         slot->key_comm = key;
@@ -68,8 +68,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         slot->waits = arrival.nonblocking ? Waits::for_all_likely : collective_waits(arrival.operation);
         slot->root = arrival.root;
         slot->last_enter = INT64_MIN / 4;
-        slot->last_arrival = lane_pool_.take();
-        std::fill_n(slot->last_arrival, lanes_.count, INT64_MIN / 4);
+        slot->last_arrival = lane_pool_.filled(INT64_MIN / 4);
     }
     Collective* collective = slot;
     *member = static_cast<uint32_t>(place);
@@ -142,11 +141,10 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
         follow_those_who_came(collective);
     }
     if (!collective.instance.active()) return;
-    int64_t* time = lane_pool_.take();
+    LaneVector time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = thread.enter - thread.delay[i];
     wake_members(collective, collective.instance.resume({member, thread.index, thread.place(), thread.enter_node}, thread.enter, time,
                                                         facts_.counter_only ? no_noise : thread.pieces));
-    lane_pool_.give(time);
     for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
 }
 
@@ -261,12 +259,11 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
     }
     if (!collective.instance.active()) return;
     Collective::Member& mine = collective.members[member];
-    int64_t* time = lane_pool_.take();
+    LaneVector time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
     wake_members(collective,
                  collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, given(mine)}, arrival.enter, time,
                                             arrival.pieces && !facts_.counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
-    lane_pool_.give(time);
 }
 
 void Engine::wake_waiting(Collective* collective) {
@@ -284,13 +281,10 @@ void Engine::end_collective(Collective* collective) {
     if (collective->finished < collective->own_members || collective->arrived < members) return;
     if (collective->nonblocking && collective->resumed < members) return;
     collectives_.erase({collective->key_comm, collective->key_sequence, collective->nonblocking});
-    for (Collective::Member& member : collective->members) {
-        lane_pool_.give(member.arrival);
-        member.arrival = nullptr;
-    }
+    collective->members.clear();
     collective->instance.clear();
-    lane_pool_.give(collective->last_arrival);
-    lane_pool_.give(collective->held);
+    collective->last_arrival.reset();
+    collective->held.reset();
     collective_pool_.give(collective);
 }
 

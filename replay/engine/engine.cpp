@@ -40,8 +40,7 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
         thread->counters.assign(definitions.accounts.size(), -1);
         thread->local.assign(definitions.accounts.size(), 0);
         thread->culprits.assign(definitions.accounts.size(), {});
-        thread->delay = lane_pool_.take();
-        std::fill_n(thread->delay, lanes.count, 0);
+        thread->delay = lane_pool_.filled(0);
         thread->polling.delay = lane_pool_.take();
         const uint64_t bytes = archive.event_file_bytes(threads_.size());
         thread->most_events = bytes > 0 ? bytes / shortest_event : OTF2_UNDEFINED_UINT64;
@@ -128,7 +127,7 @@ void Engine::drop_request(Thread& thread, uint64_t id) {
     Request** found = process(thread).requests.find({id});
     if (!found) return;
     Request* request = *found;
-    lane_pool_.give(request->post_delay);
+    request->post_delay.reset();
     process(thread).requests.erase({id});
     request_pool_.give(request);
 }

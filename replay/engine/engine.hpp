@@ -128,11 +128,6 @@ class Engine {
     uint32_t world() const { return archive_.definitions().world; }
     void wake(Thread* thread);
     void copy(int64_t* to, const int64_t* from) const { copy_lanes(to, from, lanes_.count); }
-    int64_t* take_copy(const int64_t* from) {
-        int64_t* vector = lane_pool_.take();
-        copy(vector, from);
-        return vector;
-    }
 
     // Matching (engine/matching.cpp).
     Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag, uint32_t partitioned = 0);

@@ -96,7 +96,7 @@ Match* Engine::add_send(Thread& sender, const Thread& receiver, const Operation&
     match->sender = &sender;
     match->size = operation.size;
     match->send_time = sender.enter;
-    match->send_delay = take_copy(sender.delay);
+    match->send_delay = lane_pool_.copy(sender.delay);
     match->send_node = sender.enter_node;
     if (Thread* waiting = match->receiver_waits) {
         match->receiver_waits = nullptr;
@@ -128,7 +128,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     match->posted = true;
     match->receiver = &receiver;
     match->post_time = post_time;
-    match->post_delay = take_copy(post_delay);
+    match->post_delay = lane_pool_.copy(post_delay);
     match->post_node = faults_.posted_at_wait ? receiver.enter_node : post_node;
     settle(*match);
     if (match->proxy) peers_->ship_posting(*match);
@@ -156,10 +156,7 @@ void Engine::release(Match* match) {
     if (--match->users > 0) return;
     if (match->queued) unlink(match);
     if (match->of_farm) semantics_->message_forgotten(*match);
-    lane_pool_.give(match->send_delay);
-    lane_pool_.give(match->send_noise_removed);
-    lane_pool_.give(match->post_delay);
-    lane_pool_.give(match->moved);
+    for (LaneVector* vector : {&match->send_delay, &match->send_noise_removed, &match->post_delay, &match->moved}) vector->reset();
     if (match->queue) semantics_->drop(match->queue);
     matches_.give(match);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The records that the engine and the rules share. All times are measured nanoseconds since the trace's global offset; `delay`
-// vectors are in lanes and come from the engine's pool.
+// vectors are in lanes and come from the engine's pool, to which they return with their owner.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +87,7 @@ struct Match {
     int64_t send_time = 0;
     int64_t send_noise = 0;  // inside the sending call
     int64_t post_time = 0;
-    int64_t *send_delay = nullptr, *send_noise_removed = nullptr, *post_delay = nullptr;
+    LaneVector send_delay, send_noise_removed, post_delay;
     Thread *sender = nullptr, *receiver = nullptr;
     Thread *sender_waits = nullptr, *receiver_waits = nullptr;
     bool sent = false, posted = false, same_host = true, queued = false;
@@ -96,7 +96,7 @@ struct Match {
     uint64_t proxy = 0;             // of a sender elsewhere: its half there, if it has to know of the posting
     bool synchronous = false;       // the sender waits for the receiver
     bool synchronous_mode = false;  // … because it was asked to
-    int64_t* moved = nullptr;       // of an answer: by how much its receiver is elsewhere since it asked (rules/task_farm/reassignment.cpp)
+    LaneVector moved;               // of an answer: by how much its receiver is elsewhere since it asked (rules/task_farm/reassignment.cpp)
     bool of_farm = false;           // known to the farms
     struct LockQueue* queue = nullptr;          // of a lock's release: who has queued for it, owned
     struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
@@ -141,7 +141,7 @@ struct Request {
     bool arrived = false;    // a collective whose communicator was known at once
     Match* match = nullptr;  // none for a receive whose channel is known only once it completes
     int64_t post_time = 0;
-    int64_t* post_delay = nullptr;
+    LaneVector post_delay;
     uint64_t post_node = 0;
     Collective* collective = nullptr;
     uint32_t member = 0;
@@ -160,7 +160,7 @@ struct Collective {
         bool released = false;                     // waits no longer for those who have not come
         uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
         Place place;
-        int64_t* arrival = nullptr;     // approximated time of entering, in lanes; only where each member's own is needed
+        LaneVector arrival;             // approximated time of entering, in lanes; only where each member's own is needed
         std::vector<GivenClock> given;  // where noise is given: the member's clocks at entering, by lane
     };
     struct Noise {
@@ -176,13 +176,13 @@ struct Collective {
     uint32_t root = 0;
     std::vector<Member> members;
     uint32_t arrived = 0, resumed = 0, finished = 0, prefix = 0, folded = 0;
-    uint32_t own_members = 0;         // read by this process: those that will finish here
-    int64_t last_enter = 0;           // of all that came
-    int64_t* last_arrival = nullptr;  // in lanes: the latest approximated entering (of the root alone where all wait for the root)
-    std::vector<Noise> noise;         // inside the members' calls
-    std::vector<int64_t> watched;     // where an event graph is recorded: approximated entering, by member, in the watched scenarios
-    uint64_t last_node = 0;           // of it: the last of all, once written
-    int64_t* held = nullptr;          // in lanes: how much less noise held the members up, once computed
+    uint32_t own_members = 0;      // read by this process: those that will finish here
+    int64_t last_enter = 0;        // of all that came
+    LaneVector last_arrival;       // in lanes: the latest approximated entering (of the root alone where all wait for the root)
+    std::vector<Noise> noise;      // inside the members' calls
+    std::vector<int64_t> watched;  // where an event graph is recorded: approximated entering, by member, in the watched scenarios
+    uint64_t last_node = 0;        // of it: the last of all, once written
+    LaneVector held;               // in lanes: how much less noise held the members up, once computed
     int64_t held_until = 0;
     bool held_known = false;
     bool structured = false;  // whether its structure is known has been decided
@@ -259,8 +259,8 @@ struct Doubt {
 struct Polling {
     bool active = false;
     int64_t begin = 0, last_leave = 0, last_length = 0, noise_since = 0;
-    int64_t* delay = nullptr;  // at begin
-    uint64_t node = 0;         // of the event graph, at begin
+    LaneVector delay;   // at begin
+    uint64_t node = 0;  // of the event graph, at begin
     std::vector<NoisePiece> pieces;
 };
 
@@ -352,7 +352,7 @@ struct Thread {
     uint64_t postings = 0;        // of non-blocking receives, so far
     std::vector<Match*> watched;  // learning: the standard sends that this call completes
 
-    int64_t* delay = nullptr;
+    LaneVector delay;
     CallSiteReader call_sites;
     RegionStack regions;         // followed only where somebody asks
     Payment* payment = nullptr;  // of the rank that ends last: the account of what its delay changed where

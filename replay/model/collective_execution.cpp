@@ -24,11 +24,12 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
     if (clocks_.size() < members) clocks_.resize(members);
     for (Clock& clock : clocks_) {
         clock.noise.clear();
-        clock.time = nullptr;
+        clock.time.reset();
         clock.at = 0;
         clock.held = clock.done = false;
     }
-    messages_.assign(schedule_->messages, {});
+    messages_.clear();
+    messages_.resize(schedule_->messages);
 }
 
 void Instance::set_noise(Clock& clock, const std::vector<NoisePiece>& noise) {
@@ -45,8 +46,7 @@ const std::vector<uint32_t>& Instance::arrive(const Participant& member, int64_t
     clock.given = member.given;
     set_noise(clock, noise);
     clock.clock.start(enter, &clock.noise);
-    clock.time = pool_->take();
-    copy_lanes(clock.time, arrival, lanes_->count);
+    clock.time = pool_->copy(arrival);
     clock.held = held;
     run(place(member.number));
     return ended_;
@@ -113,8 +113,7 @@ void Instance::receive(Clock& clock, Message& message, bool recorded) {
         const int64_t* mask = lanes_->masks[piece.account].data();
         keep_noise(clock.time, mask, ns, lanes_->count);
     });
-    pool_->give(message.time);
-    message.time = nullptr;
+    message.time.reset();
     work(clock);
     if (recorded) write(clock);
 }
@@ -216,11 +215,7 @@ std::vector<uint8_t> Instance::waited_for(uint32_t member) const {
 
 void Instance::clear() {
     if (!lanes_) return;
-    for (Clock& clock : clocks_) {
-        pool_->give(clock.time);
-        clock.time = nullptr;
-    }
-    for (Message& message : messages_) pool_->give(message.time);
+    for (Clock& clock : clocks_) clock.time.reset();
     messages_.clear();
     lanes_ = nullptr;
 }

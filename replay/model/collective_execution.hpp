@@ -25,7 +25,7 @@ struct Participant {
 
 class Instance {
   public:
-    // `root` as a member of the communicator. Vectors of lanes come from the pool and go back with clear().
+    // `root` as a member of the communicator. The instance holds vectors of the pool until clear().
     void begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool,
                Recorder* recorder = nullptr);
     // `arrival`: the member's approximated time of entering, in lanes. Everything that can go on then does; the members that came to
@@ -49,7 +49,7 @@ class Instance {
     struct Clock {
         MemberClock clock;
         std::vector<NoisePiece> noise;
-        int64_t* time = nullptr;  // approximated, in lanes; none: has not come
+        LaneVector time;  // approximated, in lanes; none: has not come
         std::vector<GivenClock>* given = nullptr;
         size_t at = 0;
         bool held = false, done = false;
@@ -60,7 +60,7 @@ class Instance {
     struct Message {
         int64_t arrival = INT64_MIN;
         uint64_t node = 0;
-        int64_t* time = nullptr;
+        LaneVector time;
     };
     uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
     void go_on(uint32_t place);

@@ -74,7 +74,7 @@ void Engine::write_results(Bytes& to) const {
         to.put(thread->finalize_ns);
         to.put(thread->doubt);
         to.put(thread->local);
-        to.put(thread->delay, lanes_.count);
+        to.put(thread->delay.get(), lanes_.count);
     }
     to.put(false);
     to.put(flaws_);
@@ -122,7 +122,7 @@ void Engine::merge_results(Input& from) {
         thread.finalize_ns = from.get<int64_t>();
         thread.doubt = from.get<Doubt>();
         from.get(thread.local);
-        from.get(thread.delay, lanes_.count);
+        from.get(thread.delay.get(), lanes_.count);
     }
     std::vector<FlawCount> flaws;
     from.get(flaws);

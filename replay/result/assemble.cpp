@@ -145,7 +145,7 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
         rank.measured_by = measured[r];
         int64_t removed_here = 0;
         if (const Thread* thread = ranks[r]) {
-            const std::vector<int64_t> delay(thread->delay, thread->delay + lanes);
+            const std::vector<int64_t> delay(thread->delay.get(), thread->delay + lanes);
             rank.measured_ns = thread->last - ends.first;
             rank.accumulated_noise_ns = delay[scenarios.all()];
             rank.approximated_ns = rank.measured_ns - rank.accumulated_noise_ns;

@@ -116,7 +116,7 @@ void publish_collective_request(Engine& engine, Thread& thread, const Operation&
                                              .node = thread.enter_node},
                                             &request->member);
     else
-        request->post_delay = engine.take_copy(thread.delay);
+        request->post_delay = engine.lane_pool().copy(thread.delay);
     request->arrived = operation.posted_known;
 }
 
@@ -158,8 +158,9 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
         (!dependencies[0].own_posting || follows_structure(*dependencies[0].collective, dependencies[0].member))) {
         return conclude_collective(engine, thread, dependencies[0]);
     }
-    static thread_local Scratch scratch;
+    Scratch& scratch = *of(engine).scratch;
     scratch.constraints.clear();
+    scratch.vectors.clear();
     scratch.own = {};
     scratch.elastic = false;
     if (engine.learning()) learn_completion(engine, thread);
@@ -176,8 +177,7 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
         thread.doubt.add(solved.spread);
         end = solved.end;
     }
-    for (int64_t* vector : scratch.lent) engine.lane_pool().give(vector);
-    scratch.lent.clear();
+    scratch.vectors.clear();
     for (const Dependency& dependency : dependencies)
         if (dependency.release && dependency.match) engine.release(dependency.match);
     for (Match* match : thread.watched) engine.release(match);
@@ -193,10 +193,9 @@ CallEnd conclude(Engine& engine, Thread& thread) {
     const bool widens = (thread.unseen || in_order) && engine.lanes().bounded() && !engine.faults().trust_unseen;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
     const bool struck = engine.injection && thread.carries_rank;
-    int64_t* entered = struck ? engine.take_copy(thread.delay) : nullptr;
+    const LaneVector entered = struck ? engine.lane_pool().copy(thread.delay) : LaneVector();
     const CallEnd end = conclude_call(engine, thread);
     if (struck) strike(engine, thread, end, entered);
-    engine.lane_pool().give(entered);
     if (widens) widen_bounds(engine, thread, low_at_enter, thread.unseen ? Cost() : by_itself(engine, thread));
     return end;
 }

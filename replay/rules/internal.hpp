@@ -17,10 +17,10 @@ struct Constraint {
     uint64_t node = 0;  // of the event graph
 };
 
-// What one call waits for; vectors that must be given back after solving are in `lent`.
+// What one call waits for; `vectors` holds the delays that were computed for its constraints.
 struct Scratch {
     std::vector<Constraint> constraints;
-    std::vector<int64_t*> lent;
+    std::vector<LaneVector> vectors;
     Cost own;
     bool elastic = false;
 };

@@ -8,7 +8,9 @@
 
 namespace polter::replay {
 
-MpiRules::MpiRules(LearnedRules from) : learned(std::move(from)) {}
+MpiRules::MpiRules(LearnedRules from) : learned(std::move(from)), scratch(std::make_unique<Scratch>()) {}
+
+MpiRules::~MpiRules() = default;
 
 const DependencyRules& MpiRules::dependency_rules() const {
     return rules::dependency_rules;

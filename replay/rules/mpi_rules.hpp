@@ -26,6 +26,7 @@ struct LearnedRules {
 class MpiRules final : public Semantics {
   public:
     explicit MpiRules(LearnedRules learned = {});
+    ~MpiRules() override;
 
     const DependencyRules& dependency_rules() const override;
     void attach(Engine& engine) override;
@@ -48,6 +49,7 @@ class MpiRules final : public Semantics {
     std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet
     // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
     std::map<RankPair, bool> wildcards;
+    std::unique_ptr<Scratch> scratch;  // of the call that is being concluded; kept for its capacity
 };
 
 }  // namespace polter::replay

@@ -60,7 +60,7 @@ std::optional<CallEnd> conclude_polling(Engine& engine, Thread& thread, const Sc
     polling.active = false;
     if (scratch.constraints.empty()) return std::nullopt;  // it succeeded without anybody else
     const Lanes& lanes = engine.lanes();
-    int64_t* elastic = engine.lane_pool().take();
+    LaneVector elastic = engine.lane_pool().take();
     const Solved loop = solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own, &thread, polling.node},
                               scratch.constraints, elastic);
     CallEnd end =
@@ -72,7 +72,6 @@ std::optional<CallEnd> conclude_polling(Engine& engine, Thread& thread, const Sc
         elastic[lanes.high] = std::min(elastic[lanes.high], thread.delay[lanes.high]);
     }
     engine.copy(thread.delay, elastic);
-    engine.lane_pool().give(elastic);
     return end;
 }
 

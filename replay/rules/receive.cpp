@@ -83,7 +83,7 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
         if (thread.kind == CallKind::matched_receive) request->match = take_aside(engine, thread, operation, ends.source);
         if (!request->match) request->match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
     } else {
-        request->post_delay = engine.take_copy(thread.delay);
+        request->post_delay = engine.lane_pool().copy(thread.delay);
     }
 }
 
@@ -101,7 +101,7 @@ void publish_receive_complete(Engine& engine, Thread& thread, Operation operatio
                       match->source != engine.world_rank(thread, operation.comm, operation.peer))) {
             // What came is not what was posted: the attributes are wrong, the completion is what happened.
             engine.count(Flaw::uncertain_order);
-            request->post_delay = engine.take_copy(match->post_delay);
+            request->post_delay = engine.lane_pool().copy(match->post_delay);
             engine.withdraw_receive(match);
             match = nullptr;
         }
@@ -151,9 +151,8 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
     if (match.send_noise > 0 && time + match.send_noise <= thread.leave &&
         thread.leave - noise_after(thread.pieces, time) >= time + cost.mid + match.send_noise / 2) {
         time += match.send_noise;
-        int64_t* later = engine.take_copy(match.send_delay);
+        const LaneVector& later = scratch.vectors.emplace_back(engine.lane_pool().copy(match.send_delay));
         for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.send_noise_removed[i];
-        scratch.lent.push_back(later);
         delay = later;
         node = match.departure_node;
     }

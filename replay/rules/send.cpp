@@ -27,8 +27,7 @@ bool does_more(const Thread& thread, const Match& match) {
 void keep_send_noise(Engine& engine, const Thread& thread, Match& match) {
     const bool also_waits = does_more(thread, match);
     const Lanes& lanes = engine.lanes();
-    match.send_noise_removed = engine.lane_pool().take();
-    std::fill_n(match.send_noise_removed, lanes.count, 0);
+    match.send_noise_removed = engine.lane_pool().filled(0);
     Recorder* recorder = engine.recorder();
     if (recorder) {
         recorder->start();

@@ -25,17 +25,17 @@ void noise_on_the_way(const Collective& c, uint32_t of, std::vector<Collective::
 
 // The most that removed noise of one member took of the time from `from` to `to`, in lanes.
 void most_of_one_member(const Lanes& lanes, const std::vector<Collective::Noise>& noise, int64_t from, int64_t to, int64_t* most,
-                        int64_t* lent) {
+                        const LaneVector& buffer) {
     std::fill_n(most, lanes.count, 0);
     for (size_t first = 0; first < noise.size();) {
-        std::fill_n(lent, lanes.count, 0);
+        std::fill_n(buffer.get(), lanes.count, 0);
         size_t next = first;
         for (; next < noise.size() && noise[next].member == noise[first].member; ++next) {
             const NoisePiece& piece = noise[next].piece;
             const int64_t n = std::min(piece.end, to) - std::max(piece.begin, from);
-            if (n > 0) remove_noise(lent, lanes.masks[piece.account].data(), n, lanes.count);
+            if (n > 0) remove_noise(buffer, lanes.masks[piece.account].data(), n, lanes.count);
         }
-        raise_to(most, lent, lanes.count);
+        raise_to(most, buffer, lanes.count);
         first = next;
     }
 }
@@ -125,23 +125,22 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
 // the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
 // the least that can have been lost there (between calls one after the other, more). Where only counters tell of noise, its steps have not
 // been struck by it: then it may be the noise of all who were waited for. Never before what the operation itself demands.
-int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c, uint32_t member, const Last& last) {
+LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& c, uint32_t member, const Last& last) {
     const Lanes& lanes = engine.lanes();
-    int64_t* delay = engine.lane_pool().take();
+    LaneVector delay = engine.lane_pool().take();
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
     const int64_t doubt = 4 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
     const int64_t* end = c.instance.approximated_end(member);
-    int64_t *most = nullptr, *lent = nullptr;
+    LaneVector most;  // none: nothing but the structure explains the end
     const int64_t unusual = 8 * c.instance.structure().error, usual = engine.facts().counter_only ? 0 : unusual;
     static thread_local std::vector<Collective::Noise> on_the_way;
     if (wrong > usual) noise_on_the_way(c, member, on_the_way);
     if (wrong > usual && !on_the_way.empty()) {
         most = engine.lane_pool().take();
-        lent = engine.lane_pool().take();
         if (engine.facts().counter_only && !engine.faults().noise_of_one)
             most_of_all(engine, on_the_way, predicted, thread.leave, most);
         else
-            most_of_one_member(lanes, on_the_way, predicted, thread.leave, most, lent);
+            most_of_one_member(lanes, on_the_way, predicted, thread.leave, most, engine.lane_pool().take());
     }
     const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
     for (size_t i = 0; i < lanes.count; ++i) {
@@ -158,8 +157,6 @@ int64_t* leave_by_structure(Engine& engine, Thread& thread, const Collective& c,
     }
     if (Recorder* recorder = engine.recorder())
         record_by_structure(*recorder, thread, c, member, last, most, on_the_way, thread.delay, delay[recorder->lane(1)]);
-    engine.lane_pool().give(most);
-    engine.lane_pool().give(lent);
     return delay;
 }
 

@@ -59,23 +59,23 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
             return {};
         case Waits::for_root:
             if (root || !c.root_came) return {};
-            if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, nullptr, c.members[c.root].node};
-            return {true, c.last_enter, c.last_arrival, nullptr, c.members[c.root].node};
+            if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, {}, c.members[c.root].node};
+            return {true, c.last_enter, c.last_arrival, {}, c.members[c.root].node};
         case Waits::root_for_all:
             if (!root) return {};
             break;
         case Waits::for_lower:
             fold_lower(engine, c, member);
-            return {true, c.members[member].latest, c.members[member].arrival, nullptr, c.members[member].fold_node};
+            return {true, c.members[member].latest, c.members[member].arrival, {}, c.members[member].fold_node};
         case Waits::for_all_likely: {
             if (c.last_enter <= leave || engine.faults().wait_for_late) break;
-            Last last{true, c.members[member].enter, nullptr, engine.take_copy(c.members[member].arrival)};
+            Last last{true, c.members[member].enter, nullptr, engine.lane_pool().copy(c.members[member].arrival)};
             for (const Collective::Member& other : c.members) {
                 if (!other.thread || other.enter > leave) continue;
                 last.enter = std::max(last.enter, other.enter);
-                raise_to(last.lent, other.arrival, engine.lanes().count);
+                raise_to(last.partial, other.arrival, engine.lanes().count);
             }
-            last.arrival = last.lent;
+            last.arrival = last.partial;
             last.node = last_coming(engine.recorder(), c, thread, last.enter, last.arrival,
                                     [&](const Collective::Member& other) { return other.enter <= leave; });
             return last;
@@ -88,7 +88,7 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
     uint64_t node = c.last_node;  // of those who had come when some were given up others may come later
     if (node == EventGraph::none) node = last_coming(engine.recorder(), c, thread, c.last_enter, c.last_arrival, everybody);
     if (whole) c.last_node = node;
-    return {true, c.last_enter, c.last_arrival, nullptr, node};
+    return {true, c.last_enter, c.last_arrival, {}, node};
 }
 
 CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
@@ -105,7 +105,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
     }
     const size_t all = engine.lanes().all;
     const CallEnd end{.tail = tail, .waited_until = m, .approximated_until = std::max(last.arrival[all], thread.enter - thread.delay[all])};
-    int64_t* out = engine.lane_pool().take();
+    LaneVector out = engine.lane_pool().take();
     const int64_t slip = std::max<int64_t>(0, thread.leave < last.enter ? 0 : m - last.enter);  // own coming is part of the last
     for (size_t i = 0; i < lanes.count; ++i) {
         out[i] = last.enter + slip - std::max(last.arrival[i], thread.enter - thread.delay[i]);
@@ -124,8 +124,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
     }
     if (struck) {
         const Cost cost = engine.model().cost(cost_class(c, CostKind::collective_tail, member));
-        int64_t* own = engine.lane_pool().take();
-        std::fill_n(own, lanes.count, 0);
+        LaneVector own = engine.lane_pool().filled(0);
         int64_t placed = 0;
         for (const NoisePiece& piece : thread.pieces) {
             const int64_t n = piece.end - std::max(piece.begin, m);
@@ -134,13 +133,13 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
             remove_noise(own, lanes.masks[piece.account].data(), engine.faults().negative_removal && piece.account > 0 ? -n : n,
                          lanes.count);
         }
-        int64_t* lent = nullptr;
+        LaneVector buffer;
         // Where only some were waited for, whose noise mattered is not known: one's own alone.
-        const int64_t* held = last.lent ? own : held_up(engine, c, member, last.enter, thread.leave, &lent);
+        const int64_t* held = last.partial ? own.get() : held_up(engine, c, member, last.enter, thread.leave, buffer);
         const int64_t most_without = engine.faults().swap_bounds ? cost.low : cost.high;
         // In the upper bound only what no tail without noise was ever as long as, by a margin, and only where nothing else can have been
         // why.
-        const bool noise_alone = lanes.bounded() && !last.lent && only_removed(c, member, last.enter, lanes);
+        const bool noise_alone = lanes.bounded() && !last.partial && only_removed(c, member, last.enter, lanes);
         const int64_t certain = noise_alone ? std::max<int64_t>(0, tail - most_without - (cost.high - cost.mid)) : 0;
         for (size_t i = 0; i < lanes.count; ++i) {
             const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;
@@ -152,14 +151,11 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
             out[i] += gain;
             if (recorder && i == recorder->lane(1))
                 record_gain(*recorder, thread, c, member,
-                            {m, last.enter, own[i], engine.facts().counter_only ? excess : INT64_MAX, excess, last.lent == nullptr});
+                            {m, last.enter, own[i], engine.facts().counter_only ? excess : INT64_MAX, excess, !last.partial});
         }
-        engine.lane_pool().give(own);
-        engine.lane_pool().give(lent);
     }
     if (recorder) thread.node = recorder->write(thread.index, thread.place(), thread.leave, out[recorder->lane(1)]);
     engine.copy(thread.delay, out);
-    engine.lane_pool().give(out);
     return end;
 }
 
@@ -178,12 +174,11 @@ CallEnd leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t
     Cost latency = engine.model().cost(after), alone = engine.model().cost(own);
     if (!latency.known) latency = {0, alone.mid, alone.high, false};
     if (!alone.known) alone = {0, latency.mid, latency.high, false};
-    int64_t* root_delay = engine.lane_pool().take();
+    LaneVector root_delay = engine.lane_pool().take();
     for (size_t i = 0; i < engine.lanes().count; ++i) root_delay[i] = last.enter - last.arrival[i];
     const Solved solved =
         solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, alone, recorded ? &thread : nullptr, thread.enter_node},
               {{last.enter, root_delay, latency, last.node}}, thread.delay);
-    engine.lane_pool().give(root_delay);
     return solved.end;
 }
 
@@ -254,8 +249,8 @@ bool follows_structure(const Collective& c, uint32_t member) {
 CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
     Collective& c = *dependency.collective;
     Last last = last_of(engine, c, dependency.member, thread);
-    int64_t* by_structure =
-        follows_structure(c, dependency.member) ? leave_by_structure(engine, thread, c, dependency.member, last) : nullptr;
+    LaneVector by_structure;
+    if (follows_structure(c, dependency.member)) by_structure = leave_by_structure(engine, thread, c, dependency.member, last);
     CallEnd end;
     if (!last.any)
         end = solve(engine,
@@ -275,9 +270,7 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
             by_structure[lanes.high] = std::min(by_structure[lanes.high], thread.delay[lanes.high]);
         }
         engine.copy(thread.delay, by_structure);
-        engine.lane_pool().give(by_structure);
     }
-    engine.lane_pool().give(last.lent);
     if (dependency.keeps)
         engine.process(thread).halves.push_back(dependency);
     else
@@ -295,14 +288,12 @@ void constrain_collective(Engine& engine, Thread& thread, const Dependency& depe
         if (thread.dependencies.size() == 1 && last.enter >= thread.enter && thread.leave >= last.enter)
             engine.model().learn(after, thread.leave - last.enter - noise_after(thread.pieces, last.enter), Model::clean);
     } else if (last.any) {
-        int64_t* delay = engine.lane_pool().take();
+        const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().take());
         for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] = last.enter - last.arrival[i];
-        scratch.lent.push_back(delay);
         scratch.constraints.push_back({last.enter, delay, engine.model().cost(after), last.node});
         const Cost& wait = engine.model().cost(own);
         scratch.own = {std::max(scratch.own.low, wait.low), std::max(scratch.own.mid, wait.mid), std::max(scratch.own.high, wait.high)};
     }
-    engine.lane_pool().give(last.lent);
     engine.member_done(&c);
 }
 

@@ -14,8 +14,8 @@ struct Last {
     bool any = false;
     int64_t enter = 0;
     const int64_t* arrival = nullptr;
-    int64_t* lent = nullptr;
-    uint64_t node = 0;  // of the event graph: their coming
+    LaneVector partial;  // `arrival`, where only some of the members were waited for
+    uint64_t node = 0;   // of the event graph: their coming
 };
 
 // By the member's own size: what others have, who may not have come yet, must not matter.
@@ -31,10 +31,10 @@ inline bool may_hold_up(const Collective& c, const Collective::Noise& noise, uin
 }
 
 // How long noise that is removed held anybody up after `from` and before `leave`, in lanes: the measure of the union of all of it less that
-// of what is not removed. The collective's own, or `*lent`, which is to be given back.
+// of what is not removed. The collective's own, or `buffer`.
 // The measure of the union of the noise from `from` to `upto`, less, for each lane, that of what it does not remove. Sorts the pieces.
 void union_of(Engine&, std::vector<NoisePiece>& pieces, int64_t from, int64_t upto, int64_t* less);
-const int64_t* held_up(Engine&, Collective&, uint32_t member, int64_t from, int64_t leave, int64_t** lent);
+const int64_t* held_up(Engine&, Collective&, uint32_t member, int64_t from, int64_t leave, LaneVector& buffer);
 
 // Whether all noise after `from` that may have held the member up is removed in the scenario of the bounds.
 bool only_removed(const Collective&, uint32_t member, int64_t from, const Lanes&);
@@ -49,7 +49,7 @@ struct Gain {
 // The noise behind that, for the event graph. In the order in which it struck each event counts by what it adds.
 void record_gain(Recorder&, const Thread&, const Collective&, uint32_t member, const Gain&);
 
-// The delay at the end of a call that follows its structure; a vector that is to be given back.
-int64_t* leave_by_structure(Engine&, Thread&, const Collective&, uint32_t member, const Last&);
+// The delay at the end of a call that follows its structure.
+LaneVector leave_by_structure(Engine&, Thread&, const Collective&, uint32_t member, const Last&);
 
 }  // namespace polter::replay::rules

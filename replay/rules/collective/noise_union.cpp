@@ -32,7 +32,7 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
 
-const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, int64_t** lent) {
+const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, LaneVector& buffer) {
     static thread_local std::vector<NoisePiece> pieces;
     // For each member another noise.
     const bool apart = c.waits == Waits::for_lower || c.nonblocking || c.arrived < c.members.size();
@@ -51,9 +51,9 @@ const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t f
     }
     if (!apart && leave >= c.held_until) return c.held;
     collect();
-    *lent = engine.lane_pool().take();
-    union_of(engine, pieces, from, leave, *lent);
-    return *lent;
+    buffer = engine.lane_pool().take();
+    union_of(engine, pieces, from, leave, buffer);
+    return buffer;
 }
 
 bool only_removed(const Collective& c, uint32_t member, int64_t from, const Lanes& lanes) {

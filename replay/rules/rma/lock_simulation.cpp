@@ -101,10 +101,8 @@ void constrain_turn(Engine& engine, Thread& thread, const Dependency& dependency
     if (!after.known) after = {0, own.mid, own.high, false};
     if (!own.known) own = {0, after.mid, after.high, false};
     const bool at_once = epoch.had[lane] == epoch.asked[lane] && epoch.measured > epoch.asked[engine.lanes().count];
-    int64_t* delay = engine.take_copy(thread.delay);
-    std::fill_n(delay, engine.lanes().count, 0);
+    const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().filled(0));
     delay[lane] = at_once ? never : epoch.measured - epoch.had[lane];
-    scratch.lent.push_back(delay);
     scratch.constraints.push_back({epoch.measured, delay, after, thread.enter_node});
     scratch.own = own;
 }

@@ -231,8 +231,7 @@ void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
     // Who had it later has asked no earlier, whatever the clocks say: then the release is what it waited for.
     const int64_t measured = std::max(epoch.asked[lanes], epoch.queue.free_for(lanes, epoch.asked[lanes]));
     release.time = std::max(release.time, epoch.asked[lanes]);
-    int64_t* delay = engine.take_copy(release.delay);
-    scratch.lent.push_back(delay);
+    const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(release.delay));
     for (size_t lane = 0; lane < lanes; ++lane) {
         const int64_t asked = epoch.asked[lane];
         int64_t& had = epoch.had[lane] = std::max(asked, epoch.queue.free_for(lane, asked));

@@ -50,8 +50,7 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
     engine.copy(match->send_delay, delay);
     if (notice.epoch && !engine.learning()) match->queue = queue_behind(engine, *notice.epoch, time, delay);
     const Lanes& lanes = engine.lanes();
-    match->send_noise_removed = engine.lane_pool().take();
-    std::fill_n(match->send_noise_removed, lanes.count, 0);
+    match->send_noise_removed = engine.lane_pool().filled(0);
     Recorder* recorder = engine.recorder();
     if (recorder) {
         recorder->start();
@@ -301,7 +300,7 @@ void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>&
     if (thread.notices.empty() && !thread.releasing) return;
     const size_t lanes = engine.lanes().count;
     int64_t time = thread.enter;
-    int64_t* approximated = engine.lane_pool().take();
+    LaneVector approximated = engine.lane_pool().take();
     for (size_t i = 0; i < lanes; ++i) approximated[i] = thread.enter - thread.delay[i];
     for (const Constraint& constraint : waited) {
         time = std::max(time, constraint.time);
@@ -320,7 +319,6 @@ void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>&
         node = recorder->write(thread.index, thread.place(), time, approximated[recorder->lane(1)], true);
     }
     for (const PendingNotice& notice : thread.notices) send_notice(engine, thread, notice, time, approximated, node);
-    engine.lane_pool().give(approximated);
     thread.notices.clear();
 }
 

@@ -32,7 +32,7 @@ struct Farms::Worker {
     bool in_service = false;      // its request has been taken, and no answer has been sent
     bool synchronous = false;     // … and held it up until then
     std::vector<Match*> waiting;  // its messages that have come and have not been given back, in the order of sending
-    int64_t* moved = nullptr;     // by lane: by how much its delay is another since its request; none: 0
+    LaneVector moved = {};        // by lane: by how much its delay is another since its request; none: 0
     const Match* looked_at = nullptr;
     int64_t earliest = 0;  // of all lanes, when that message left
 
@@ -142,8 +142,7 @@ void Farms::answering(const Thread& thread, Match& match, int32_t to) {
     if (!worker || !worker->in_service) return;
     worker->in_service = false;
     worker->master->missing += missing(*worker);
-    match.moved = worker->moved;
-    worker->moved = nullptr;
+    match.moved = std::move(worker->moved);
     if (match.moved && worker->synchronous)  // it was held up until its request was taken: no later than the answer
         for (size_t lane = 0; lane < engine_.lanes().count; ++lane) match.moved[lane] = std::max<int64_t>(match.moved[lane], 0);
 }
@@ -164,10 +163,7 @@ const Match* Farms::rival(const Worker& worker, const Match& request) const {
 }
 
 void Farms::move(Worker& worker, size_t lane, int64_t by) {
-    if (!worker.moved) {
-        worker.moved = engine_.lane_pool().take();
-        std::fill_n(worker.moved, engine_.lanes().count, 0);
-    }
+    if (!worker.moved) worker.moved = engine_.lane_pool().filled(0);
     worker.moved[lane] += by;
     worker.looked_at = nullptr;
     for (Match* match : worker.waiting) match->send_delay[lane] += by;
@@ -176,7 +172,7 @@ void Farms::move(Worker& worker, size_t lane, int64_t by) {
 // When the wait of the master that picked a request looked for one: at once, and again when it had its processor back.
 int64_t Farms::looked(const Thread& thread) {
     int64_t time = thread.enter;
-    std::copy_n(thread.delay, looks_.size(), looks_.begin());
+    std::copy_n(thread.delay.get(), looks_.size(), looks_.begin());
     for (const NoisePiece& piece : thread.pieces) {
         if (piece.end > thread.leave) continue;
         time = std::max(time, piece.end);
@@ -261,8 +257,7 @@ void go_on_elsewhere(Engine& engine, Thread& thread) {
         add(thread.delay, match->moved);
         if (thread.polling.active) add(thread.polling.delay, match->moved);
         if (match->post_delay) add(match->post_delay, match->moved);
-        engine.lane_pool().give(match->moved);
-        match->moved = nullptr;
+        match->moved.reset();
     }
 }
 
