@@ -26,12 +26,12 @@ std::vector<uint64_t> sets_of(const Scenarios& scenarios) {
     return sets;
 }
 
-LocalNoise struck(const Injection& injection, const std::vector<const Thread*>& ranks, size_t lane, size_t source) {
+LocalNoise noise_hit(const Injection& injection, const std::vector<const Thread*>& ranks, size_t lane, size_t source) {
     LocalNoise local;
     double sum = 0;
     for (const Thread* rank : ranks) {
         if (!rank) continue;
-        const int64_t ns = injection.clock(rank->rank, lane).struck()[source];
+        const int64_t ns = injection.clock(rank->rank, lane).noise_ns()[source];
         sum += static_cast<double>(ns);
         local.max = std::max(local.max, ns);
     }
@@ -39,45 +39,45 @@ LocalNoise struck(const Injection& injection, const std::vector<const Thread*>& 
     return local;
 }
 
-// Noise that was given and strikes nothing: most likely its times are meant otherwise. None: all may strike.
-std::optional<Warning> missed_line(const GivenSource& source, const LocalNoise& struck, const std::vector<const Thread*>& ranks,
+// Injected noise that hits nothing: most likely its times are meant otherwise. None: all may hit.
+std::optional<Warning> missed_line(const InjectedSource& source, const LocalNoise& hit, const std::vector<const Thread*>& ranks,
                                    size_t lane, int64_t first) {
-    if (source.arrival != GivenSource::Arrival::events) {
-        if (struck.max > 0) return std::nullopt;
-        return warning(Flaw::injected_misses, source.name, "the run ends before it strikes for the first time");
+    if (source.arrival != InjectedSource::Arrival::events) {
+        if (hit.max > 0) return std::nullopt;
+        return warning(Flaw::injected_misses, source.name, "the run ends before it hits for the first time");
     }
     size_t all = 0, missed = 0;
     for (const auto& [number, events] : source.events) {
         const Thread* rank = ranks[static_cast<size_t>(number)];
         const int64_t begin = rank ? rank->first - first : 0, end = rank ? rank->last - rank->delay[lane] - first : 0;
         all += events.size();
-        missed += static_cast<size_t>(std::count_if(events.begin(), events.end(), [&](const GivenEvent& event) {
+        missed += static_cast<size_t>(std::count_if(events.begin(), events.end(), [&](const InjectedEvent& event) {
             return event.begin >= end || event.begin + event.duration < begin;
         }));
     }
     if (missed == 0) return std::nullopt;
     return warning(Flaw::injected_misses, source.name,
-                   fmt::format("{} of {} given events lie behind the end of the run of their rank, or before its beginning, and strike "
+                   fmt::format("{} of {} injected events lie behind the end of the run of their rank, or before its beginning, and hit "
                                "nothing; \"time_ns\" counts from the trace's first event",
                                missed, all));
 }
 
 }  // namespace
 
-Injected inject(const InjectPass& given) {
+Injected inject(const InjectPass& pass) {
     // The sources take the place that a trace's accounts have elsewhere: subsets of them are lanes, and they share what is added.
     std::vector<Account> players;
-    for (const GivenSource& source : given.sources) players.push_back({std::string(names::source_prefix) + source.name, false});
-    const Scenarios scenarios(players, std::nullopt, std::vector<bool>(players.size(), true), given.faults);
-    Archive archive(given.options.trace);
+    for (const InjectedSource& source : pass.sources) players.push_back({std::string(names::source_prefix) + source.name, false});
+    const Scenarios scenarios(players, std::nullopt, std::vector<bool>(players.size(), true), pass.faults);
+    Archive archive(pass.options.trace);
     const Definitions& definitions = archive.definitions();
     Lanes lanes = scenarios.lanes();
     lanes.masks.assign(definitions.accounts.size(), std::vector<int64_t>(lanes.count, 0));
-    Injection injection(given.sources, sets_of(scenarios), definitions.ranks, given.first);
-    Engine engine(archive, lanes, given.model, false, std::make_unique<MpiRules>(given.rules), given.facts, given.faults);
-    engine.injection = &injection;
-    run_pass(archive, engine, given.options.group);
-    if (given.options.group) gather_struck(*given.options.group, engine, injection, scenarios.all());
+    Injection injection(pass.sources, sets_of(scenarios), definitions.ranks, pass.first);
+    Engine engine(archive, lanes, pass.model, false, std::make_unique<MpiRules>(pass.rules), pass.facts, pass.faults);
+    engine.inject(injection);
+    run_pass(archive, engine, pass.options.group);
+    if (pass.options.group) gather_injected(*pass.options.group, engine, injection, scenarios.all());
 
     const std::vector<const Thread*> ranks = rank_threads(engine, definitions.ranks);
     std::vector<int64_t> added(lanes.count, 0);
@@ -85,29 +85,29 @@ Injected inject(const InjectPass& given) {
         int64_t end = INT64_MIN;
         for (const Thread* rank : ranks)
             if (rank) end = std::max(end, rank->last - rank->delay[lane]);
-        added[lane] = end - given.last;
+        added[lane] = end - pass.last;
     }
     Injected result;
-    result.file = given.options.inject;
+    result.file = pass.options.inject;
     result.added_ns = added[scenarios.all()];
-    result.predicted_ns = given.last - given.first + result.added_ns;
-    const int64_t measured = given.last - given.first;
+    result.predicted_ns = pass.last - pass.first + result.added_ns;
+    const int64_t measured = pass.last - pass.first;
     // Noise that is added makes nothing earlier, however little of the measured costs is certain.
     const auto by = result.added_ns == 0 ? 0 : static_cast<int64_t>(resolution * static_cast<double>(measured));
     result.bounds_low_ns = std::min(result.predicted_ns, std::max(measured, measured + added[lanes.low] - by));
     result.bounds_high_ns = std::max(result.predicted_ns, measured + added[lanes.high] + by);
     const std::vector<int64_t> shares = scenarios.shares(added);
     double local = 0;
-    for (size_t i = 0; i < given.sources.size(); ++i) {
+    for (size_t i = 0; i < pass.sources.size(); ++i) {
         SourceResult source;
-        source.name = given.sources[i].name;
-        source.local = struck(injection, ranks, scenarios.all(), i);
+        source.name = pass.sources[i].name;
+        source.local = noise_hit(injection, ranks, scenarios.all(), i);
         source.alone_ns = scenarios.alone(added, i);
         source.without_ns = scenarios.without(added, i);
         source.share_ns = shares[i];
         if (source.local.mean > 0) source.amplification = static_cast<double>(source.alone_ns) / source.local.mean;
         local += source.local.mean;
-        if (auto missed = missed_line(given.sources[i], source.local, ranks, scenarios.all(), given.first))
+        if (auto missed = missed_line(pass.sources[i], source.local, ranks, scenarios.all(), pass.first))
             result.warnings.push_back(std::move(*missed));
         result.sources.push_back(source);
     }
@@ -117,15 +117,15 @@ Injected inject(const InjectPass& given) {
         rank.rank = static_cast<int64_t>(r);
         if (const Thread* thread = ranks[r]) {
             rank.added_ns = -thread->delay[scenarios.all()];
-            rank.predicted_ns = thread->last - given.first + rank.added_ns;
-            for (const int64_t ns : injection.clock(thread->rank, scenarios.all()).struck()) rank.local_noise_ns += ns;
+            rank.predicted_ns = thread->last - pass.first + rank.added_ns;
+            for (const int64_t ns : injection.clock(thread->rank, scenarios.all()).noise_ns()) rank.local_noise_ns += ns;
         }
         result.per_rank.push_back(rank);
     }
-    if (given.task_farms) result.warnings.push_back(warning(Flaw::injected_work_order));
-    if (!engine.likely_structures.empty()) {
+    if (pass.task_farms) result.warnings.push_back(warning(Flaw::injected_work_order));
+    if (!engine.likely_algorithms().empty()) {
         std::string names;
-        for (const uint8_t operation : engine.likely_structures) names += (names.empty() ? "" : ", ") + operation_name(operation);
+        for (const uint8_t operation : engine.likely_algorithms()) names += (names.empty() ? "" : ", ") + operation_name(operation);
         result.warnings.push_back(warning(Flaw::likely_algorithms, names));
     }
     result.conditional = any_with(Effect::prediction, result.warnings);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `polter replay --inject`: how much longer the program would take under given noise. One more pass over the trace, in which nothing
-// is removed and each set of the given sources strikes in a lane of its own.
+// `polter replay --inject`: how much longer the program would take under injected noise. One more pass over the trace, in which nothing
+// is removed and each set of the injected sources hits in a lane of its own.
 #pragma once
 
 #include "replay.hpp"
@@ -12,8 +12,8 @@ namespace polter::replay {
 
 struct InjectPass {
     const Options& options;
-    const std::vector<GivenSource>& sources;  // read and checked
-    Model& model;                             // learned
+    const std::vector<InjectedSource>& sources;  // read and checked
+    Model& model;                                // learned
     EngineFacts facts;
     LearnedRules rules;
     bool task_farms = false;  // the trace has some

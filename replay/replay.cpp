@@ -33,7 +33,7 @@ void run_pass(Archive& archive, Engine& engine, Group* group) {
         own.push_back(!thread->remote);
     }
     const Archive::Opened opened = archive.open_events(callbacks.get(), user_data, own);
-    archive.judge(group ? gather_opened(*group, opened) : opened, engine.warnings);
+    archive.judge(group ? gather_opened(*group, opened) : opened, engine.warnings());
     engine.run();
     archive.close_events();
     if (group) gather_results(*group, engine);
@@ -58,7 +58,9 @@ struct Learning {
         auto semantics = std::make_unique<MpiRules>(std::move(learned));
         rules = semantics.get();
         engine = std::make_unique<Engine>(archive, lanes, model, true, std::move(semantics), std::move(facts), hooks.faults);
-        if (options.progress) engine->progress = [&options, parts](double part) { options.progress(part / parts); };
+        if (options.progress)
+            engine->observe(
+                {.at_event = {}, .at_noise = {}, .progress = [&options, parts](double part) { options.progress(part / parts); }});
         run_pass(archive, *engine, options.group);
     }
 };
@@ -72,9 +74,9 @@ std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, doub
     const std::set<RankPair> suspects = farm_suspects(learning->rules->wildcards);
     const std::set<uint32_t>& exclusive = learning->rules->learned.exclusive_windows;
     std::shared_ptr<const LockPlan> locks;
-    if (!exclusive.empty() && !hooks.faults.no_hand_overs)
+    if (!exclusive.empty() && !hooks.faults.no_lock_grants)
         locks = std::make_shared<LockPlan>(learning->rules->lock_learning->plan(exclusive, hooks.faults));
-    const bool locked_out = locks && locks->hand_overs > 0;
+    const bool locked_out = locks && locks->grants > 0;
     if ((!cancelled.empty() && !hooks.faults.forget_cancelled) || !suspects.empty() || locked_out)
         learning = std::make_unique<Learning>(options, hooks, parts, hooks.faults.forget_cancelled ? std::set<Posting>() : cancelled,
                                               LearnedRules{.exclusive_windows = {}, .farm_suspects = suspects, .locks = locks});
@@ -105,9 +107,9 @@ class Stages {
     Stages(const Options& options, const Hooks& hooks) : options_(options), hooks_(hooks) {
         if (!options.write_approximated.empty())
             approximated_ = std::make_unique<Approximated>(options.write_approximated, options.group, hooks.faults);
-        if (!options.inject.empty()) given_ = read_given_noise(options.inject);
+        if (!options.inject.empty()) injected_ = read_injected_noise(options.inject);
         if (!options.use_model.empty()) foreign_ = Model::given(read_model(options.use_model), hooks.faults);
-        if (!given_.empty()) check_given_noise(given_, options.inject, Archive(options.trace).definitions().ranks);
+        if (!injected_.empty()) check_injected_noise(injected_, options.inject, Archive(options.trace).definitions().ranks);
         parts_ = approximated_ ? 3 : 2;
     }
 
@@ -134,7 +136,7 @@ class Stages {
     const Hooks& hooks_;
     double parts_ = 2;  // of the work, for the progress
     std::unique_ptr<Approximated> approximated_;
-    std::vector<GivenSource> given_;
+    std::vector<InjectedSource> injected_;
     std::optional<Model> foreign_;  // given, not learned
 
     std::unique_ptr<Learning> learning_;
@@ -178,7 +180,7 @@ LearnedRules Stages::learned_rules() const {
 void Stages::learn() {
     learning_ = polter::replay::learn(options_, hooks_, parts_);
     if (options_.group) gather_statistics(*options_.group, learning_->model, hooks_.faults);
-    counter_only_ = learner().noise_records_at_leave > 20 * learner().noise_records_inside;
+    counter_only_ = learner().noise_placement().at_leave > 20 * learner().noise_placement().inside;
     if (foreign_) unknown_ = unknown_lines(learning_->model.shown(), *foreign_, options_.use_model);
     if (options_.group)
         freeze_together(*options_.group, learning_->model, !counter_only_);
@@ -193,8 +195,8 @@ void Stages::learn() {
 // Who has a lock when is found in each scenario's own time, by a pass over it alone. Each process does it for all ranks: the order of
 // locks is one.
 void Stages::order_locks() {
-    if (!learning_->locks || learning_->locks->hand_overs == 0 || scenarios_->players().empty() || hooks_.faults.as_locked ||
-        hooks_.faults.overtaken_go_on)
+    if (!learning_->locks || learning_->locks->grants == 0 || scenarios_->players().empty() || hooks_.faults.as_locked ||
+        hooks_.faults.later_requests_keep_time)
         return;
     if (options_.group) gather_late_noise(*options_.group, *learning_->engine);
     const std::vector<size_t> lanes = hooks_.faults.turns_of_all ? std::vector<size_t>{scenarios_->all()} : scenarios_->lanes_to_order();
@@ -219,7 +221,7 @@ LockTimes Stages::locks_in_turn(size_t lane, std::function<void(double)> progres
     auto semantics = std::make_unique<MpiRules>(std::move(learned));
     const MpiRules& rules = *semantics;
     Engine engine(archive, alone, model(), false, std::move(semantics), facts(), hooks_.faults);
-    engine.progress = std::move(progress);
+    engine.observe({.at_event = {}, .at_noise = {}, .progress = std::move(progress)});
     run_pass(archive, engine);
     return rules.locks->turns()->times();
 }
@@ -227,16 +229,18 @@ LockTimes Stages::locks_in_turn(size_t lane, std::function<void(double)> progres
 // Attaches the observers.
 void Stages::watch() {
     const size_t lanes = scenarios_->lanes().count;
+    Observers observers{.at_event = {}, .at_noise = {}, .progress = progress(lock_foresight_ ? 1.5 : 1, 2)};
     if (hooks_.observer)
-        engine_->observer = [this](const Thread& thread, int64_t time, const int64_t* delay) {
+        observers.at_event = [this](const Thread& thread, int64_t time, const int64_t* delay) {
             hooks_.observer(*scenarios_, thread, time, delay);
         };
     if (approximated_) {
         std::vector<bool> removed;
         for (size_t account = 0; account < definitions().accounts.size(); ++account) removed.push_back(scenarios_->removed(account));
         approximated_->begin(definitions(), std::move(removed));
-        if (farms_.empty()) approximated_->follow(*engine_, scenarios_->all());
+        if (farms_.empty()) observers = approximated_->following(std::move(observers), scenarios_->all());
     }
+    engine_->observe(std::move(observers));
     payer_ = last_rank(learner(), definitions().ranks);
     if (payer_) {
         const Ends measured = program_ends(rank_threads(learner(), definitions().ranks), 0);
@@ -251,7 +255,6 @@ void Stages::replay_scenarios() {
     LearnedRules learned = learned_rules();
     learned.farms = farms_;
     engine_.emplace(*archive_, scenarios_->lanes(), model(), false, std::make_unique<MpiRules>(std::move(learned)), facts(), hooks_.faults);
-    engine_->progress = progress(lock_foresight_ ? 1.5 : 1, 2);
     watch();
     run_pass(*archive_, *engine_, options_.group);
     if (options_.group && payment_) gather_payment(*options_.group, *payment_);
@@ -287,7 +290,7 @@ void Stages::write_approximated(Result& result) {
     Archive kept_archive(options_.trace);
     Engine kept(kept_archive, scenarios_->lanes(), model(), false, std::make_unique<MpiRules>(learned_rules()), facts(), hooks_.faults);
     if (!farms_.empty()) {
-        approximated_->follow(kept, scenarios_->all());
+        kept.observe(approximated_->following({}, scenarios_->all()));
         run_pass(kept_archive, kept, options_.group);
         result.warnings.push_back(warning(Flaw::work_order_kept));
     }
@@ -297,14 +300,14 @@ void Stages::write_approximated(Result& result) {
 }
 
 void Stages::inject_into(Result& result) {
-    if (given_.empty()) return;
+    if (injected_.empty()) return;
     const Ends& ends = replayed_->ends;
     EngineFacts known = facts();
     known.most_delay = 0;  // nothing is removed
     LearnedRules rules = learned_rules();
     rules.foresight = nullptr;  // of the removing scenarios
     result.injected =
-        inject({options_, given_, model(), std::move(known), std::move(rules), !farms_.empty(), hooks_.faults, ends.first, ends.last});
+        inject({options_, injected_, model(), std::move(known), std::move(rules), !farms_.empty(), hooks_.faults, ends.first, ends.last});
     const std::vector<Warning>& warnings = result.injected->warnings;
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
 }

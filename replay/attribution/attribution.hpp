@@ -17,7 +17,7 @@ inline constexpr const char* another_rank_ends_last = "(another rank ends last)"
 
 struct AttributionRow {
     std::string source;
-    std::string culprit;  // with the rank where it struck: only in a table by origin (attribution/origins.hpp)
+    std::string culprit;  // with the rank where it hit: only in a table by origin (attribution/origins.hpp)
     int64_t rank = -1;
     std::string where;      // the MPI operation, or the region outside MPI
     std::string caller;     // of an operation: the region from which it was called; else empty

@@ -86,14 +86,14 @@ CostReport CostAnalysis::analyse(const std::function<void(const EventGraph::Visi
     const Backward backward = backward_pass(graph, recorder_, last_threads(trace.replayed, recorder_), carries, options);
 
     // What the graph says of the end must be what the replay said: else it is not the replay's graph.
-    int64_t came_through = 0;
-    for (const auto& [origin, ns] : backward.measured) came_through += ns;
-    // Where work is handed out, or locks are had, in another order, somebody may be later than in the measured run: more is lost than was
+    int64_t propagated = 0;
+    for (const auto& [origin, ns] : backward.measured) propagated += ns;
+    // Where work is assigned, or locks are had, in another order, somebody may be later than in the measured run: more is lost than was
     // gathered.
     const auto seen = [&](Flaw flaw) { return trace.replayed.flaws()[static_cast<size_t>(flaw)].count > 0; };
-    const bool reordered = seen(Flaw::handed_out) || seen(Flaw::locked_out);
+    const bool reordered = seen(Flaw::tasks_reassigned) || seen(Flaw::locked_out);
     const bool whole = recorder_.consistent() && backward.least_slack >= 0 && (backward.unexplained >= 0 || reordered) &&
-                       came_through + backward.unexplained == trace.accumulated;
+                       propagated + backward.unexplained == trace.accumulated;
     const bool faulty = faults_.measured_slack || faults_.dropped_edge || faults_.keep_losses;
     if (!whole && !faulty) throw std::logic_error("the event graph contradicts the replay");
 

@@ -53,14 +53,14 @@ Propagation propagation(const Engine& engine, const Recorder& recorder, int64_t 
         sum.local += rank.local;
         sum.waiting += rank.waiting;
         sum.dropped += rank.dropped;
-        sum.overtaken += rank.counted;
+        sum.absorbed_downstream += rank.counted;
         sum.imported += rank.imported;
         sum.accumulated += rank.accumulated;
         sum.ranks.push_back(rank);
     }
     std::sort(sum.ranks.begin(), sum.ranks.end(), [](const RankBalance& a, const RankBalance& b) { return a.rank < b.rank; });
     sum.reached = accumulated;
-    sum.overtaken -= accumulated;
+    sum.absorbed_downstream -= accumulated;
     if (sum.local > 0) sum.multiplication = static_cast<double>(sum.accumulated) / static_cast<double>(sum.local);
     return sum;
 }

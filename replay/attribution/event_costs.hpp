@@ -43,11 +43,11 @@ struct RankBalance {
     int64_t accumulated = 0;
 };
 
-// Sums over the ranks; local = waiting + dropped + overtaken + reached, to the nanosecond.
+// Sums over the ranks; local = waiting + dropped + absorbed_downstream + reached, to the nanosecond.
 struct Propagation {
     int64_t local = 0, waiting = 0, dropped = 0;
-    int64_t overtaken = 0;  // counted where it hit, and something else was later on its way to the end
-    int64_t reached = 0;    // what the program ends later by: the accumulated noise
+    int64_t absorbed_downstream = 0;  // counted where it hit, and something else was later on its way to the end
+    int64_t reached = 0;              // what the program ends later by: the accumulated noise
     int64_t accumulated = 0, imported = 0;
     std::optional<double> multiplication;  // accumulated on all ranks / local
     std::vector<RankBalance> ranks;

@@ -12,7 +12,7 @@ namespace {
 
 using Origin = std::pair<std::string, int64_t>;  // culprit, rank
 using Amounts = std::map<Origin, int64_t>;
-using Struck = std::map<uint32_t, Amounts>;  // by the window in which it struck
+using NoiseOfWindow = std::map<uint32_t, Amounts>;  // by the window in which it began
 
 template <class Key>
 std::map<Key, int64_t> by_largest_remainder(int64_t ns, const std::map<Key, int64_t>& weights) {
@@ -38,19 +38,19 @@ void add(Amounts& to, const Amounts& amounts, int64_t sign) {
     for (const auto& [origin, ns] : amounts) to[origin] += sign * ns;
 }
 
-// Pays a source's share by its origins, those first whose noise struck first.
+// Pays a source's share by its origins, those first whose noise hit first.
 class Payer {
   public:
-    Payer(const Struck& struck, int64_t share) {
+    Payer(const NoiseOfWindow& noise, int64_t share) {
         Amounts all;
         std::map<Origin, std::map<uint32_t, int64_t>> windows;
-        for (const auto& [window, amounts] : struck)
+        for (const auto& [window, amounts] : noise)
             for (const auto& [origin, ns] : amounts) {
                 all[origin] += ns;
                 windows[origin][window] += ns;
             }
         sign_ = share < 0 ? -1 : 1;
-        Struck due;
+        NoiseOfWindow due;
         for (const auto& [origin, ns] : by_largest_remainder(std::abs(share), all))
             for (const auto& [window, part] : by_largest_remainder(ns, windows[origin]))
                 if (part != 0) due[window][origin] = part;
@@ -101,18 +101,18 @@ class Rule {
          const std::map<Engine::CulpritKey, std::pair<int64_t, int64_t>>& local)
         : definitions_(definitions), backward_(backward), players_(players), ranks_(ranks), local_(local) {}
 
-    Struck struck(size_t account) const {
-        Struck struck;
+    NoiseOfWindow noise_of(size_t account) const {
+        NoiseOfWindow found;
         const size_t player = static_cast<size_t>(std::find(players_.begin(), players_.end(), account) - players_.begin());
         for (const Origins* path : {&backward_.measured, &backward_.all_but[player]}) {
             for (const auto& [key, ns] : *path)
-                if (key.account == account) struck[key.window][origin(key.culprit, ranks_[key.thread])] += ns;
-            if (!struck.empty()) return struck;
+                if (key.account == account) found[key.window][origin(key.culprit, ranks_[key.thread])] += ns;
+            if (!found.empty()) return found;
         }
         for (const auto& [key, sums] : local_)
-            if (key.account == account && sums.first > 0) struck[0][origin(key.culprit, key.rank)] += sums.first;
-        if (struck.empty()) struck[0][{"unknown", -1}] = 1;  // on threads that carry no rank, and not on the path
-        return struck;
+            if (key.account == account && sums.first > 0) found[0][origin(key.culprit, key.rank)] += sums.first;
+        if (found.empty()) found[0][{"unknown", -1}] = 1;  // on threads that carry no rank, and not on the path
+        return found;
     }
 
   private:
@@ -160,7 +160,7 @@ void split_by_origin(Attribution& attribution, const Definitions& definitions, c
             by_window[attribution.rows[row].window].push_back(row);
             share += attribution.rows[row].ns;
         }
-        const Payer all(rule.struck(account), share);
+        const Payer all(rule.noise_of(account), share);
         Payer payer = all;
         for (const auto& [window, cells] : by_window) {
             if (windows_apart) payer = all;

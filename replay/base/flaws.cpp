@@ -70,10 +70,10 @@ constexpr FlawKind kinds[] = {
      "{0}, without noise another message may come first",
      "Receives from MPI_ANY_SOURCE or MPI_ANY_TAG take the first message that arrives. The replay keeps the measured order; without noise "
      "the program may receive in another order and do other work. Trust the result as far as the order does not matter to the program."},
-    {Flaw::handed_out, note, none, "Requests for work",
+    {Flaw::tasks_reassigned, note, none, "Requests for work",
      "{0} of these are requests for work: tasks are reassigned first come, first served in each scenario, and take as long as they did",
      "{0} of these; tasks go to who asks first",
-     "A manager hands out tasks as workers ask. In each scenario the replay reassigns the tasks first come, first served; each task takes "
+     "A manager assigns tasks as workers ask. In each scenario the replay reassigns the tasks first come, first served; each task takes "
      "as long as it did in the measured run."},
     {Flaw::polling, severe, conditional, "Polling loops",
      "conditional: {0} polling loops (Test, Iprobe): how often they look may change without noise", "{0}, without noise they may turn less",
@@ -100,7 +100,7 @@ constexpr FlawKind kinds[] = {
      "These calls may have waited until another rank released a lock, which the trace does not show. They count as own work; the bounds "
      "contain both extremes."},
     {Flaw::contention, severe, conditional, "Varying message times",
-     "conditional: messages of one size took now more, now less time, without noise; in each other's way they may take others without it",
+     "conditional: transfer times of one message size vary even without noise; without it, contention may differ",
      "they vary without noise too; contention may change",
      "Messages of the same size took very different times without noise, as they do when they compete for memory or the network. Without "
      "the noise the program may meet different contention, which no trace shows. The bounds are widened; more runs, or fewer ranks than "
@@ -195,7 +195,7 @@ constexpr FlawKind kinds[] = {
      "The lock grant order was determined for the most important scenarios only. Shares are approximate; \"alone\" and \"without\" are "
      "not."},
     {Flaw::work_order_kept, note, none, "Task order in the written timeline",
-     "the approximated timeline written keeps the measured order in which work was handed out; the figures here do not",
+     "the approximated timeline written keeps the measured order in which work was assigned; the figures here do not",
      "it keeps the measured order of tasks",
      "The figures reassign tasks in each scenario. The written timeline keeps them where they were, because each rank has one timeline."},
     {Flaw::left_out_of_timeline, note, none, "Not in the written timeline", "{0} {1}", "{0} {1}",
@@ -207,7 +207,7 @@ constexpr FlawKind kinds[] = {
     {Flaw::injected_misses, caution, none, "Injected noise misses the run", "injected source {0}: {1}", "{0}: {1}",
      "Check the times in the file of --inject: \"time_ns\" counts from the trace's first event."},
     {Flaw::injected_work_order, note, none, "Task order under injected noise",
-     "injected noise keeps the measured order in which work is handed out (MPI_ANY_SOURCE): a rank that it hits gets no less work",
+     "injected noise keeps the measured order in which work is assigned (MPI_ANY_SOURCE): a rank that it hits gets no less work",
      "the measured order of tasks is kept",
      "A rank that injected noise hits keeps all its tasks, although a manager may give it fewer. The prediction is pessimistic by that."},
     {Flaw::likely_algorithms, severe, prediction, "Uncertain collective algorithms",

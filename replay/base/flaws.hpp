@@ -28,7 +28,7 @@ enum class Flaw : uint8_t {
     collective_without_record,
     uncertain_order,
     any_source,
-    handed_out,
+    tasks_reassigned,
     polling,
     locked_out,
     counted_,  // how many of these there are; the kinds below are found elsewhere

@@ -9,7 +9,7 @@
 
 namespace polter::replay {
 
-// Also where it is not known when within a call noise struck: then what the structure does not explain may be noise.
+// Also where it is not known when within a call noise hit: then what the structure does not explain may be noise.
 static const std::vector<NoisePiece> no_noise;
 
 Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* member) {
@@ -65,7 +65,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         slot->own_members = peers_ ? peers_->own_members(arrival.comm) : static_cast<uint32_t>(slot->members.size());
         slot->nonblocking = arrival.nonblocking;
         slot->operation = arrival.operation;
-        slot->waits = arrival.nonblocking ? Waits::for_all_likely : collective_waits(arrival.operation);
+        slot->waits = arrival.nonblocking ? Waits::n_to_n_likely : collective_waits(arrival.operation);
         slot->root = arrival.root;
         slot->last_enter = INT64_MIN / 4;
         slot->last_arrival = lane_pool_.filled(INT64_MIN / 4);
@@ -82,22 +82,22 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     mine.leave = arrival.leave;
     mine.size = arrival.size;
     if (recorder_) watch_arrival(*collective, *member, arrival);
-    if (injection && !(thread.remote && faults_.mirrors_unstruck))
-        mine.given = injection->copies(thread.rank, arrival.enter, arrival.delay, thread.remote);
+    if (injection_ && !(thread.remote && faults_.mirrors_without_noise))
+        mine.injected = injection_->copies(thread.rank, arrival.enter, arrival.delay, thread.remote);
     ++collective->arrived;
     const bool root = *member == collective->root;
-    const bool each = collective->nonblocking || (collective->waits != Waits::for_all && collective->waits != Waits::for_nobody);
+    const bool each = collective->nonblocking || (collective->waits != Waits::n_to_n && collective->waits != Waits::for_nobody);
     if (each) mine.arrival = lane_pool_.take();
     if (each)
         for (size_t i = 0; i < lanes_.count; ++i) mine.arrival[i] = arrival.enter - arrival.delay[i];
     if (root) collective->root_came = true;
-    if (collective->waits != Waits::for_root || root) {
+    if (collective->waits != Waits::one_to_n || root) {
         collective->last_enter = std::max(collective->last_enter, arrival.enter);
         raise_to_time(collective->last_arrival, arrival.enter, arrival.delay, lanes_.count);
     }
     if (arrival.pieces)
         for (const NoisePiece& piece : *arrival.pieces) collective->noise.push_back({piece, *member});
-    const bool each_matters = collective->waits == Waits::for_lower || collective->nonblocking;
+    const bool each_matters = collective->waits == Waits::prefix || collective->nonblocking;
     if (collective->arrived == collective->members.size() || root || each_matters) wake_waiting(collective);
     if (!learning_)
         follow_structure(*collective, *member, arrival);
@@ -150,7 +150,7 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
 
 // Nobody has anything to do after finalize: whether it waits for all is seen from the whole of it.
 static Waits structural_waits(const Collective& collective) {
-    return collective.operation == operation_finalize ? Waits::for_all : collective.waits;
+    return collective.operation == operation_finalize ? Waits::n_to_n : collective.waits;
 }
 
 // A root's size may count what it exchanges with everybody: its view of the class is one of its own. Where each member's size may be
@@ -159,7 +159,7 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
     constexpr uint16_t apart = 0x100;
     const Waits waits = structural_waits(collective);
     if (collective.operation == OTF2_COLLECTIVE_OP_GATHERV || collective.operation == OTF2_COLLECTIVE_OP_SCATTERV) size = 0;
-    if (collective.nonblocking && waits != Waits::for_all) size = 0;
+    if (collective.nonblocking && waits != Waits::n_to_n) size = 0;
     return {CostKind::collective_tail, true, root, static_cast<uint16_t>(collective.operation | (collective.nonblocking ? apart : 0)),
             size};
 }
@@ -167,11 +167,11 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
 // Of scans members count what passes between each of them and all others, each something else: the data alone.
 static uint64_t class_size(const Collective& collective, uint32_t member, uint64_t size) {
     const uint64_t above = collective.members.size() - member, most = std::max<uint64_t>(above, member + 1);
-    return collective.waits == Waits::for_lower ? size / most : size;
+    return collective.waits == Waits::prefix ? size / most : size;
 }
 
 static bool is_rooted(Waits waits) {
-    return waits == Waits::for_root || waits == Waits::root_for_all;
+    return waits == Waits::one_to_n || waits == Waits::n_to_one;
 }
 
 void Engine::learn_structure(Collective& collective) {
@@ -191,7 +191,7 @@ void Engine::learn_structure(Collective& collective) {
     sample.root = root;
     sample.noise.resize(members);
     for (const Collective::Member& member : collective.members) {
-        if (waits == Waits::for_all && member.leave < collective.last_enter) return;
+        if (waits == Waits::n_to_n && member.leave < collective.last_enter) return;
         if (collective.nonblocking && !(member.resumed && member.alone)) return;
         sample.enter.push_back(member.enter);
         sample.leave.push_back(member.leave);
@@ -213,10 +213,10 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const LearnedStructure* learned = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members);
     if (!learned) return;
     // Without a known algorithm, injected noise would delay only its own rank, which is the least likely of all.
-    const bool likely = injection && !learned->structure;
+    const bool likely = injection_ && !learned->structure;
     const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
     if (!structure) return;
-    if (likely) likely_structures.insert(collective.operation);
+    if (likely) likely_algorithms_.insert(collective.operation);
     collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
 }
 
@@ -224,8 +224,8 @@ void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& e
     for (const uint32_t member : ended) wake(collective.members[member].thread);
 }
 
-static std::vector<GivenClock>* given(Collective::Member& member) {
-    return member.given.empty() ? nullptr : &member.given;
+static std::vector<InjectedClock>* injected(Collective::Member& member) {
+    return member.injected.empty() ? nullptr : &member.injected;
 }
 
 // Those who came before the structure was known: of a non-blocking one they do what waits for nothing.
@@ -238,7 +238,7 @@ void Engine::follow_those_who_came(Collective& collective) {
         noise.clear();
         for (const Collective::Noise& one : collective.noise)
             if (one.member == member && !facts_.counter_only) noise.push_back(one.piece);
-        wake_members(collective, collective.instance.arrive({member, its.thread->index, its.place, its.node, given(its)}, its.enter,
+        wake_members(collective, collective.instance.arrive({member, its.thread->index, its.place, its.node, injected(its)}, its.enter,
                                                             its.arrival, noise, collective.nonblocking));
     }
 }
@@ -247,22 +247,22 @@ void Engine::follow_those_who_came(Collective& collective) {
 // without which nobody ends who waits for others.
 static bool decides_structure(const Collective& collective, uint32_t member) {
     const Waits waits = structural_waits(collective);
-    if (waits == Waits::for_root) return member == collective.root;
-    if (waits == Waits::for_lower) return member == 0;
-    return waits != Waits::root_for_all || member != collective.root;
+    if (waits == Waits::one_to_n) return member == collective.root;
+    if (waits == Waits::prefix) return member == 0;
+    return waits != Waits::n_to_one || member != collective.root;
 }
 
 void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
     if (!collective.structured && !arrival.nonblocking && decides_structure(collective, member)) {
         begin_structure(collective, member, arrival.size);
-        if (structural_waits(collective) != Waits::for_all) return follow_those_who_came(collective);
+        if (structural_waits(collective) != Waits::n_to_n) return follow_those_who_came(collective);
     }
     if (!collective.instance.active()) return;
     Collective::Member& mine = collective.members[member];
     LaneVector time = lane_pool_.take();
     for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
     wake_members(collective,
-                 collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, given(mine)}, arrival.enter, time,
+                 collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, injected(mine)}, arrival.enter, time,
                                             arrival.pieces && !facts_.counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));
 }
 

@@ -177,8 +177,8 @@ void Engine::come_to(Thread& thread) {
     if (thread.next_late < thread.late.size()) join_late_noise(thread);
     if (!thread.pending.empty()) take_noise(thread, thread.now);
     if (recorder_ && !thread.in_call) thread.node = recorder_->computed(thread.recorded(), thread.now);
-    if (injection && thread.carries_rank && !thread.in_call) {
-        injection->work(thread.rank, thread.worked_until, thread.now, thread.delay);
+    if (injection_ && thread.carries_rank && !thread.in_call) {
+        injection_->work(thread.rank, thread.worked_until, thread.now, thread.delay);
         thread.worked_until = thread.now;
     }
 }
@@ -209,6 +209,16 @@ void Engine::on_leave(Thread& thread, uint32_t region) {
     }
     note(thread, thread.now, no_region);
     if (thread.follows_regions && !thread.in_call) thread.regions.leave();
+}
+
+void Engine::observe(Observers observers) {
+    observers_ = std::move(observers);
+}
+
+void Engine::count_call(CallCounts& all, const Thread& thread) {
+    FlawCount& calls = all[thread.region];
+    ++calls.count;
+    calls.ns += thread.leave - thread.enter;
 }
 
 void Engine::record(Recorder& recorder) {
@@ -378,7 +388,7 @@ void Engine::join_late_noise(Thread& thread) {
         const PendingNoise& record = thread.pending.emplace_back(thread.late[thread.next_late]);
         if (record.carried_from == 0) continue;
         thread.carried_ns += record.ns;
-        thread.doubt.carried += record.ns;
+        thread.uncertainty.carried += record.ns;
         count(Flaw::noise_carried, record.ns);
     }
     if (thread.pending.size() > before)
@@ -399,11 +409,11 @@ void Engine::count_noise(Thread& thread, const PendingNoise& record) {
 void Engine::take_noise(Thread& thread, int64_t upto) {
     for (const PendingNoise& record : thread.pending) {
         if (record.carried_from == 0) count_noise(thread, record);
-        if (thread.in_call) ++(record.time == upto ? noise_records_at_leave : noise_records_inside);
+        if (thread.in_call) ++(record.time == upto ? noise_placement_.at_leave : noise_placement_.inside);
         ++thread.noise_records;
         const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
             const NoisePiece piece{begin, end, record.account, record.culprit, thread.noise_records};
-            if (struck) struck(thread, record, begin, end);
+            if (observers_.at_noise) observers_.at_noise(thread, record, begin, end);
             if (thread.in_call) {
                 thread.pieces.push_back(piece);
                 return;

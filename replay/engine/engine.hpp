@@ -53,17 +53,22 @@ struct EngineFacts {
     size_t most_in_flight = size_t{1} << 20;
 };
 
+// Who follows a pass: for writing the timeline, for progress, and for the tests. Each may be empty.
+struct Observers {
+    // At each Enter and Leave (of the thread's own time), with the delay there by lane.
+    std::function<void(const Thread&, int64_t time, const int64_t* delay)> at_event;
+    // At each stretch of time that a noise record claims, before the Enter or Leave behind it.
+    std::function<void(const Thread&, const PendingNoise&, int64_t begin, int64_t end)> at_noise;
+    std::function<void(double)> progress;  // part of the events that has been read
+};
+
 class Engine {
   public:
     ~Engine();
     Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning, std::unique_ptr<Semantics> semantics, EngineFacts facts = {},
            Faults faults = {});
 
-    // Called at each Enter and Leave (of the thread's own time), with the delay there; for tests and for writing the timeline.
-    std::function<void(const Thread&, int64_t time, const int64_t* delay)> observer;
-    // At each stretch of time that a noise record claims, before the Enter or Leave behind it is observed; for writing the timeline.
-    std::function<void(const Thread&, const PendingNoise&, int64_t begin, int64_t end)> struck;
-    std::function<void(double)> progress;
+    void observe(Observers observers);
     void record(Recorder& recorder);            // the event graph
     void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
     // Before run(): reads only the locations of its own ranks, as one of several processes. Others are `remote` from then on.
@@ -71,9 +76,8 @@ class Engine {
     void write_results(Bytes&) const;  // of the own threads
     void merge_results(Input&);        // of another process's
 
-    Injection* injection = nullptr;                          // injected noise, in lanes that remove nothing
-    std::set<uint8_t> likely_structures;                     // operations whose algorithm, for injected noise, is only the likeliest
-    const CallEnd& concluded() const { return concluded_; }  // the call that was concluded last
+    void inject(Injection& injection) { injection_ = &injection; }  // before run(): noise in lanes that remove nothing; outlives the engine
+    const CallEnd& concluded() const { return concluded_; }         // the call that was concluded last
 
     void run();
 
@@ -90,10 +94,19 @@ class Engine {
     const std::map<CulpritKey, std::pair<int64_t, int64_t>>& culprits() const { return culprits_; }  // ns, events
     CallSiteCosts call_site_costs() const;
     int64_t events() const { return events_; }
-    int64_t noise_records_at_leave = 0, noise_records_inside = 0;  // whether the trace places noise in time at all
-    std::vector<Warning> warnings;
+    // Noise that was recorded inside of calls, and at their ends alone: whether the trace places it in time at all.
+    struct NoisePlacement {
+        int64_t inside = 0, at_leave = 0;
+    };
+    const NoisePlacement& noise_placement() const { return noise_placement_; }
+    const std::vector<Warning>& warnings() const { return warnings_; }
+    std::vector<Warning>& warnings() { return warnings_; }
     // By region: calls that may have waited in a way that no record tells; for others' unlocks.
-    std::map<uint32_t, FlawCount> unseen_calls, lock_calls;
+    using CallCounts = std::map<uint32_t, FlawCount>;
+    const CallCounts& unrecorded_calls() const { return unrecorded_calls_; }
+    const CallCounts& lock_calls() const { return lock_calls_; }
+    // Operations whose algorithm, for injected noise, is only the likeliest.
+    const std::set<uint8_t>& likely_algorithms() const { return likely_algorithms_; }
     size_t most_matches() const { return matches_.allocated(); }
 
     // For the rules.
@@ -115,6 +128,9 @@ class Engine {
         ++counted.count;
         counted.ns = std::min(counted.ns + ns, INT64_MAX / 4);
     }
+    void count_unrecorded(const Thread& thread) { count_call(unrecorded_calls_, thread); }  // the call that has been read
+    void count_lock_call(const Thread& thread) { count_call(lock_calls_, thread); }
+    Injection* injection() const { return injection_; }  // none: nothing is injected
     Process& process(const Thread& thread) { return processes_[static_cast<size_t>(thread.rank)]; }
     // World rank of a communicator's rank, as this thread sees it; no_rank where unknown.
     int32_t world_rank(const Thread& thread, uint32_t comm, uint32_t rank);
@@ -132,7 +148,7 @@ class Engine {
     // Matching (engine/matching.cpp).
     Channel* channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag, uint32_t partitioned = 0);
     Match* add_send(Thread& sender, const Thread& receiver, const Operation&);  // the send half; attaches to a waiting receive
-    void hand_over(Match* match);                                               // the send half is complete
+    void send_is_complete(Match* match);                                        // the send half is complete
     // The receive half, as of its posting; attaches to a waiting send.
     Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay, uint64_t post_node);
     void withdraw_receive(Match* match);  // it was another's
@@ -205,8 +221,9 @@ class Engine {
     void note(const Thread& thread, int64_t time, uint32_t operation) {
         const uint32_t call_site = operation == no_region ? no_call_site : thread.call_site;
         if (thread.payment) thread.payment->come_to(time, thread.delay, {operation, thread.regions.innermost(), call_site});
-        if (observer) observer(thread, time, thread.delay);
+        if (observers_.at_event) observers_.at_event(thread, time, thread.delay);
     }
+    static void count_call(CallCounts& all, const Thread& thread);
     void check_identity(const Thread& thread) const;
     void report_progress();
 
@@ -215,7 +232,9 @@ class Engine {
     Model& model_;
     const bool learning_;
     const Faults faults_;
+    Observers observers_;
     Recorder* recorder_ = nullptr;
+    Injection* injection_ = nullptr;
     LanePool lane_pool_;
     Pool<Match> matches_;
     Pool<Channel> channel_pool_;
@@ -239,6 +258,10 @@ class Engine {
     int64_t window_end_ = 0;
     uint64_t events_in_window_ = 0;
     std::vector<FlawCount> flaws_;
+    std::vector<Warning> warnings_;
+    NoisePlacement noise_placement_;
+    CallCounts unrecorded_calls_, lock_calls_;
+    std::set<uint8_t> likely_algorithms_;
     std::map<CulpritKey, std::pair<int64_t, int64_t>> culprits_;
     struct CallSiteAccount {  // of one call site; nearly all call one function
         uint32_t region = no_region;

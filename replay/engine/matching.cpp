@@ -109,7 +109,7 @@ Match* Engine::add_send(Thread& sender, const Thread& receiver, const Operation&
     return match;
 }
 
-void Engine::hand_over(Match* match) {
+void Engine::send_is_complete(Match* match) {
     if (match->refused)
         release(match);
     else if (match->elsewhere)

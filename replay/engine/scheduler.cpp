@@ -184,12 +184,12 @@ void Engine::force(Thread& thread) {
 }
 
 void Engine::report_progress() {
-    if (!progress || declared_events_ <= 0) return;
+    if (!observers_.progress || declared_events_ <= 0) return;
     int64_t read = 0;
     for (const auto& thread : threads_) read += static_cast<int64_t>(thread->events);
     if (read < next_progress_) return;
     next_progress_ = read + declared_events_ / 100;
-    progress(std::min(1.0, static_cast<double>(read) / static_cast<double>(declared_events_)));
+    observers_.progress(std::min(1.0, static_cast<double>(read) / static_cast<double>(declared_events_)));
 }
 
 }  // namespace polter::replay

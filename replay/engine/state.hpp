@@ -56,7 +56,7 @@ struct Operation {
     SendMode mode = SendMode::standard;
     uint8_t collective = 0;                                           // OTF2_CollectiveOp
     bool posted_known = false, wildcard = false, any_source = false;  // wildcard: of the source or of the tag
-    bool synchronises = false;                                        // a window's collective, for certain; a lock that shuts others out
+    bool synchronises = false;                                        // a window's collective, for certain; a lock that excludes others
     uint32_t comm = 0;
     uint32_t peer = 0;  // rank in comm; the root of a collective
     uint32_t tag = 0;
@@ -160,8 +160,8 @@ struct Collective {
         bool released = false;                     // waits no longer for those who have not come
         uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
         Place place;
-        LaneVector arrival;             // approximated time of entering, in lanes; only where each member's own is needed
-        std::vector<GivenClock> given;  // where noise is given: the member's clocks at entering, by lane
+        LaneVector arrival;                   // approximated time of entering, in lanes; only where each member's own is needed
+        std::vector<InjectedClock> injected;  // where noise is given: the member's clocks at entering, by lane
     };
     struct Noise {
         NoisePiece piece;
@@ -171,7 +171,7 @@ struct Collective {
     uint64_t key_comm = 0, key_sequence = 0;
     uint32_t comm = 0;
     uint8_t operation = 0;
-    Waits waits = Waits::for_all;
+    Waits waits = Waits::n_to_n;
     bool nonblocking = false, root_came = false;
     uint32_t root = 0;
     std::vector<Member> members;
@@ -213,7 +213,7 @@ struct Dependency {
     bool notice = false;       // message: one of one-sided communication
     bool soft = false;         // it may not have been waited for: where nobody can go on, it was not
     bool lock = false;         // notice: of a lock's release
-    Match* match = nullptr;    // request: the one that the master took; whoever else may ask first has to be known
+    Match* match = nullptr;    // request: the one that the master took; who else may ask first decides
     Collective* collective = nullptr;
     uint32_t member = 0;
     Channel* channel = nullptr;
@@ -244,7 +244,7 @@ struct PendingNoise {
 
 // What the costs of messages (not of collectives: their tails hold the noise of others) that decided a thread's ends vary by without any
 // noise: it may have been otherwise.
-struct Doubt {
+struct Uncertainty {
     int64_t spread = 0;   // were they all wrong the same way
     double variance = 0;  // were they independent of each other
     int64_t carried = 0;  // beside them: noise whose place is one of several that it could have
@@ -291,8 +291,8 @@ struct Process {
     std::unordered_map<uint64_t, Transfer> transfers;                             // under way, by matching id
     std::vector<Dependency> halves;                       // collectives of files that have begun, and their second half has not come
     std::vector<std::pair<uint64_t, Match*>> neighbours;  // whom a non-blocking neighbourhood collective waits for, by request
-    uint64_t unseen_requests = 0;                         // begun without a record, and as far as is known not completed
-    bool unseen_persistent = false;
+    uint64_t unrecorded_requests = 0;                     // begun without a record, and as far as is known not completed
+    bool unrecorded_persistent = false;
 };
 
 struct Thread {
@@ -312,7 +312,7 @@ struct Thread {
     bool broken = false;  // time ran backward, or more events than the file can hold
     int64_t now = 0, first = 0, last = 0;
     bool started = false;
-    int64_t worked_until = 0;  // given noise up to here is counted
+    int64_t worked_until = 0;  // injected noise up to here is counted
 
     // Noise.
     std::vector<int64_t> counters;  // by account; −1 before the baseline
@@ -343,8 +343,8 @@ struct Thread {
     uint32_t completions = 0;
     struct LockEpochState* releasing = nullptr;  // the epoch that this unlock ends, where locks are had in their turn
     std::vector<PendingNotice> notices;          // that leave as the call's waiting ends
-    bool unseen = false;                         // it may have waited for others, and no record says for whom
-    bool held_up = false;                        // … for those that had a lock before it: it may be sooner
+    bool unrecorded = false;                     // it may have waited for others, and no record says for whom
+    bool granted_after_wait = false;             // … for those that had a lock before it: it may be sooner
     struct {
         bool same_host = true;
         uint64_t bytes = 0;
@@ -360,7 +360,7 @@ struct Thread {
     uint64_t node = 0, enter_node = 0;  // of the event graph: the thread's last; where its open call began
     uint32_t noise_records = 0;
     Polling polling;
-    Doubt doubt;
+    Uncertainty uncertainty;
     bool has_mpi = false;
     int64_t init_ns = 0, finalize_ns = 0;
 

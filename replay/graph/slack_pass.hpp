@@ -4,7 +4,7 @@
 //
 // Slack of a node: 0 at the end of the rank that ends last without the noise; of others the least, over what depends on them, of that
 // node's slack and the edge's. The cost of a noise event is what it alone adds to the run without noise: max(0, what it delays − slack),
-// at the place where it struck. Memory is bounded by the threads and by the edges that cross what is being read.
+// at the place where it hit. Memory is bounded by the threads and by the edges that cross what is being read.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct CostlyEvent {
     int64_t begin = 0, duration = 0, cost = 0;
 };
 
-// Noise on a critical path, as far as it came through to the path's end.
+// Noise on a critical path, as far as it propagated to the path's end.
 struct OriginKey {
     uint16_t account = 0;
     uint32_t culprit = 0, thread = 0, window = 0;
@@ -43,7 +43,7 @@ struct BackwardOptions {
     std::function<uint32_t(int64_t)> window;
     std::vector<uint16_t> players;                             // the accounts that watched[2…] keep
     std::function<void(uint64_t number, int64_t slack)> seen;  // each node's slack, for the tests; may be empty
-    // Deliberate faults, for the tests.
+    // Mutations, for the tests.
     bool dropped_edge = false, keep_losses = false;
 };
 

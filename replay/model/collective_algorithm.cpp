@@ -125,15 +125,15 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool
         int64_t lower = INT64_MIN;
         for (size_t i = 0; i < sample.enter.size(); ++i) {
             lower = std::max(lower, sample.enter[i]);
-            const bool waits_for_all = waits == Waits::for_all || (waits == Waits::root_for_all && i == sample.root);
-            const bool root_only = waits == Waits::for_root && i != sample.root;
-            int64_t from = waits_for_all ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
-            if (waits == Waits::for_lower) from = lower;
+            const bool waits_for_everyone = waits == Waits::n_to_n || (waits == Waits::n_to_one && i == sample.root);
+            const bool root_only = waits == Waits::one_to_n && i != sample.root;
+            int64_t from = waits_for_everyone ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
+            if (waits == Waits::prefix) from = lower;
             if (!sample.resume.empty()) from = std::max(from, sample.resume[i]);
             int64_t noise = 0;
             for (const NoisePiece& piece : sample.noise[i])
                 if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
-            (waits_for_all || root_only ? waiting : free).push_back(sample.leave[i] - from - noise);
+            (waits_for_everyone || root_only ? waiting : free).push_back(sample.leave[i] - from - noise);
         }
     }
     std::vector<int64_t> distances;
@@ -177,7 +177,7 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     explanation.constant_error = plain_error(samples, waits, noise_known);
     if (!std::isfinite(best.error)) return explanation;
     Structure structure = best.structure;
-    structure.beyond_doubt = best.error * 10 <= explanation.constant_error;
+    structure.certain = best.error * 10 <= explanation.constant_error;
     if (best.error < explanation.constant_error * left)
         explanation.found = structure;
     else if (!little)

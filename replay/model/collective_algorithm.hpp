@@ -72,7 +72,7 @@ inline uint32_t first_member(const Pattern& pattern, uint32_t root) {
 
 // Whether there are candidates at all.
 inline bool has_structure(Waits waits) {
-    return waits == Waits::for_all || waits == Waits::for_root || waits == Waits::root_for_all || waits == Waits::for_lower;
+    return waits == Waits::n_to_n || waits == Waits::one_to_n || waits == Waits::n_to_one || waits == Waits::prefix;
 }
 
 // The candidates for what a collective waits for.
@@ -95,8 +95,8 @@ bool arrived_in_order(const Schedule::Step* step, Arrival arrival, std::vector<u
 struct Structure {
     Pattern pattern;
     int64_t hop = 0, own = 0;
-    int64_t error = 0;          // mean distance of predicted and measured leave times
-    bool beyond_doubt = false;  // a tenth of what a constant leaves, or less
+    int64_t error = 0;     // mean distance of predicted and measured leave times
+    bool certain = false;  // a tenth of what a constant leaves, or less
 };
 
 // One instance as it was measured, by member.
@@ -115,15 +115,15 @@ class MemberClock {
         noise_ = noise;
         next_ = 0;
     }
-    // `struck(piece, ns)`: so much of the piece prolonged this step.
-    template <class Struck>
-    void work(int64_t ns, Struck struck) {
+    // `on_noise(piece, ns)`: so much of the piece prolonged this step.
+    template <class OnNoise>
+    void work(int64_t ns, OnNoise on_noise) {
         int64_t end = now + ns;
         while (noise_ && next_ < noise_->size() && (*noise_)[next_].begin < end) {
             const NoisePiece& piece = (*noise_)[next_++];
             const int64_t counted = piece.end - std::max(piece.begin, now);
             if (counted <= 0) continue;
-            struck(piece, counted);
+            on_noise(piece, counted);
             end += counted;
         }
         now = end;
@@ -133,18 +133,18 @@ class MemberClock {
         now = std::max(now, until);
         while (noise_ && next_ < noise_->size() && (*noise_)[next_].end <= until) ++next_;
     }
-    template <class Struck>
-    void wait(int64_t until, Struck struck) {
+    template <class OnNoise>
+    void wait(int64_t until, OnNoise on_noise) {
         if (until <= now) return;
         now = until;
         while (noise_ && next_ < noise_->size() && (*noise_)[next_].begin < now) {
             const NoisePiece& piece = (*noise_)[next_++];
             if (piece.end <= until) continue;
-            struck(piece, piece.end - now);
+            on_noise(piece, piece.end - now);
             now = piece.end;
         }
     }
-    bool strikes_later() const { return noise_ && next_ < noise_->size(); }
+    bool hits_later() const { return noise_ && next_ < noise_->size(); }
     int64_t now = 0;
 
   private:
@@ -175,7 +175,7 @@ Nearest nearest(const std::vector<InstanceSample>& samples, Waits waits, bool no
 
 // What explains the leave times: `found`, the structure and costs that do it best, where it explains most of what "a constant after the
 // last that one waits for" leaves unexplained (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a
-// quiet trace nobody was held up inside the collective, and a constant says as much; but of messages it was made.
+// quiet trace nobody was delayed inside the collective, and a constant says as much; but of messages it was made.
 struct Explanation {
     std::optional<Structure> found, likeliest;
     double constant_error = 0;

@@ -43,7 +43,7 @@ const std::vector<uint32_t>& Instance::arrive(const Participant& member, int64_t
     clock.thread = member.thread;
     clock.where = member.place;
     clock.node = member.node;
-    clock.given = member.given;
+    clock.injected = member.injected;
     set_noise(clock, noise);
     clock.clock.start(enter, &clock.noise);
     clock.time = pool_->copy(arrival);
@@ -97,7 +97,7 @@ void Instance::work(Clock& clock) {
         keep_noise(clock.time, mask, ns, lanes_->count);
     });
     for (size_t i = 0; i < lanes_->count; ++i)
-        clock.time[i] = clock.given ? (*clock.given)[i].finish(clock.time[i], structure_.own) : clock.time[i] + structure_.own;
+        clock.time[i] = clock.injected ? (*clock.injected)[i].finish(clock.time[i], structure_.own) : clock.time[i] + structure_.own;
 }
 
 void Instance::receive(Clock& clock, Message& message, bool recorded) {
@@ -190,10 +190,10 @@ void Instance::go_on(uint32_t place) {
         gained_.clear();
         if (order_.size() > 1) {
             gained_.assign(lanes_->count, 0);
-            // Where noise struck among them it is not known which of them it would have held up: for the lower bound alone.
-            const bool struck = clock.clock.strikes_later();
-            for (size_t i = struck && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
-                if (!struck || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i);
+            // Where noise hit among them it is not known which of them it would have delayed: for the lower bound alone.
+            const bool noise_follows = clock.clock.hits_later();
+            for (size_t i = noise_follows && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
+                if (!noise_follows || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i);
         }
         const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
         if (reordered) candidates_by_order(clock);

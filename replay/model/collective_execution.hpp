@@ -12,7 +12,7 @@
 
 namespace polter::replay {
 
-class GivenClock;
+class InjectedClock;
 class Recorder;
 
 // Who goes on in it; all but `number` for the event graph: `node` is where the call begins with which the member comes.
@@ -20,7 +20,7 @@ struct Participant {
     uint32_t number = 0, thread = 0;
     Place place;
     uint64_t node = 0;
-    std::vector<GivenClock>* given = nullptr;  // noise that strikes its steps, by lane; none: none is given. Outlives the instance
+    std::vector<InjectedClock>* injected = nullptr;  // noise that hits its steps, by lane; none: nothing is injected. Outlives the instance
 };
 
 class Instance {
@@ -50,7 +50,7 @@ class Instance {
         MemberClock clock;
         std::vector<NoisePiece> noise;
         LaneVector time;  // approximated, in lanes; none: has not come
-        std::vector<GivenClock>* given = nullptr;
+        std::vector<InjectedClock>* injected = nullptr;
         size_t at = 0;
         bool held = false, done = false;
         uint32_t thread = 0;

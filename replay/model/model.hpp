@@ -24,16 +24,16 @@ struct Cost {
     bool known = false;
     int64_t spread = 0;  // the middle nine tenths: 3.29 standard deviations, were they normal
 
-    // Without what happens once in a while: a message that noise held up where the trace does not show it.
+    // Without what happens once in a while: a message that noise delayed where the trace does not show it.
     int64_t usual_low() const { return std::max(low, mid - spread); }
     int64_t usual_high() const { return std::min(high, mid + spread); }
 };
 
 enum class CostKind : uint8_t {
     receive_after_send,  // from the send to the end of a receive that waited for it: overhead and latency
-    receive_after_post,  // from a late posting to the end: the message was there
+    receive_after_post,  // from a late receiver's posting to the end: the message was there
     wait_own,            // of a completion call for which everything was ready; class: how many it completed
-    send_after_post,     // from the late posting to the end of a synchronous send
+    send_after_post,     // from the late receiver's posting to the end of a synchronous send
     send_own,            // of a synchronous send whose receiver was there
     collective_tail,     // from the last that mattered to the end of a collective
     collective_own,      // of a rooted collective for which the root had come long ago
@@ -72,7 +72,7 @@ struct LearnedStructure {
     uint32_t members = 0;
     int64_t instances = 0;  // that were looked at
     std::optional<Structure> structure;
-    std::optional<Structure> likeliest;  // where none was found: what given noise follows
+    std::optional<Structure> likeliest;  // where none was found: what injected noise follows
     double constant_error = 0;           // of what a structure has to beat, in ns
 };
 std::string operation_name(uint8_t operation);  // an OTF2_CollectiveOp, or one of trace/mpi_calls.hpp
@@ -103,7 +103,7 @@ class Model {
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
-    // Ends learning. `noise_placed`: whether it is known when within a call noise struck. Several processes that have learned the same can
+    // Ends learning. `noise_placed`: whether it is known when within a call noise hit. Several processes that have learned the same can
     // share the search for structures: each looks at its part of the candidates, `join` brings in what the others found, by class.
     struct Search {
         size_t part = 0, parts = 1;

@@ -114,12 +114,12 @@ Json structure_json(const std::optional<Structure>& structure) {
             {"hop_ns", structure->hop},
             {"own_ns", structure->own},
             {"error_ns", structure->error},
-            {"beyond_doubt", structure->beyond_doubt}};
+            {"beyond_doubt", structure->certain}};
 }
 
 Structure read_structure(const Fields& fields, const CostClass& of, uint32_t members) {
     const auto operation = static_cast<uint8_t>(of.operation & 0xff);
-    const Waits waits = operation == operation_finalize ? Waits::for_all : collective_waits(operation);
+    const Waits waits = operation == operation_finalize ? Waits::n_to_n : collective_waits(operation);
     const std::string name = fields.text("made_of");
     for (const Pattern& pattern : candidates(waits, members))
         if (to_string(pattern) == name)

@@ -256,7 +256,7 @@ std::vector<Pattern> candidates(Waits waits, uint32_t members) {
     constexpr uint32_t most_of_many = 256;  // where the number of messages grows with the square of the members
     std::vector<Pattern> patterns;
     switch (waits) {
-        case Waits::for_all:
+        case Waits::n_to_n:
             patterns = {{Shape::dissemination, Shape::none}, {Shape::recursive_doubling, Shape::none}};
             if (members <= most_of_many)
                 for (const Shape shape : {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_4, Shape::everyone_by_32,
@@ -265,15 +265,15 @@ std::vector<Pattern> candidates(Waits waits, uint32_t members) {
             for (const Shape first : up)
                 for (const Shape second : down) patterns.push_back({first, second});
             break;
-        case Waits::for_root:
+        case Waits::one_to_n:
             for (const bool relay : {false, true})
                 for (const Shape shape : down) patterns.push_back({Shape::none, shape, relay});
             break;
-        case Waits::root_for_all:
+        case Waits::n_to_one:
             for (const bool relay : {false, true})
                 for (const Shape shape : up) patterns.push_back({shape, Shape::none, relay});
             break;
-        case Waits::for_lower:
+        case Waits::prefix:
             patterns = {{Shape::none, Shape::chain}, {Shape::recursive_doubling, Shape::none}};
             if (members <= most_of_many) patterns.push_back({Shape::everyone_above, Shape::none});
             break;

@@ -223,7 +223,7 @@ void Exchange::take_send(int, Input& input) {
         for (auto& epochs : match->queue->epochs) input.get(epochs);
     }
     if (match->proxy && (match->posted || match->refused)) ship_posting(*match);
-    engine_.hand_over(match);
+    engine_.send_is_complete(match);
 }
 
 void Exchange::take_posting(Input& input, bool refused) {

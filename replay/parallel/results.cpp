@@ -72,22 +72,22 @@ void Engine::write_results(Bytes& to) const {
         to.put(thread->last);
         to.put(thread->init_ns);
         to.put(thread->finalize_ns);
-        to.put(thread->doubt);
+        to.put(thread->uncertainty);
         to.put(thread->local);
         to.put(thread->delay.get(), lanes_.count);
     }
     to.put(false);
     to.put(flaws_);
     to.put(events_);
-    to.put(noise_records_at_leave);
-    to.put(noise_records_inside);
+    to.put(noise_placement_.at_leave);
+    to.put(noise_placement_.inside);
     to.put(static_cast<uint64_t>(culprits_.size()));
     for (const auto& [key, sums] : culprits_) {
         to.put(key);
         to.put(sums.first);
         to.put(sums.second);
     }
-    for (const auto* calls : {&unseen_calls, &lock_calls}) {
+    for (const auto* calls : {&unrecorded_calls_, &lock_calls_}) {
         to.put(static_cast<uint64_t>(calls->size()));
         for (const auto& [region, counted] : *calls) {
             to.put(region);
@@ -101,7 +101,7 @@ void Engine::write_results(Bytes& to) const {
         to.put(key.second);
         to.put(sums);
     }
-    to.put(std::vector<uint8_t>(likely_structures.begin(), likely_structures.end()));
+    to.put(std::vector<uint8_t>(likely_algorithms_.begin(), likely_algorithms_.end()));
     to.put(static_cast<uint64_t>(facts_.cancelled_postings.size()));
     for (const Posting& posting : facts_.cancelled_postings) {
         to.put(posting.first);
@@ -120,7 +120,7 @@ void Engine::merge_results(Input& from) {
         thread.last = from.get<int64_t>();
         thread.init_ns = from.get<int64_t>();
         thread.finalize_ns = from.get<int64_t>();
-        thread.doubt = from.get<Doubt>();
+        thread.uncertainty = from.get<Uncertainty>();
         from.get(thread.local);
         from.get(thread.delay.get(), lanes_.count);
     }
@@ -131,14 +131,14 @@ void Engine::merge_results(Input& from) {
         flaws_[i].ns += flaws[i].ns;
     }
     events_ += from.get<int64_t>();
-    noise_records_at_leave += from.get<int64_t>();
-    noise_records_inside += from.get<int64_t>();
+    noise_placement_.at_leave += from.get<int64_t>();
+    noise_placement_.inside += from.get<int64_t>();
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         auto& sums = culprits_[from.get<CulpritKey>()];
         sums.first += from.get<int64_t>();
         sums.second += from.get<int64_t>();
     }
-    for (auto* calls : {&unseen_calls, &lock_calls})
+    for (auto* calls : {&unrecorded_calls_, &lock_calls_})
         for (auto left = from.get<uint64_t>(); left > 0; --left) {
             FlawCount& sum = (*calls)[from.get<uint32_t>()];
             const auto counted = from.get<FlawCount>();
@@ -155,7 +155,7 @@ void Engine::merge_results(Input& from) {
     }
     std::vector<uint8_t> likely;
     from.get(likely);
-    likely_structures.insert(likely.begin(), likely.end());
+    likely_algorithms_.insert(likely.begin(), likely.end());
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         const auto thread = from.get<uint32_t>();
         facts_.cancelled_postings.insert({thread, from.get<uint64_t>()});
@@ -163,7 +163,7 @@ void Engine::merge_results(Input& from) {
     semantics_->merge(from);
 }
 
-// A mirror struck and waited here only as far as collectives showed it.
+// A mirror hit and waited here only as far as collectives showed it.
 void Recorder::write_results(Bytes& to, const std::vector<bool>& own) const {
     for (size_t thread = 0; thread < threads_.size(); ++thread) {
         if (!own[thread]) continue;
@@ -219,19 +219,19 @@ void gather_payment(Group& group, Payment& payment) {
     }
 }
 
-void gather_struck(Group& group, const Engine& engine, Injection& injection, size_t lane) {
+void gather_injected(Group& group, const Engine& engine, Injection& injection, size_t lane) {
     Bytes bytes;
     for (const auto& thread : engine.threads()) {
         if (thread->remote || !thread->carries_rank) continue;
         bytes.put(thread->rank);
-        bytes.put(injection.clock(thread->rank, lane).struck());
+        bytes.put(injection.clock(thread->rank, lane).noise_ns());
     }
     for (const Bytes& one : group.gather(bytes))
         for (Input input(one); !input.empty();) {
             const auto rank = input.get<int32_t>();
             std::vector<int64_t> by_source;
             input.get(by_source);
-            injection.clock(rank, lane).set_struck(by_source);
+            injection.clock(rank, lane).set_noise_ns(by_source);
         }
 }
 

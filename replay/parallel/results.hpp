@@ -20,8 +20,8 @@ void gather_statistics(Group&, Model&, const Faults&);
 void freeze_together(Group&, Model&, bool noise_placed);
 // Where the threads of all have come, what was counted.
 void gather_results(Group&, Engine&);
-// Given noise that struck, of all ranks in one lane.
-void gather_struck(Group&, const Engine&, Injection&, size_t lane);
+// Injected noise that hit, of all ranks in one lane.
+void gather_injected(Group&, const Engine&, Injection&, size_t lane);
 // What the recorders know of their own threads; returns `written`, the bytes of their event graphs, by process.
 std::vector<int64_t> gather_recorded(Group&, const Engine&, Recorder&, int64_t written);
 void gather_late_noise(Group&, Engine& learner);  // of all ranks' threads, for a pass that each process does alone

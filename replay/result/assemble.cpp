@@ -93,16 +93,16 @@ bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
     int64_t spread = 0, carried = 0;
     for (const Thread* rank : ranks) {
         if (!rank) continue;
-        carried = std::max(carried, rank->doubt.carried);
-        variance = std::max(variance, rank->doubt.variance);
-        spread = std::max(spread, rank->doubt.spread);
+        carried = std::max(carried, rank->uncertainty.carried);
+        variance = std::max(variance, rank->uncertainty.variance);
+        spread = std::max(spread, rank->uncertainty.spread);
     }
     const auto measured = static_cast<double>(result.measured_ns);
     const auto by = static_cast<int64_t>(resolution * measured + deviations * std::sqrt(variance)) + carried;
     result.bounds_low_ns = std::max<int64_t>(0, result.bounds_low_ns - by);
     result.bounds_high_ns = std::min(result.measured_ns, result.bounds_high_ns + by);
-    const auto doubt = static_cast<double>(spread), cost = static_cast<double>(result.accumulated_noise_ns);
-    return doubt > too_much * measured || (doubt > resolution * measured && doubt > too_much_of_cost * cost);
+    const auto uncertainty = static_cast<double>(spread), cost = static_cast<double>(result.accumulated_noise_ns);
+    return uncertainty > too_much * measured || (uncertainty > resolution * measured && uncertainty > too_much_of_cost * cost);
 }
 
 int64_t missing_ranks(const Replayed& replayed) {
@@ -237,7 +237,7 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     result.approximated_ns = result.measured_ns - result.accumulated_noise_ns;
     result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
     result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
-    // Where work is handed out in another order, higher costs may end earlier, or the whole later than measured: the bounds hold it.
+    // Where work is assigned in another order, higher costs may end earlier, or the whole later than measured: the bounds hold it.
     result.bounds_low_ns = std::min(result.bounds_low_ns, result.approximated_ns);
     result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
     if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // nothing was removed
@@ -264,7 +264,7 @@ void tell_what_was_read(Result& result, const Replayed& replayed, const std::vec
     const Definitions& definitions = replayed.definitions;
     append(oversubscription_lines(result));
     append(definitions.warnings);
-    append(replayed.learner.warnings);
+    append(replayed.learner.warnings());
     append(unknown);
     const auto& read = replayed.learner.threads();
     const bool moved = std::any_of(read.begin(), read.end(), [](const auto& thread) {
@@ -290,8 +290,8 @@ void tell_what_is_open(Result& result, const Replayed& replayed) {
         result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
     };
     append(flaw_lines(replayed.engine.flaws(), replayed.clock_disorder_ns));
-    append(unrecorded_lines(Flaw::unrecorded_waits, replayed.engine.unseen_calls, replayed.definitions));
-    append(unrecorded_lines(Flaw::unrecorded_locks, replayed.engine.lock_calls, replayed.definitions));
+    append(unrecorded_lines(Flaw::unrecorded_waits, replayed.engine.unrecorded_calls(), replayed.definitions));
+    append(unrecorded_lines(Flaw::unrecorded_locks, replayed.engine.lock_calls(), replayed.definitions));
     if (result.conditional) result.warnings.push_back(warning(Flaw::contention));  // the bounds have found that
     result.conditional = any_with(Effect::conditional, result.warnings);
 }

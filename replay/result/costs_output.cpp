@@ -47,7 +47,7 @@ std::string propagation_text(const Propagation& p, size_t columns) {
     const auto add = [&](const char* name, int64_t ns) { table.add({name, short_time(ns), short_percent(ns, p.local)}); };
     add("stolen from all ranks", p.local);
     add("  absorbed: hit while the rank waited anyway", p.waiting);
-    add("  absorbed: something else was later still", p.overtaken);
+    add("  absorbed: something else was later still", p.absorbed_downstream);
     if (p.dropped != 0) add("  had no place between its events", p.dropped);
     add("  propagated to the end of the program", p.reached);
     std::string out = "\n" + table.text(columns);
@@ -135,7 +135,7 @@ void add_costs_json(nlohmann::json& result, const CostReport& report) {
     result["propagation"] = {{"local_ns", p.local},
                              {"waiting_ns", p.waiting},
                              {"dropped_ns", p.dropped},
-                             {"overtaken_ns", p.overtaken},
+                             {"overtaken_ns", p.absorbed_downstream},
                              {"reached_ns", p.reached},
                              {"imported_ns", p.imported},
                              {"accumulated_on_all_ranks_ns", p.accumulated},

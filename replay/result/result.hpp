@@ -50,11 +50,11 @@ struct RankResult {
 
 struct CulpritResult {
     std::string source, culprit;
-    int64_t rank = 0;  // where it struck
+    int64_t rank = 0;  // where it hit
     int64_t local_ns = 0, events = 0;
 };
 
-// The run as it would have been under given noise besides its own.
+// The run as it would have been under injected noise besides its own.
 struct Injected {
     std::string file;
     int64_t predicted_ns = 0, bounds_low_ns = 0, bounds_high_ns = 0;

@@ -50,7 +50,7 @@ std::string totals_text(const Result& result, const TextOptions& options) {
 }
 
 // Not among the accounts that the exporter could see, where the trace says which.
-bool unseen(const Result& result, const std::string& source) {
+bool unrecorded(const Result& result, const std::string& source) {
     const auto seen = result.provenance.find("ACCOUNTS_SEEN");
     return seen != result.provenance.end() && ("," + seen->second + ",").find("," + source + ",") == std::string::npos;
 }
@@ -61,7 +61,7 @@ std::string sources_text(const Result& result, const TextOptions& options) {
     bool any = false;
     for (const SourceResult& source : result.sources) {
         if (source.local.max == 0) {
-            if (!unseen(result, source.name)) silent += (silent.empty() ? "" : ", ") + printable(source.name);
+            if (!unrecorded(result, source.name)) silent += (silent.empty() ? "" : ", ") + printable(source.name);
             continue;
         }
         any = true;

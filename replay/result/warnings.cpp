@@ -75,11 +75,11 @@ std::vector<Warning> provenance_lines(const std::map<std::string, std::string>& 
     if (value("EXPORTER") == "none") add(Flaw::no_exporter);
     if (!value("EXPORTER_WHY").empty()) add(Flaw::exporter_reason, value("EXPORTER"), value("EXPORTER_WHY"));
     if (properties.contains("ACCOUNTS_SEEN")) {
-        const std::string unseen = missing_from(value("ACCOUNTS_SEEN"), accounts);
-        if (!unseen.empty()) add(Flaw::source_not_seen, value("EXPORTER"), unseen);
+        const std::string missing = missing_from(value("ACCOUNTS_SEEN"), accounts);
+        if (!missing.empty()) add(Flaw::source_not_seen, value("EXPORTER"), missing);
         std::vector<Account> seen;
         for (const Account& account : accounts)
-            if ((", " + unseen + ",").find(", " + account.name.substr(account.name.find(':') + 1) + ",") == std::string::npos)
+            if ((", " + missing + ",").find(", " + account.name.substr(account.name.find(':') + 1) + ",") == std::string::npos)
                 seen.push_back(account);
         const std::string gross = properties.contains("ACCOUNTS_NET") ? missing_from(value("ACCOUNTS_NET"), seen) : "";
         if (!gross.empty()) add(Flaw::source_not_net, gross);

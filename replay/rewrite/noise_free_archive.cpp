@@ -197,14 +197,15 @@ void Approximated::begin(const Definitions& definitions, std::vector<bool> remov
                                           definitions.locations.size());
 }
 
-void Approximated::follow(Engine& engine, size_t lane) {
-    engine.struck = [this](const Thread& thread, const PendingNoise& record, int64_t begin, int64_t end) {
+Observers Approximated::following(Observers others, size_t lane) {
+    others.at_noise = [this](const Thread& thread, const PendingNoise& record, int64_t begin, int64_t end) {
         open_[thread.index].pieces.push_back({begin, end, record.recorded(), record.account, !removed_[record.account]});
     };
-    engine.observer = [this, lane, further = std::move(engine.observer)](const Thread& thread, int64_t time, const int64_t* delay) {
+    others.at_event = [this, lane, further = std::move(others.at_event)](const Thread& thread, int64_t time, const int64_t* delay) {
         note(thread, delay[lane]);
         if (further) further(thread, time, delay);
     };
+    return others;
 }
 
 void Approximated::note(const Thread& thread, int64_t delay) {

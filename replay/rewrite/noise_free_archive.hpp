@@ -23,6 +23,7 @@ namespace polter::replay {
 struct Thread;
 class Borrowing;
 class Engine;
+struct Observers;
 class Group;
 
 class Approximated {
@@ -36,8 +37,8 @@ class Approximated {
 
     // Before the replay pass: `removed` says by account whether its noise is gone.
     void begin(const Definitions& definitions, std::vector<bool> removed);
-    // Sees each Enter, Leave and stretch of noise of that pass; `lane`: the scenario that is written.
-    void follow(Engine& engine, size_t lane);
+    // Observers of that pass: each Enter, Leave and stretch of noise, and then `others`; `lane`: the scenario that is written.
+    Observers following(Observers others, size_t lane);
 
     // After it: `anchor` is the trace's, `what` says for people what is removed.
     // Throws InputError. Appends to `warnings` what could not be kept. All processes have to call it.

@@ -3,9 +3,9 @@
 //
 // In words: while a thread computes, a moment is as long after the last Enter or Leave as it was, less the noise between them that was
 // removed. In a call, what waits is elastic and the tail is not: of the tail as much is left behind a moment as there was, less the noise
-// that was removed there (in a collective that is followed through its messages, as much as there was); a moment of the waiting part is as
+// that was removed there (in a collective that is followed through its messages, as much as there was); a moment of the wait state is as
 // long after the Enter as it was, or sooner where the waiting ends sooner. Noise that stays keeps its length, in its own part of the call.
-// Where that is too short for all of it, the rest struck while the thread waited for what has come sooner: it is cut off.
+// Where that is too short for all of it, the rest hit while the thread waited for what has come sooner: it is cut off.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct NoiseCut {
 };
 
 struct KeptNoise {
-    std::vector<DelayTurn> turns;  // between the interval's ends, by time; of equal ones the first holds up to it
+    std::vector<DelayTurn> turns;  // between the interval's ends, by time; of equal ones the first reaches it
     std::vector<NoiseCut> cuts;
 };
 

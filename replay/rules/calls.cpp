@@ -72,12 +72,12 @@ void publish_operations(Engine& engine, Thread& thread) {
 
 void publish(Engine& engine, Thread& thread) {
     before_call(engine, thread);
-    thread.unseen = may_have_waited(engine, thread);
-    thread.held_up = false;
+    thread.unrecorded = may_have_waited(engine, thread);
+    thread.granted_after_wait = false;
     thread.reached = {};
     if (thread.kind == CallKind::collective && thread.operations.empty()) {
         engine.count(Flaw::collective_without_record);
-        thread.unseen = true;
+        thread.unrecorded = true;
     }
     publish_operations(engine, thread);
     if (of(engine).farm_learning) of(engine).farm_learning->called(thread);
@@ -174,7 +174,7 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
         const Solved solved = solve(
             engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own, &thread, thread.enter_node, scratch.elastic},
             scratch.constraints, thread.delay);
-        thread.doubt.add(solved.spread);
+        thread.uncertainty.add(solved.spread);
         end = solved.end;
     }
     scratch.vectors.clear();
@@ -189,14 +189,14 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
 
 CallEnd conclude(Engine& engine, Thread& thread) {
     if (of(engine).farms) go_on_elsewhere(engine, thread);
-    const bool in_order = thread.held_up && !engine.faults().same_in_every_order;
-    const bool widens = (thread.unseen || in_order) && engine.lanes().bounded() && !engine.faults().trust_unseen;
+    const bool in_order = thread.granted_after_wait && !engine.faults().same_in_every_order;
+    const bool widens = (thread.unrecorded || in_order) && engine.lanes().bounded() && !engine.faults().trust_unrecorded;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
-    const bool struck = engine.injection && thread.carries_rank;
-    const LaneVector entered = struck ? engine.lane_pool().copy(thread.delay) : LaneVector();
+    const bool injected = engine.injection() && thread.carries_rank;
+    const LaneVector entered = injected ? engine.lane_pool().copy(thread.delay) : LaneVector();
     const CallEnd end = conclude_call(engine, thread);
-    if (struck) strike(engine, thread, end, entered);
-    if (widens) widen_bounds(engine, thread, low_at_enter, thread.unseen ? Cost() : by_itself(engine, thread));
+    if (injected) apply_injected(engine, thread, end, entered);
+    if (widens) widen_bounds(engine, thread, low_at_enter, thread.unrecorded ? Cost() : by_itself(engine, thread));
     return end;
 }
 

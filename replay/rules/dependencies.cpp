@@ -42,7 +42,7 @@ void give_up_message(Engine& engine, Thread& thread, Dependency& dependency) {
         return;
     }
     engine.count(Flaw::unmatched_receive);
-    thread.unseen = true;            // it waited for somebody, or it did not
+    thread.unrecorded = true;        // it waited for somebody, or it did not
     if (of(engine).farm_learning) {  // whose messages the trace does not have all is no worker that could be known
         auto& evidence = of(engine).farm_learning->evidence;
         const auto pair = evidence.find({thread.rank, dependency.match->source});
@@ -111,9 +111,9 @@ bool members_finished(Engine& engine, const Dependency& dependency) {
 
 void give_up_members(Engine& engine, Thread& thread, Dependency& dependency) {
     // Who left before another came, where not all need be waited for, has not waited for that one.
-    if (dependency.collective->waits != Waits::for_all_likely || members_finished(engine, dependency)) {
+    if (dependency.collective->waits != Waits::n_to_n_likely || members_finished(engine, dependency)) {
         engine.count(Flaw::unmatched_collective);
-        thread.unseen = true;
+        thread.unrecorded = true;
     }
     dependency.collective->members[dependency.member].released = true;
 }
@@ -134,12 +134,12 @@ void wait_for_any_message(Engine&, Thread& thread, const Dependency& dependency)
 
 void give_up_probe(Engine& engine, Thread& thread, Dependency& dependency) {
     engine.count(Flaw::unmatched_receive);
-    thread.unseen = true;
+    thread.unrecorded = true;
     std::erase(dependency.channel->probing, &thread);
     dependency.channel = nullptr;
 }
 
-// ---- a master's request: whoever else may ask first has to be known ----------------------------------------------------------------
+// ---- a master's request: who else may ask first decides ----------------------------------------------------------------
 
 bool workers_known(Engine& engine, const Dependency& dependency) {
     if (!dependency.soft || (!dependency.match && !dependency.channel)) return true;

@@ -11,22 +11,22 @@
 
 namespace polter::replay::rules {
 
-void strike(Engine& engine, Thread& thread, const CallEnd& end, const int64_t* entered) {
+void apply_injected(Engine& engine, Thread& thread, const CallEnd& end, const int64_t* entered) {
     for (size_t lane = 0; lane < engine.lanes().count; ++lane) {
-        if (!engine.injection->strikes(lane)) continue;
+        if (!engine.injection()->hits(lane)) continue;
         const int64_t leave = thread.leave - thread.delay[lane], enter = thread.enter - entered[lane];
         int64_t begin = leave - end.tail;
         if (!end.elastic) begin = std::max(begin, enter);
         begin = std::min(begin, leave);
         if (engine.faults().no_absorption) begin = std::min(enter, leave);
-        thread.delay[lane] = thread.leave - engine.injection->clock(thread.rank, lane).finish(begin, leave - begin);
+        thread.delay[lane] = thread.leave - engine.injection()->clock(thread.rank, lane).finish(begin, leave - begin);
     }
 }
 
-void strike_departure(Engine& engine, const Thread& thread, Match& match, int64_t own_work) {
-    if (!engine.injection || !thread.carries_rank) return;
-    engine.injection->look_ahead(thread.rank, thread.enter, thread.enter + std::min(own_work, thread.leave - thread.enter),
-                                 match.send_delay);
+void apply_injected_departure(Engine& engine, const Thread& thread, Match& match, int64_t own_work) {
+    if (!engine.injection() || !thread.carries_rank) return;
+    engine.injection()->look_ahead(thread.rank, thread.enter, thread.enter + std::min(own_work, thread.leave - thread.enter),
+                                   match.send_delay);
 }
 
 }  // namespace polter::replay::rules

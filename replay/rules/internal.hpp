@@ -105,8 +105,8 @@ bool follows_structure(const Collective&, uint32_t member);  // its end is known
 void learn_completion(Engine&, Thread&);                     // rules/learn_completion.cpp
 
 // Injected noise (injected.cpp): `entered`: the delay at the call's beginning; `own_work`: of the sending call before its message leaves.
-void strike(Engine&, Thread&, const CallEnd&, const int64_t* entered);
-void strike_departure(Engine&, const Thread&, Match&, int64_t own_work);
+void apply_injected(Engine&, Thread&, const CallEnd&, const int64_t* entered);
+void apply_injected_departure(Engine&, const Thread&, Match&, int64_t own_work);
 
 // Polling: before a call is published, and as it is concluded. Its end, if this call ends a polling loop.
 void before_call(Engine&, Thread&);

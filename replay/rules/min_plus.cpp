@@ -51,7 +51,7 @@ int64_t residual(const Interval& call, int64_t noise, int64_t time, int64_t cost
 }
 
 // Where a trace has only counters at MPI events, all noise of a call seems to end with it; how much of that lies in the tail is
-// told by how much longer the tail was than it is without noise. At least what the waiting part could not hold.
+// told by how much longer the tail was than it is without noise. At least what the wait state could not hold.
 int64_t counted_noise(const Interval& call, const Tail& tail, int64_t tail_without_noise) {
     int64_t all = 0;
     for (const NoisePiece& piece : *call.pieces) all += piece.end - piece.begin;

@@ -20,7 +20,7 @@ struct LearnedRules {
     FarmPlan farms;                                  // for the replay
     std::shared_ptr<const LockPlan> locks;           // none: not looked for yet, or no lock was contended
     std::shared_ptr<const LockForesight> foresight;  // when locks are had in each scenario
-    std::optional<size_t> turns_in;                  // a lane: in this pass locks go to whoever asks first in its own time
+    std::optional<size_t> turns_in;                  // a lane: in this pass locks go to the first to ask first in its own time
 };
 
 class MpiRules final : public Semantics {
@@ -43,7 +43,7 @@ class MpiRules final : public Semantics {
 
     // Of this pass; each rule's own.
     LearnedRules learned;
-    std::unique_ptr<Farms> farms;                 // none: no work is handed out
+    std::unique_ptr<Farms> farms;                 // none: no work is assigned
     std::unique_ptr<Locks> locks;                 // none: not known, or no lock was contended
     std::unique_ptr<FarmLearning> farm_learning;  // in a learning pass that has suspects
     std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet

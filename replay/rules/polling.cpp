@@ -65,7 +65,7 @@ std::optional<CallEnd> conclude_polling(Engine& engine, Thread& thread, const Sc
                               scratch.constraints, elastic);
     CallEnd end =
         solve(engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own}, scratch.constraints, thread.delay).end;
-    thread.doubt.add(loop.spread);
+    thread.uncertainty.add(loop.spread);
     end.elastic = true;
     if (lanes.bounded()) {
         elastic[lanes.low] = std::max(elastic[lanes.low], thread.delay[lanes.low]);

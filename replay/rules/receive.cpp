@@ -44,7 +44,7 @@ void probe_for_any(Engine& engine, Thread& thread, int32_t source, Match* match,
     engine.count(Flaw::any_source);
     took_any(engine, thread, source, true);
     if (!of(engine).farms || !of(engine).farms->asks(thread, source)) return;
-    engine.count(Flaw::handed_out);
+    engine.count(Flaw::tasks_reassigned);
     thread.dependencies.push_back({.kind = Dependency::Kind::request, .soft = true, .match = match, .channel = channel});
 }
 
@@ -54,7 +54,7 @@ void depend_on(Engine& engine, Thread& thread, Match* match, bool own_posting, b
     const bool picked = thread.kind == CallKind::wait_any || thread.kind == CallKind::poll_any;
     if ((any_source || picked) && match->partitioned == 0) took_any(engine, thread, match->source, any_source);
     if (!of(engine).farms || !of(engine).farms->taking(thread, *match) || !(any_source || picked)) return;
-    engine.count(Flaw::handed_out);
+    engine.count(Flaw::tasks_reassigned);
     if (!any_source) engine.count(Flaw::any_source);  // others could have been in its place as well
     thread.dependencies.push_back({.kind = Dependency::Kind::request, .soft = true, .match = match});
 }

@@ -3,7 +3,7 @@
 //
 // In words: an eager send (standard, ready, buffered) waits for nobody; all of it is own work. A synchronous send (by its mode, or a
 // standard one above the size at which the trace shows that such sends wait) ends only once the receive has been posted: it depends
-// on the posting. Noise inside the sending call may have struck before the message left or after; the receiver's measured end tells
+// on the posting. Noise inside the sending call may have hit before the message left or after; the receiver's measured end tells
 // (receive.cpp).
 #include "internal.hpp"
 
@@ -22,8 +22,8 @@ bool does_more(const Thread& thread, const Match& match) {
     return match.synchronous || thread.operations.size() > 1;
 }
 
-// The noise that may have struck before the message left: in a call that does nothing else, all of it; in one that also waits, only
-// what struck at its beginning, before the waiting.
+// The noise that may have hit before the message left: in a call that does nothing else, all of it; in one that also waits, only
+// what hit at its beginning, before the waiting.
 void keep_send_noise(Engine& engine, const Thread& thread, Match& match) {
     const bool also_waits = does_more(thread, match);
     const Lanes& lanes = engine.lanes();
@@ -63,7 +63,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
     match->synchronous_mode = operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send;
     match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);
     if (!thread.pieces.empty()) keep_send_noise(engine, thread, *match);
-    strike_departure(engine, thread, *match, does_more(thread, *match) ? injection_ns : INT64_MAX);
+    apply_injected_departure(engine, thread, *match, does_more(thread, *match) ? injection_ns : INT64_MAX);
     const bool watch = engine.learning() && operation.mode == SendMode::standard && !match->synchronous;
     if (blocking && match->synchronous) {
         ++match->users;
@@ -76,7 +76,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
         request->match = match;
         ++match->users;
     }
-    engine.hand_over(match);
+    engine.send_is_complete(match);
 }
 
 void publish_send_complete(Engine& engine, Thread& thread, const Operation& operation) {

@@ -4,8 +4,8 @@
 // somebody of whom the trace has lost it (rules/calls.cpp).
 //
 // In words: such a call counts as own work, and the result says so. The bounds hold what else it may have been. All of it may have
-// been waiting for somebody whom noise held up: so the least time has nothing of it, but nobody is late by more than all noise of
-// all ranks. Or it may have waited for somebody whom no noise held up: so the greatest time has its end where it was measured.
+// been waiting for somebody whom noise delayed: so the least time has nothing of it, but nobody is late by more than all noise of
+// all ranks. Or it may have waited for somebody whom no noise delayed: so the greatest time has its end where it was measured.
 //
 // What is done while one has a lock that others want too is like that, where others may have it first: but what such a call takes by
 // itself is known. The least time has so much of it, and the greatest is that of a call which took as long as any ever did.
@@ -17,14 +17,7 @@ namespace polter::replay::rules {
 
 namespace {
 
-bool counted(std::map<uint32_t, FlawCount>& all, const Thread& thread) {
-    FlawCount& calls = all[thread.region];
-    ++calls.count;
-    calls.ns += thread.leave - thread.enter;
-    return true;
-}
-
-// Locks that nobody was ever shut out of wait for nobody; for whom the others wait, rules/rma/locks.cpp knows where it knows when they are
+// Locks that nobody ever waited of wait for nobody; for whom the others wait, rules/rma/locks.cpp knows where it knows when they are
 // given back.
 bool waits_for_unlock(Engine& engine, const Thread& thread) {
     return std::any_of(thread.operations.begin(), thread.operations.end(), [&](const Operation& operation) {
@@ -39,27 +32,27 @@ bool may_have_waited(Engine& engine, Thread& thread) {
     if (thread.rank < 0 || engine.processes().size() == 1) return false;  // nobody, or nobody else
     Process& process = engine.process(thread);
     const bool silent = thread.operations.empty();
-    bool unseen = false;
+    bool unrecorded = false;
     switch (thread.kind) {
-        case CallKind::begins_unseen:
-            process.unseen_requests += silent;
+        case CallKind::begins_unrecorded:
+            process.unrecorded_requests += silent;
             break;
-        case CallKind::begins_unseen_often:
-            process.unseen_persistent =
-                process.unseen_persistent || (silent && !engine.follows_requests());  // else its starts are recorded
+        case CallKind::begins_unrecorded_persistent:
+            process.unrecorded_persistent =
+                process.unrecorded_persistent || (silent && !engine.follows_requests());  // else its starts are recorded
             break;
         case CallKind::partitioned_init:
-            process.unseen_persistent = process.unseen_persistent || !engine.follows_partitioned();
+            process.unrecorded_persistent = process.unrecorded_persistent || !engine.follows_partitioned();
             break;
         case CallKind::part_arrived:  // which part is there is not known where it came before the whole
-            unseen = engine.follows_partitioned() ? !silent && thread.operations[0].kind == Operation::Kind::probe : true;
+            unrecorded = engine.follows_partitioned() ? !silent && thread.operations[0].kind == Operation::Kind::probe : true;
             break;
         case CallKind::may_wait:
         case CallKind::file:
         case CallKind::file_begin:
         case CallKind::file_end:
         case CallKind::neighbourhood:
-            unseen = silent;
+            unrecorded = silent;
             break;
         case CallKind::window:
         case CallKind::win_lock:
@@ -68,23 +61,28 @@ bool may_have_waited(Engine& engine, Thread& thread) {
         case CallKind::win_start:
         case CallKind::win_complete:
         case CallKind::win_wait:
-            if (waits_for_unlock(engine, thread)) return counted(engine.lock_calls, thread);
+            if (waits_for_unlock(engine, thread)) {
+                engine.count_lock_call(thread);
+                return true;
+            }
             // A tracer that follows windows has left it out because there was nobody to wait for.
-            unseen = silent && !engine.defines_windows();
+            unrecorded = silent && !engine.defines_windows();
             break;
         case CallKind::wait:
         case CallKind::wait_any:
         case CallKind::poll:
         case CallKind::poll_any:
-            unseen = process.unseen_persistent || process.unseen_requests > 0;
+            unrecorded = process.unrecorded_persistent || process.unrecorded_requests > 0;
             // What had no record has completed here, if this completed anything; one at least.
-            if (unseen && silent && (thread.kind == CallKind::wait || thread.kind == CallKind::wait_any) && process.unseen_requests > 0)
-                --process.unseen_requests;
+            if (unrecorded && silent && (thread.kind == CallKind::wait || thread.kind == CallKind::wait_any) &&
+                process.unrecorded_requests > 0)
+                --process.unrecorded_requests;
             break;
         default:
             break;
     }
-    return unseen && counted(engine.unseen_calls, thread);
+    if (unrecorded) engine.count_unrecorded(thread);
+    return unrecorded;
 }
 
 void widen_bounds(Engine& engine, const Thread& thread, int64_t delay_low_at_enter, const Cost& own) {
@@ -92,7 +90,7 @@ void widen_bounds(Engine& engine, const Thread& thread, int64_t delay_low_at_ent
     int64_t &low = thread.delay[lanes.low], &high = thread.delay[lanes.high];
     const int64_t elastic = delay_low_at_enter + std::max<int64_t>(0, thread.leave - thread.enter - own.low);
     low = std::max(low, std::min(elastic, std::max(delay_low_at_enter, engine.facts().most_delay)));
-    if (thread.unseen) high = std::min<int64_t>(high, 0);
+    if (thread.unrecorded) high = std::min<int64_t>(high, 0);
     const int64_t longer = std::max<int64_t>(0, own.high - (thread.leave - thread.enter));
     if (longer > 0) high = std::min(high, std::max(high - longer, -engine.facts().most_delay));
 }

@@ -27,15 +27,15 @@ int64_t exponential(double uniform, int64_t mean) {
 
 }  // namespace
 
-bool GivenSource::strikes(int32_t rank) const {
+bool InjectedSource::hits(int32_t rank) const {
     if (arrival == Arrival::events) return events.contains(rank);
     return ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), rank);
 }
 
-GivenClock::GivenClock(const std::vector<GivenSource>& sources, uint64_t which, int32_t rank, int64_t begin)
-    : rank_(rank), origin_(begin), struck_(which == 0 ? 0 : sources.size(), 0) {
+InjectedClock::InjectedClock(const std::vector<InjectedSource>& sources, uint64_t which, int32_t rank, int64_t begin)
+    : rank_(rank), origin_(begin), noise_ns_(which == 0 ? 0 : sources.size(), 0) {
     for (size_t i = 0; i < sources.size(); ++i) {
-        if (!(which >> i & 1) || !sources[i].strikes(rank)) continue;
+        if (!(which >> i & 1) || !sources[i].hits(rank)) continue;
         Stream stream{&sources[i], i};
         stream.begin = begin;
         advance(stream);
@@ -43,19 +43,19 @@ GivenClock::GivenClock(const std::vector<GivenSource>& sources, uint64_t which, 
     }
 }
 
-void GivenClock::advance(Stream& stream) const {
-    const GivenSource& source = *stream.source;
+void InjectedClock::advance(Stream& stream) const {
+    const InjectedSource& source = *stream.source;
     const uint64_t k = stream.number++;
     const auto rank = static_cast<uint64_t>(rank_);
     switch (source.arrival) {
-        case GivenSource::Arrival::events: {
+        case InjectedSource::Arrival::events: {
             const auto& list = source.events.at(rank_);
             const bool over = k >= list.size();
             stream.begin = over ? INT64_MAX : origin_ + list[k].begin;
             stream.duration = over ? 0 : list[k].duration;
             return;
         }
-        case GivenSource::Arrival::periodic:
+        case InjectedSource::Arrival::periodic:
             if (k == 0)
                 stream.begin =
                     origin_ + (source.phase >= 0 ? source.phase
@@ -64,14 +64,14 @@ void GivenClock::advance(Stream& stream) const {
                 stream.begin += source.period;
             stream.duration = source.duration;
             return;
-        case GivenSource::Arrival::random:
+        case InjectedSource::Arrival::random:
             stream.begin += exponential(draw(source.seed, rank, 2 * k), source.period);
             stream.duration = exponential(draw(source.seed, rank, 2 * k + 1), source.duration);
             return;
     }
 }
 
-bool GivenClock::have_upcoming() {
+bool InjectedClock::have_upcoming() {
     if (known_) return true;
     Stream* next = nullptr;
     for (Stream& stream : streams_)
@@ -83,10 +83,10 @@ bool GivenClock::have_upcoming() {
     return known_ = true;
 }
 
-int64_t GivenClock::finish(int64_t now, int64_t work) {
+int64_t InjectedClock::finish(int64_t now, int64_t work) {
     while (have_upcoming()) {
         const int64_t end = upcoming_.begin + upcoming_.duration;
-        if (upcoming_.begin <= now) {  // what ended before struck while the rank waited, and cost it nothing
+        if (upcoming_.begin <= now) {  // what ended before hit while the rank waited, and cost it nothing
             now = std::max(now, end);
         } else if (upcoming_.begin < now + work) {
             work -= upcoming_.begin - now;
@@ -99,28 +99,28 @@ int64_t GivenClock::finish(int64_t now, int64_t work) {
     return now + work;
 }
 
-void GivenClock::serve() {
+void InjectedClock::serve() {
     last_end_ = upcoming_.begin + upcoming_.duration;
-    struck_[upcoming_source_] += upcoming_.duration;
+    noise_ns_[upcoming_source_] += upcoming_.duration;
     known_ = false;
 }
 
-void GivenClock::skip(int64_t now) {
+void InjectedClock::skip(int64_t now) {
     while (have_upcoming() && upcoming_.begin + upcoming_.duration <= now) serve();
 }
 
-Injection::Injection(const std::vector<GivenSource>& sources, const std::vector<uint64_t>& sets, int32_t ranks, int64_t begin)
+Injection::Injection(const std::vector<InjectedSource>& sources, const std::vector<uint64_t>& sets, int32_t ranks, int64_t begin)
     : sets_(sets) {
     clocks_.reserve(static_cast<size_t>(ranks) * sets.size());
     for (int32_t rank = 0; rank < ranks; ++rank)
         for (const uint64_t set : sets) clocks_.emplace_back(sources, set, rank, begin);
 }
 
-std::vector<GivenClock> Injection::copies(int32_t rank, int64_t time, const int64_t* delay, bool mirror) {
-    std::vector<GivenClock> clocks;
+std::vector<InjectedClock> Injection::copies(int32_t rank, int64_t time, const int64_t* delay, bool mirror) {
+    std::vector<InjectedClock> clocks;
     clocks.reserve(sets_.size());
     for (size_t lane = 0; lane < sets_.size(); ++lane) {
-        GivenClock& own = clock(rank, lane);
+        InjectedClock& own = clock(rank, lane);
         if (mirror) own.skip(time - delay[lane]);
         clocks.push_back(own);
         clocks.back().skip(time - delay[lane]);
@@ -130,13 +130,13 @@ std::vector<GivenClock> Injection::copies(int32_t rank, int64_t time, const int6
 
 void Injection::work(int32_t rank, int64_t from, int64_t to, int64_t* delay) {
     for (size_t lane = 0; lane < sets_.size(); ++lane)
-        if (strikes(lane)) delay[lane] = to - clock(rank, lane).finish(from - delay[lane], to - from);
+        if (hits(lane)) delay[lane] = to - clock(rank, lane).finish(from - delay[lane], to - from);
 }
 
 void Injection::look_ahead(int32_t rank, int64_t from, int64_t to, int64_t* delay) const {
     for (size_t lane = 0; lane < sets_.size(); ++lane) {
-        if (!strikes(lane)) continue;
-        GivenClock copy = clock(rank, lane);
+        if (!hits(lane)) continue;
+        InjectedClock copy = clock(rank, lane);
         delay[lane] = to - copy.finish(from - delay[lane], to - from);
     }
 }

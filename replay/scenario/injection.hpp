@@ -13,11 +13,11 @@
 
 namespace polter::replay {
 
-struct GivenEvent {
+struct InjectedEvent {
     int64_t begin = 0, duration = 0;
 };
 
-struct GivenSource {
+struct InjectedSource {
     enum class Arrival : uint8_t {
         events,    // those that are listed
         periodic,  // at phase + k · period, always of the same duration
@@ -29,34 +29,34 @@ struct GivenSource {
     int64_t period = 0, duration = 0;
     int64_t phase = -1;  // −1: each rank's own, drawn
     uint64_t seed = 1;
-    std::map<int32_t, std::vector<GivenEvent>> events;  // by rank, in order
+    std::map<int32_t, std::vector<InjectedEvent>> events;  // by rank, in order
 
-    bool strikes(int32_t rank) const;
+    bool hits(int32_t rank) const;
 };
 
 // Reads and checks a file of schema polter.inject/1 (README.md). Throws InputError: what, where in it, what is wanted.
-std::vector<GivenSource> read_given_noise(const std::string& path);
+std::vector<InjectedSource> read_injected_noise(const std::string& path);
 // What can only be checked against the trace. Throws InputError.
-void check_given_noise(const std::vector<GivenSource>& sources, const std::string& path, int32_t ranks);
+void check_injected_noise(const std::vector<InjectedSource>& sources, const std::string& path, int32_t ranks);
 
 // One rank's processor under some of the sources. Moves forward in time only. When it is stolen is the same whatever it is asked, so
 // copies that were made at one time give the same answers later.
-class GivenClock {
+class InjectedClock {
   public:
     // `sources`: must outlive it. `which`: bit set of them. `begin`: of the trace, in the clock's time.
-    GivenClock(const std::vector<GivenSource>& sources, uint64_t which, int32_t rank, int64_t begin);
+    InjectedClock(const std::vector<InjectedSource>& sources, uint64_t which, int32_t rank, int64_t begin);
 
     // When `work` ns of work that begin at `now` are done. Work of 0 waits out the event that `now` lies in.
     int64_t finish(int64_t now, int64_t work);
     // Nobody will ask for what had ended by then.
     void skip(int64_t now);
-    // Noise that has struck by then, by source; waiting or not.
-    const std::vector<int64_t>& struck() const { return struck_; }
-    void set_struck(const std::vector<int64_t>& by_source) { struck_ = by_source; }
+    // Noise that has hit by then, by source; waiting or not.
+    const std::vector<int64_t>& noise_ns() const { return noise_ns_; }
+    void set_noise_ns(const std::vector<int64_t>& by_source) { noise_ns_ = by_source; }
 
   private:
     struct Stream {
-        const GivenSource* source;
+        const InjectedSource* source;
         size_t index;
         uint64_t number = 0;  // of the next event
         int64_t begin = 0, duration = 0;
@@ -68,24 +68,24 @@ class GivenClock {
     int32_t rank_;
     int64_t origin_, last_end_ = INT64_MIN / 4;
     std::vector<Stream> streams_;
-    GivenEvent upcoming_;
+    InjectedEvent upcoming_;
     size_t upcoming_source_ = 0;
     bool known_ = false;
-    std::vector<int64_t> struck_;
+    std::vector<int64_t> noise_ns_;
 };
 
 // All ranks in all lanes.
 class Injection {
   public:
-    // `sets`: by lane, the sources that strike there.
-    Injection(const std::vector<GivenSource>& sources, const std::vector<uint64_t>& sets, int32_t ranks, int64_t begin);
+    // `sets`: by lane, the sources that hit there.
+    Injection(const std::vector<InjectedSource>& sources, const std::vector<uint64_t>& sets, int32_t ranks, int64_t begin);
 
-    bool strikes(size_t lane) const { return sets_[lane] != 0; }
+    bool hits(size_t lane) const { return sets_[lane] != 0; }
     // The rank's clocks by lane, for somebody who asks later, or elsewhere: they stand at `time − delay`.
     // `mirror`: the rank is read by another process, and its clocks here move by this alone.
-    std::vector<GivenClock> copies(int32_t rank, int64_t time, const int64_t* delay, bool mirror);
-    GivenClock& clock(int32_t rank, size_t lane) { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
-    const GivenClock& clock(int32_t rank, size_t lane) const { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
+    std::vector<InjectedClock> copies(int32_t rank, int64_t time, const int64_t* delay, bool mirror);
+    InjectedClock& clock(int32_t rank, size_t lane) { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
+    const InjectedClock& clock(int32_t rank, size_t lane) const { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
 
     // The rank works from `from` to `to` (measured); `delay` at `from` becomes that at `to`, in every lane.
     void work(int32_t rank, int64_t from, int64_t to, int64_t* delay);
@@ -94,7 +94,7 @@ class Injection {
 
   private:
     std::vector<uint64_t> sets_;
-    std::vector<GivenClock> clocks_;
+    std::vector<InjectedClock> clocks_;
 };
 
 }  // namespace polter::replay

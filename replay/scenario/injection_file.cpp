@@ -42,7 +42,7 @@ void only_keys(const Json& object, const std::set<std::string>& known, const Pla
         if (!known.contains(key)) place.fail(fmt::format("unknown key \"{}\"; known are {}", key, fmt::join(known, ", ")));
 }
 
-void read_events(const Json& list, GivenSource& source, const Place& of) {
+void read_events(const Json& list, InjectedSource& source, const Place& of) {
     if (!list.is_array() || list.empty()) of.fail("\"events\" must be a list of at least one");
     for (size_t i = 0; i < list.size(); ++i) {
         const Place place{of.path, fmt::format("{}, event {}", of.at, i)};
@@ -51,22 +51,22 @@ void read_events(const Json& list, GivenSource& source, const Place& of) {
         source.events[rank].push_back({number(list[i], "time_ns", 0, most_ns, place), number(list[i], "duration_ns", 0, most_ns, place)});
     }
     for (auto& [rank, events] : source.events) {
-        std::stable_sort(events.begin(), events.end(), [](const GivenEvent& a, const GivenEvent& b) { return a.begin < b.begin; });
+        std::stable_sort(events.begin(), events.end(), [](const InjectedEvent& a, const InjectedEvent& b) { return a.begin < b.begin; });
         int64_t sum = 0;
-        for (const GivenEvent& event : events) sum = std::min(sum + event.duration, 2 * most_ns);
+        for (const InjectedEvent& event : events) sum = std::min(sum + event.duration, 2 * most_ns);
         if (sum > most_ns) of.fail(fmt::format("the events of rank {} last more than {} ns together", rank, most_ns));
     }
 }
 
-void read_arrivals(const Json& json, GivenSource& source, const Place& place) {
+void read_arrivals(const Json& json, InjectedSource& source, const Place& place) {
     const std::string arrival = json.value("arrival", Json("periodic")).is_string() ? json.value("arrival", "periodic") : "";
     if (arrival != "periodic" && arrival != "random") place.fail("\"arrival\" must be \"periodic\" or \"random\"");
-    source.arrival = arrival == "random" ? GivenSource::Arrival::random : GivenSource::Arrival::periodic;
+    source.arrival = arrival == "random" ? InjectedSource::Arrival::random : InjectedSource::Arrival::periodic;
     source.period = number(json, "period_ns", 1, most_ns, place);
     source.duration = number(json, "duration_ns", 1, most_ns, place);
     if (source.duration >= source.period) place.fail("\"duration_ns\" must be below \"period_ns\": it would leave no time to the program");
     if (json.contains("phase_ns")) {
-        if (source.arrival == GivenSource::Arrival::random) place.fail("random arrivals have no \"phase_ns\"");
+        if (source.arrival == InjectedSource::Arrival::random) place.fail("random arrivals have no \"phase_ns\"");
         source.phase = number(json, "phase_ns", 0, most_ns, place);
     }
     if (json.contains("seed")) source.seed = static_cast<uint64_t>(number(json, "seed", 0, INT64_MAX, place));
@@ -84,7 +84,7 @@ void read_arrivals(const Json& json, GivenSource& source, const Place& place) {
 
 }  // namespace
 
-std::vector<GivenSource> read_given_noise(const std::string& path) {
+std::vector<InjectedSource> read_injected_noise(const std::string& path) {
     const Json json = read_json(path, fmt::format("--inject takes a file of schema {}", schema));
     const Place whole{path, "the file"};
     only_keys(json, {"schema", "sources"}, whole);
@@ -92,7 +92,7 @@ std::vector<GivenSource> read_given_noise(const std::string& path) {
     const auto list = json.find("sources");
     if (list == json.end() || !list->is_array() || list->empty()) whole.fail("needs \"sources\", a list of at least one");
     if (list->size() > most_sources) whole.fail(fmt::format("more than {} sources", most_sources));
-    std::vector<GivenSource> sources;
+    std::vector<InjectedSource> sources;
     std::set<std::string> names;
     for (size_t i = 0; i < list->size(); ++i) {
         const Json& each = (*list)[i];
@@ -102,7 +102,7 @@ std::vector<GivenSource> read_given_noise(const std::string& path) {
                   listed ? std::set<std::string>{"name", "events"}
                          : std::set<std::string>{"name", "arrival", "period_ns", "duration_ns", "phase_ns", "ranks", "seed"},
                   place);
-        GivenSource source;
+        InjectedSource source;
         const auto name = each.find("name");
         if (name == each.end() || !name->is_string() || name->get<std::string>().empty()) place.fail("needs a \"name\"");
         source.name = name->get<std::string>();
@@ -116,16 +116,16 @@ std::vector<GivenSource> read_given_noise(const std::string& path) {
     return sources;
 }
 
-void check_given_noise(const std::vector<GivenSource>& sources, const std::string& path, int32_t ranks) {
+void check_injected_noise(const std::vector<InjectedSource>& sources, const std::string& path, int32_t ranks) {
     double everywhere = 0;
     std::map<int32_t, double> there;
     for (size_t i = 0; i < sources.size(); ++i) {
-        const GivenSource& source = sources[i];
+        const InjectedSource& source = sources[i];
         const int32_t last = !source.events.empty() ? source.events.rbegin()->first : !source.ranks.empty() ? source.ranks.back() : 0;
         if (last >= ranks)
             throw InputError(
-                fmt::format("{}: source {} ({}) strikes rank {}, but the trace has ranks 0 to {}", path, i, source.name, last, ranks - 1));
-        if (source.arrival == GivenSource::Arrival::events) continue;
+                fmt::format("{}: source {} ({}) hits rank {}, but the trace has ranks 0 to {}", path, i, source.name, last, ranks - 1));
+        if (source.arrival == InjectedSource::Arrival::events) continue;
         const double part = static_cast<double>(source.duration) / static_cast<double>(source.period);
         if (source.ranks.empty()) everywhere += part;
         for (const int32_t rank : source.ranks) there[rank] += part;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An OTF2 archive, read location by location. The merged order is never asked for: it costs three times as much at 64 locations.
 //
-// Not thread-safe. Everything handed out lives as long as the Archive.
+// Not thread-safe. Everything returned lives as long as the Archive.
 #pragma once
 
 #include <otf2/otf2.h>

@@ -19,7 +19,7 @@ struct ChildEnd {
     bool late = false;  // it was ended because it was not done in time
 };
 
-// Deliberate faults, for the tests.
+// Mutations, for the tests.
 struct ApartFaults {
     bool outlives = false;          // the child goes on when its parent is gone
     bool deaf = false;              // signals stay with the parent

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "call_path.hpp"
-#include "conventions.hpp"
 #include "call_sites.hpp"
+#include "conventions.hpp"
 #include "mpi_calls.hpp"
 #include "replay/base/flaws.hpp"
 
@@ -31,7 +31,7 @@ struct Communicator {
     std::string name;
     std::vector<int32_t> ranks;   // communicator rank → world rank
     std::vector<int32_t> remote;  // of an intercommunicator: the other group
-    bool self = false;            // MPI_COMM_SELF and its like: one member, whoever asks
+    bool self = false;            // MPI_COMM_SELF and its like: one member, the first to ask
 };
 
 // Whom a rank exchanges with in the neighbourhood collectives of a communicator, as world ranks.

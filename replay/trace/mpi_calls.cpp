@@ -54,13 +54,13 @@ constexpr std::pair<std::string_view, CallKind> special[] = {
     {"win_flush_all", CallKind::win_flush},
     {"win_flush_local", CallKind::win_flush},
     {"win_flush_local_all", CallKind::win_flush},
-    {"grequest_start", CallKind::begins_unseen},
-    {"rput", CallKind::begins_unseen},
-    {"rget", CallKind::begins_unseen},
-    {"raccumulate", CallKind::begins_unseen},
-    {"rget_accumulate", CallKind::begins_unseen},
-    {"comm_idup", CallKind::begins_unseen},
-    {"comm_idup_with_info", CallKind::begins_unseen},
+    {"grequest_start", CallKind::begins_unrecorded},
+    {"rput", CallKind::begins_unrecorded},
+    {"rget", CallKind::begins_unrecorded},
+    {"raccumulate", CallKind::begins_unrecorded},
+    {"rget_accumulate", CallKind::begins_unrecorded},
+    {"comm_idup", CallKind::begins_unrecorded},
+    {"comm_idup_with_info", CallKind::begins_unrecorded},
 };
 
 // Functions that synchronise with others, or may. Where they have records, those say with whom.
@@ -112,12 +112,12 @@ CallKind kind_by_family(std::string_view name) {
         if (name.ends_with(end)) name.remove_suffix(end.size());
     };
     if (name.starts_with("neighbor_") || is_collective(name.substr(0, name.find("_init"))))
-        return name.ends_with("_init")         ? CallKind::begins_unseen_often
+        return name.ends_with("_init")         ? CallKind::begins_unrecorded_persistent
                : name.starts_with("neighbor_") ? CallKind::neighbourhood
                                                : CallKind::local;
-    if (name.starts_with("ineighbor_") || (name.starts_with('i') && is_collective(name.substr(1)))) return CallKind::begins_unseen;
+    if (name.starts_with("ineighbor_") || (name.starts_with('i') && is_collective(name.substr(1)))) return CallKind::begins_unrecorded;
     if (name.starts_with("file_iread") || name.starts_with("file_iwrite"))
-        return name.ends_with("_all") ? CallKind::begins_unseen : CallKind::local;  // the others wait for nobody
+        return name.ends_with("_all") ? CallKind::begins_unrecorded : CallKind::local;  // the others wait for nobody
     if (!name.starts_with("file_read_") && !name.starts_with("file_write_")) return CallKind::local;
     const CallKind kind = name.ends_with("_begin") ? CallKind::file_begin : name.ends_with("_end") ? CallKind::file_end : CallKind::file;
     drop("_begin");
@@ -155,14 +155,14 @@ Waits collective_waits(uint8_t operation) {
         case OTF2_COLLECTIVE_OP_BCAST:
         case OTF2_COLLECTIVE_OP_SCATTER:
         case OTF2_COLLECTIVE_OP_SCATTERV:
-            return Waits::for_root;
+            return Waits::one_to_n;
         case OTF2_COLLECTIVE_OP_GATHER:
         case OTF2_COLLECTIVE_OP_GATHERV:
         case OTF2_COLLECTIVE_OP_REDUCE:
-            return Waits::root_for_all;
+            return Waits::n_to_one;
         case OTF2_COLLECTIVE_OP_SCAN:
         case OTF2_COLLECTIVE_OP_EXSCAN:
-            return Waits::for_lower;
+            return Waits::prefix;
         case OTF2_COLLECTIVE_OP_BARRIER:
         case OTF2_COLLECTIVE_OP_ALLREDUCE:
         case OTF2_COLLECTIVE_OP_ALLGATHER:
@@ -171,7 +171,7 @@ Waits collective_waits(uint8_t operation) {
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE_AND_ALLOCATE:
         case operation_fence:
-            return Waits::for_all;
+            return Waits::n_to_n;
         case OTF2_COLLECTIVE_OP_ALLGATHERV:
         case OTF2_COLLECTIVE_OP_ALLTOALLV:
         case OTF2_COLLECTIVE_OP_ALLTOALLW:
@@ -184,7 +184,7 @@ Waits collective_waits(uint8_t operation) {
         case operation_file:
         case operation_init:
         case operation_finalize:
-            return Waits::for_all_likely;
+            return Waits::n_to_n_likely;
         default:
             return Waits::for_nobody;
     }

@@ -31,10 +31,10 @@ enum class CallKind : uint8_t {
     partitioned_init,  // Psend_init, Precv_init
     part_arrived,      // Parrived: a poll for a part of a message
     // Where records are missing nobody knows whom these waited for (rules/unrecorded.cpp).
-    may_wait,             // a call that synchronises with others, or may
-    begins_unseen,        // a request; its completion is in some Wait or Test
-    begins_unseen_often,  // a persistent one
-    file_begin,           // the halves of a collective of files
+    may_wait,                      // a call that synchronises with others, or may
+    begins_unrecorded,             // a request; its completion is in some Wait or Test
+    begins_unrecorded_persistent,  // a persistent one
+    file_begin,                    // the halves of a collective of files
     file_end,
     wait_any,  // Waitany, Waitsome: it takes what comes first
     poll_any,
@@ -48,11 +48,11 @@ CallKind call_kind(std::string_view region, bool paradigm_mpi);
 
 // Whom a collective waits for.
 enum class Waits : uint8_t {
-    for_all,         // and nobody may be left out
-    for_all_likely,  // v-forms with zero counts, freeing, init, finalize: only those who came before the measured leave
-    for_root,        // the root waits for nobody
-    root_for_all,    // the others wait for nobody
-    for_lower,
+    n_to_n,         // and nobody may be left out
+    n_to_n_likely,  // v-forms with zero counts, freeing, init, finalize: only those who came before the measured leave
+    one_to_n,       // the root waits for nobody
+    n_to_one,       // the others wait for nobody
+    prefix,
     for_nobody,
 };
 

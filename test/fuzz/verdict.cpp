@@ -111,7 +111,7 @@ bool warns(const replay::Result& result, std::initializer_list<const char*> text
 std::string broken_promise(const std::string& archive, const Observed& observed) {
     Violations v = observed.violations;
     if (warns(observed.result, {"polling loops"})) v.causality = 0;  // the polls within a loop are taken together, at its end
-    // A worker goes on in the place of whoever asked first, and work that is handed out otherwise may take longer in all: what holds then
+    // A worker goes on in the place of the first to ask, and work that is assigned otherwise may take longer in all: what holds then
     // is in replay/README.md, and is asked of farms that are whole.
     const bool farm = warns(observed.result, {"requests for work"});
     const bool locked_out = warns(observed.result, {"locks were waited for"});

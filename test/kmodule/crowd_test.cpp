@@ -298,7 +298,7 @@ TEST_CASE("a wrong thread id costs the same in a process with thousands of threa
     CHECK(among < 10 * alone);  // looking at each thread takes thousands of times as long
 }
 
-TEST_CASE("users who register and leave without end do not hold up another one") {
+TEST_CASE("users who register and leave without end do not delay another one") {
     if (!can_become_others()) return;
     Daemon daemon;
     int end[2];

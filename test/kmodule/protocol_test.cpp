@@ -157,7 +157,7 @@ TEST_CASE("a page can be read and nothing else, and shows no other process") {
     munmap(page, POLTER_PAGE_SIZE);
 }
 
-TEST_CASE("clients that stall or die hold up nobody") {
+TEST_CASE("clients that stall or die delay nobody") {
     Daemon daemon;
     Raw stalled(daemon.socket());  // asks and asks, and never takes an answer
     const polter_request status = Raw::request(POLTER_REQUEST_STATUS);

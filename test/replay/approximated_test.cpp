@@ -12,9 +12,9 @@
 #include <fstream>
 #include <set>
 
-#include "support/approximated_archive.hpp"
 #include "replay/rewrite/delay_file.hpp"
 #include "replay/rewrite/event_copy.hpp"
+#include "support/approximated_archive.hpp"
 
 namespace fs = std::filesystem;
 using namespace polter;
@@ -128,7 +128,7 @@ TEST_CASE("regions inside a call that becomes shorter do not keep it as long as 
     CHECK(enters_and_leaves(timeline(directory.path("a"))[0]) == std::vector<uint64_t>{0, 100, 140, 150, 160, 170});
 }
 
-// Of a rank that was struck from 10 to 20, which is recorded at 100, and from 30 to 60 by noise that is removed: how long it would have
+// Of a rank that was hit from 10 to 20, which is recorded at 100, and from 30 to 60 by noise that is removed: how long it would have
 // taken without the first too, by a replay of the archive.
 static int64_t without_both(replay::Faults faults) {
     using RecordKind = test::Record::Kind;
@@ -160,7 +160,7 @@ static int64_t without_both(replay::Faults faults) {
 
 TEST_CASE("noise that was recorded late is as long before its record as it is in the new timeline") {
     CHECK(without_both({}) == 110);
-    CHECK(without_both({.ago_as_measured = true}) == 120);  // it would have struck before the beginning
+    CHECK(without_both({.ago_as_measured = true}) == 120);  // it would have hit before the beginning
 }
 
 TEST_CASE("how long ago something was, at either end of calls and between them") {

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "support/micro_parse.hpp"
-#include "support/random_program.hpp"
 #include "replay/model/model_file.hpp"
 #include "replay/testing.hpp"
+#include "support/micro_parse.hpp"
+#include "support/random_program.hpp"
 
 namespace {
 
@@ -145,7 +145,7 @@ TEST_CASE("whose noise it was does not depend on how many windows are shown") {
     CHECK(apart > 0);
 }
 
-TEST_CASE("noise that struck in one window and is paid in another, by hand") {
+TEST_CASE("noise that hit in one window and is paid in another, by hand") {
     const test::Micro micro = test::parse_micro(POLTER_MICRO_TRACES "/paid_later.txt");
     const auto paid = [&](const replay::Faults& faults) {
         std::map<std::tuple<std::string, int64_t, std::string, int64_t>, int64_t> rows;
@@ -164,8 +164,8 @@ TEST_CASE("what became of the noise adds up, for each rank and for all") {
         const test::Program program = test::random_program(test::mixed_options(seed));
         const replay::Result result = attribute(program.trace);
         const replay::Propagation& sum = result.costs->propagation;
-        CHECK(sum.local == sum.waiting + sum.dropped + sum.overtaken + sum.reached);
-        CHECK(sum.overtaken >= 0);
+        CHECK(sum.local == sum.waiting + sum.dropped + sum.absorbed_downstream + sum.reached);
+        CHECK(sum.absorbed_downstream >= 0);
         CHECK(sum.reached == result.accumulated_noise_ns);
         REQUIRE(sum.ranks.size() == result.per_rank.size());
         for (size_t rank = 0; rank < sum.ranks.size(); ++rank) {
@@ -198,8 +198,8 @@ TEST_CASE("an event costs what the run takes longer if it alone is put back") {
     CHECK(compare_costs(false, 1, 20, {.dropped_edge = true}).wrong > 0);
 }
 
-TEST_CASE("what was overtaken on the critical path is not among what came through") {
-    const test::Micro micro = test::parse_micro(POLTER_MICRO_TRACES "/overtaken.txt");
+TEST_CASE("what was absorbed on the critical path is not among what propagated") {
+    const test::Micro micro = test::parse_micro(POLTER_MICRO_TRACES "/absorbed_downstream.txt");
     const auto late = [&](const replay::Faults& faults) {
         int64_t sum = 0;
         for (const auto& row : attribute(micro.trace, faults, false, true, micro.windows).attribution.rows)
@@ -211,8 +211,8 @@ TEST_CASE("what was overtaken on the critical path is not among what came throug
 }
 
 // Two ranks in a barrier by dissemination: each works 10 to send, the message is under way for 100, and each works 10 to take it. Rank 0
-// comes at 0, rank 1 at 50. Noise of 20 (daemon) strikes rank 1 while it sends: the message leaves at 80 instead of 60, is there at 180
-// instead of 160, and noise of 5 (tick) strikes rank 0 while it takes it: it leaves at 195 instead of 170. Noise of 20 while rank 0 waited
+// comes at 0, rank 1 at 50. Noise of 20 (daemon) hits rank 1 while it sends: the message leaves at 80 instead of 60, is there at 180
+// instead of 160, and noise of 5 (tick) hits rank 0 while it takes it: it leaves at 195 instead of 170. Noise of 20 while rank 0 waited
 // is absorbed. Rank 1 has its message at 110, after its own noise, and leaves at 120 either way.
 TEST_CASE("inside a collective: where it was paid, who made it, what each event cost, by hand") {
     test::TraceSpec spec(2);
@@ -262,11 +262,11 @@ TEST_CASE("inside a collective: where it was paid, who made it, what each event 
     CHECK(costs == decltype(costs){{{"daemon", 52}, 20}, {{"tick", 182}, 5}});
     CHECK(result.costs->propagation.waiting == 20);
     CHECK(result.costs->propagation.reached == 25);
-    CHECK(result.costs->propagation.overtaken == 0);
+    CHECK(result.costs->propagation.absorbed_downstream == 0);
     CHECK(result.costs->before.hops == 1);
     CHECK(result.costs->before.length_ns == 205);
     CHECK(result.costs->after.length_ns == 180);
-    // Without its messages rank 1 would be thought to have been held up by its own noise.
+    // Without its messages rank 1 would be thought to have been delayed by its own noise.
     replay::Hooks hooks;
     hooks.faults.no_structure = true;
     options.use_model.clear();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Task farms: work that is handed out to whoever asks first. The invariants that hold for them, on random farms whose truth is known, and
+// Task farms: work that is assigned to the first to ask first. The invariants that hold for them, on random farms whose truth is known, and
 // for each a fault that the same question finds.
 //
 // Two invariants of the replay do not hold for a farm, event by event, and are not asked for. *Monotonicity*: with less noise the work is
-// handed out in another order, which may be a worse one (Graham, "Bounds on multiprocessing timing anomalies", 1969). And a worker's own
-// time may run backward where it hears from the master: what follows went to whoever asked first.
+// assigned in another order, which may be a worse one (Graham, "Bounds on multiprocessing timing anomalies", 1969). And a worker's own
+// time may run backward where it hears from the master: what follows went to the first to ask.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "replay/testing.hpp"
 #include "support/farm_program.hpp"
 #include "support/process_group.hpp"
-#include "replay/testing.hpp"
 
 namespace {
 
@@ -32,7 +32,7 @@ test::FarmOptions options_of(uint64_t seed) {
     options.accounts = 1 + seed % 3;
     options.noise_every_ns = seed % 3 == 0 ? 60'000 : 200'000;
     options.noise_ns = seed % 2 == 0 ? 60'000 : 15'000;
-    options.struck_rank = seed % 4 == 1 ? 1 : -1;
+    options.noisy_rank = seed % 4 == 1 ? 1 : -1;
     return options;
 }
 
@@ -43,7 +43,7 @@ bool is_farm(Form form) {
 struct Seen {
     replay::Result result;
     int64_t moved = 0;     // events of the scenario that removes nothing that are not where they were measured
-    int64_t backward = 0;  // in any lane: time of a rank, a message that ends before it begins, more work handed out than asked for
+    int64_t backward = 0;  // in any lane: time of a rank, a message that ends before it begins, more work assigned than asked for
 };
 
 Seen see(const std::string& trace, const test::FarmProgram& farm, replay::Faults faults = {}, bool attribution = false) {
@@ -87,7 +87,7 @@ Seen see(const test::FarmProgram& farm, replay::Faults faults = {}, bool attribu
     return see(directory.path("t"), farm, faults, attribution);
 }
 
-// Summed over all farms, or over as many whose master picks and is the only one that is struck: what the estimate is wrong by, and what the
+// Summed over all farms, or over as many whose master picks and is the only one that is hit: what the estimate is wrong by, and what the
 // noise cost.
 std::pair<int64_t, int64_t> wrong_by(replay::Faults faults, bool picking_master_alone = false) {
     int64_t wrong = 0, cost = 0;
@@ -95,7 +95,7 @@ std::pair<int64_t, int64_t> wrong_by(replay::Faults faults, bool picking_master_
         test::FarmOptions options = options_of(seed);
         if (picking_master_alone) {
             options.form = Form::waitany;
-            options.struck_rank = 0;
+            options.noisy_rank = 0;
             options.noise_ns = 60'000;
         }
         if (!is_farm(options.form)) continue;
@@ -113,7 +113,7 @@ TEST_CASE("a farm's estimate is its time without noise") {
     const auto [wrong, cost] = wrong_by({});
     MESSAGE("wrong by " << wrong << " of " << cost << " ns");
     CHECK(wrong * 50 < cost);
-    for (const replay::Faults& faults : {replay::Faults{.as_handed_out = true}, replay::Faults{.keep_place = true}}) {
+    for (const replay::Faults& faults : {replay::Faults{.tasks_as_measured = true}, replay::Faults{.keep_place = true}}) {
         const auto [broken, same] = wrong_by(faults);
         MESSAGE("broken: wrong by " << broken << " of " << same << " ns");
         CHECK(broken * 50 >= same);
@@ -178,7 +178,7 @@ TEST_CASE("workers that work on while they wait for an answer are no farm") {
     const test::TemporaryDirectory directory;
     test::write_trace(farm.program.trace, directory.path("t"));
     const auto text = [&](replay::Faults faults) { return replay::to_json(see(directory.path("t"), farm, faults).result).dump(); };
-    CHECK(text({}) == text({.as_handed_out = true}));
+    CHECK(text({}) == text({.tasks_as_measured = true}));
 }
 
 TEST_CASE("with the event graph too: the same estimate, and a table that adds up to it") {
@@ -194,7 +194,7 @@ TEST_CASE("with the event graph too: the same estimate, and a table that adds up
     }
 }
 
-TEST_CASE("what keeps the measured order says so: the timeline that is written, given noise") {
+TEST_CASE("what keeps the measured order says so: the timeline that is written, injected noise") {
     test::FarmOptions wanted = options_of(9);
     wanted.form = Form::results;
     const test::FarmProgram farm = test::farm_program(wanted);
@@ -207,10 +207,10 @@ TEST_CASE("what keeps the measured order says so: the timeline that is written, 
     options.inject = directory.path("noise.json");
     options.write_approximated = directory.path("written");
     const replay::Result result = replay::replay(options);
-    for (const char* wanted_words : {"keeps the measured order in which work was handed out", "injected noise keeps the measured order"})
+    for (const char* wanted_words : {"keeps the measured order in which work was assigned", "injected noise keeps the measured order"})
         CHECK(std::any_of(result.warnings.begin(), result.warnings.end(),
                           [&](const auto& w) { return w.text.find(wanted_words) != std::string::npos; }));
-    const replay::Result kept = see(directory.path("t"), farm, {.as_handed_out = true}).result;
+    const replay::Result kept = see(directory.path("t"), farm, {.tasks_as_measured = true}).result;
     REQUIRE(kept.approximated_ns != result.approximated_ns);
     options = {};
     options.trace = directory.path("written");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Given noise: cases computed by hand, what every prediction keeps, and random programs whose noisy run is known.
+// Injected noise: cases computed by hand, what every prediction keeps, and random programs whose noisy run is known.
 #include <doctest/doctest.h>
 #include <otf2/otf2.h>
 
@@ -8,9 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "support/random_program.hpp"
 #include "replay/scenario/injection.hpp"
 #include "replay/testing.hpp"
+#include "support/random_program.hpp"
 #include "support/trace_spec.hpp"
 
 namespace {
@@ -76,7 +76,7 @@ TEST_CASE("computing takes as much longer as is stolen from it; times count from
     CHECK(under(computing(), {source("a", {event(0, 100, 10)})}).predicted_ns == 100);                    // it had ended
 }
 
-TEST_CASE("a periodic source strikes in the time of the new run") {
+TEST_CASE("a periodic source hits in the time of the new run") {
     Json tick = {{"name", "tick"}, {"period_ns", 30}, {"duration_ns", 5}, {"phase_ns", 10}};
     // At 10, 40, 70 and 100, 5 each: 10 + 25 + 25 + 25 + 15 of work between them.
     CHECK(under(computing(), {tick}).predicted_ns == 120);
@@ -91,7 +91,7 @@ TEST_CASE("noise while waiting is absorbed, but for what lasts beyond") {
     CHECK(under(late_sender(), {source("a", {event(0, 20, 50)})}, {.no_absorption = true}).predicted_ns > 120);
 }
 
-TEST_CASE("a late sender makes its receiver late, whether it was struck before the send or in it") {
+TEST_CASE("a late sender makes its receiver late, whether it was hit before the send or in it") {
     const replay::Injected before = under(late_sender(), {source("a", {event(1, 50, 30)})});
     CHECK(before.predicted_ns == 150);
     CHECK(before.per_rank[0].added_ns == 30);
@@ -100,14 +100,14 @@ TEST_CASE("a late sender makes its receiver late, whether it was struck before t
     CHECK(under(late_sender(), {source("a", {event(1, 100, 20)})}).predicted_ns == 140);
 }
 
-TEST_CASE("given noise that strikes nothing is told") {
+TEST_CASE("injected noise that hits nothing is told") {
     const auto warning = [](std::initializer_list<Json> sources) {
         std::string lines;
         for (const replay::Warning& line : under(computing(), sources).warnings) lines += line.text;
         return lines;
     };
     CHECK(warning({source("a", {event(0, 50, 10), event(0, 109, 1)})}) == "");  // the first makes room for the second
-    CHECK(warning({source("a", {event(0, 50, 10), event(0, 110, 1), event(0, 5000, 1)})}).find("source a: 2 of 3 given events") !=
+    CHECK(warning({source("a", {event(0, 50, 10), event(0, 110, 1), event(0, 5000, 1)})}).find("source a: 2 of 3 injected events") !=
           std::string::npos);
     const Json tick = {{"name", "tick"}, {"period_ns", 1000}, {"duration_ns", 5}, {"phase_ns", 100}};
     CHECK(warning({tick}).find("tick: the run ends before") != std::string::npos);
@@ -132,7 +132,7 @@ TEST_CASE("a collective ends for all when the last has come") {
 }
 
 // Nobody is ever late, so "6000 after the last" says all there is to say of these alltoalls.
-TEST_CASE("in a quiet trace given noise inside a collective holds up others too, the likeliest way") {
+TEST_CASE("in a quiet trace injected noise inside a collective delays others too, the likeliest way") {
     constexpr int64_t phase = 20'000, begins = 10'000, takes = 6'000;
     constexpr int phases = 12;
     test::TraceSpec spec(4);
@@ -209,7 +209,7 @@ TEST_CASE("a file that is wrong is refused with what is wrong in it") {
     refused(with(R"({"name":"a","period_ns":10,"duration_ns":1,"ranks":[1]})"), "ranks 0 to 0");
     refused(with(R"({"name":"a","period_ns":10,"duration_ns":1,"ranks":[-1]})"), "numbers of ranks");
     refused(with(R"({"name":"a","arrival":"often","period_ns":10,"duration_ns":1})"), "\"periodic\" or \"random\"");
-    refused(with(R"({"name":"a","events":[{"rank":4,"time_ns":0,"duration_ns":1}]})"), "strikes rank 4");
+    refused(with(R"({"name":"a","events":[{"rank":4,"time_ns":0,"duration_ns":1}]})"), "hits rank 4");
     refused(with(R"({"name":"a","events":[{"rank":0,"time_ns":0}]})"), "source 0, event 0: lacks \"duration_ns\"");
     refused(with(R"({"name":"a","events":[]})"), "\"events\" must be a list of at least one");
     refused(with(R"({"name":"a","period_ns":10,"duration_ns":1},{"name":"a","period_ns":10,"duration_ns":1})"), "given twice");
@@ -217,20 +217,20 @@ TEST_CASE("a file that is wrong is refused with what is wrong in it") {
     refused(with(R"({"name":"a","events":[{"rank":0,"time_ns":0,"duration_ns":99999999999999999999}]})"), "must be an integer");
 }
 
-TEST_CASE("random arrivals: mean distance and duration are those asked for, whoever asks") {
-    std::vector<replay::GivenSource> sources(1);
-    sources[0].arrival = replay::GivenSource::Arrival::random;
+TEST_CASE("random arrivals: mean distance and duration are those asked for, the first to ask") {
+    std::vector<replay::InjectedSource> sources(1);
+    sources[0].arrival = replay::InjectedSource::Arrival::random;
     sources[0].period = 10'000;
     sources[0].duration = 500;
-    replay::GivenClock idle(sources, 1, 3, 0), working(sources, 1, 3, 0), other(sources, 1, 4, 0);
+    replay::InjectedClock idle(sources, 1, 3, 0), working(sources, 1, 3, 0), other(sources, 1, 4, 0);
     constexpr int64_t horizon = 1'000'000'000;
     idle.finish(horizon, 0);
     other.finish(horizon, 0);
-    CHECK(static_cast<double>(idle.struck()[0]) / horizon == doctest::Approx(0.05).epsilon(0.03));
-    CHECK(idle.struck()[0] != other.struck()[0]);
+    CHECK(static_cast<double>(idle.noise_ns()[0]) / horizon == doctest::Approx(0.05).epsilon(0.03));
+    CHECK(idle.noise_ns()[0] != other.noise_ns()[0]);
     int64_t now = 0;
     while (now < horizon) now = working.finish(now, 777);
-    CHECK(static_cast<double>(working.struck()[0]) == doctest::Approx(static_cast<double>(idle.struck()[0])).epsilon(0.001));
+    CHECK(static_cast<double>(working.noise_ns()[0]) == doctest::Approx(static_cast<double>(idle.noise_ns()[0])).epsilon(0.001));
 }
 
 // The program's noisy run, predicted from its quiet one: mean error as a share of what the noise truly cost.

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "support/approximated_archive.hpp"
 #include "replay/rewrite/remaining_noise.hpp"
+#include "support/approximated_archive.hpp"
 
 using namespace polter;
 using namespace polter::test;
@@ -122,7 +122,7 @@ TEST_CASE("noise that stays, while computing: what was removed before it is gone
     CHECK(records({.noise_stays_behind = true}) == std::vector<uint64_t>{45, 50});
 }
 
-// From 100 to 200: struck at 120 and 170 while it waits, until 180, and once in its tail.
+// From 100 to 200: hit at 120 and 170 while it waits, until 180, and once in its tail.
 static replay::KeptNoise in_call(int64_t less, int64_t removed_in_tail, bool keep_absorbed = false, bool stepwise = false) {
     std::vector<replay::ClaimedPiece> pieces{
         {185, 190, 190, 0, true}, {190, 190 + removed_in_tail, 195, 1, false}, {170, 178, 179, 2, true}, {120, 125, 125, 0, true}};
@@ -133,9 +133,9 @@ TEST_CASE("noise that stays, in a call that waits: in its own part of the call")
     const replay::KeptNoise shorter = in_call(50, 0);  // waits until 130
     CHECK(shorter.cuts.empty());
     CHECK(shorter.turns == std::vector<replay::DelayTurn>{{120, 3}, {125, 3}, {170, 48}, {178, 48}, {180, 50}, {185, 50}, {190, 50}});
-    const replay::KeptNoise struck = in_call(60, 5);  // waits until 125
-    CHECK(struck.cuts.empty());
-    CHECK(struck.turns ==
+    const replay::KeptNoise hit = in_call(60, 5);  // waits until 125
+    CHECK(hit.cuts.empty());
+    CHECK(hit.turns ==
           std::vector<replay::DelayTurn>{{120, 8}, {125, 8}, {170, 53}, {178, 53}, {180, 55}, {185, 55}, {190, 55}, {190, 55}, {195, 60}});
     // With its removed noise in a step that waited: as long before the Leave as it was.
     CHECK(in_call(60, 5, false, true).turns ==

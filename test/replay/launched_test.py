@@ -80,7 +80,7 @@ class Launched(unittest.TestCase):
             self.assertEqual(model.read_text(), first)
         self.compare(self.trace(7), (2,), "--use-model", str(model))
 
-    def test_given_noise(self):
+    def test_injected_noise(self):
         noise = self.root / "noise.json"
         noise.write_text(json.dumps({"schema": "polter.inject/1", "sources": [{"name": "tick", "period_ns": 20000, "duration_ns": 700}]}))
         self.compare(self.trace(5), (2, 3), "--inject", str(noise))

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <map>
 
-#include "support/micro_parse.hpp"
 #include "replay/testing.hpp"
+#include "support/micro_parse.hpp"
 
 namespace {
 
@@ -53,7 +53,7 @@ void check_costs(const test::Micro& micro, const replay::Result& result) {
     if (micro.fate) {
         const replay::Propagation& found = result.costs->propagation;
         CHECK(found.waiting == micro.fate->waiting);
-        CHECK(found.overtaken == micro.fate->overtaken);
+        CHECK(found.absorbed_downstream == micro.fate->absorbed_downstream);
         CHECK(found.reached == micro.fate->reached);
     }
 }
@@ -140,20 +140,20 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_fence", {.drop_dependency = true}},  // a fence waits for nobody
         {"rma_fence", {.wait_for_late = true}},    // one that ends nothing waits for those who came after it had ended
         {"files", {.drop_dependency = true}},
-        {"rma_lock_open", {.trust_unseen = true}},  // nobody was shut out
-        {"rma_lock", {.no_hand_overs = true}},
-        {"rma_lock_lazy", {.no_hand_overs = true}},
+        {"rma_lock_open", {.trust_unrecorded = true}},  // nobody waited for the lock
+        {"rma_lock", {.no_lock_grants = true}},
+        {"rma_lock_lazy", {.no_lock_grants = true}},
         {"rma_lock_lazy", {.eager_locks = true}},
         {"rma_flush", {.transfers_are_work = true}},
         {"rma_wait", {.transfers_are_work = true}},
         {"rma_lock_shared", {.no_notices = true}},
-        {"rma_lock_shared", {.no_hand_overs = true}},
+        {"rma_lock_shared", {.no_lock_grants = true}},
         {"rma_lock_first", {.as_locked = true}},
         {"rma_lock_eager", {.order_of_unlocks = true}},
         {"rma_lock_tie", {.turns_by_clocks = true}},
-        {"rma_lock_queue", {.only_shut_out = true}},
-        {"rma_lock_twice", {.only_shut_out = true}},
-        {"rma_lock_twice", {.overtaken_go_on = true}},
+        {"rma_lock_queue", {.only_excluded = true}},
+        {"rma_lock_twice", {.only_excluded = true}},
+        {"rma_lock_twice", {.later_requests_keep_time = true}},
         {"rma_lock_alone", {.turns_of_all = true}},
         {"rma_lock_holds", {.same_in_every_order = true}},
         {"rma_pscw", {.no_notices = true}},
@@ -163,13 +163,13 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"file_halves", {.no_notices = true}},
         {"finalize", {.wait_for_late = true}},
         {"partitioned_order", {.ordinary_parts = true}},
-        {"parrived", {.trust_unseen = true}},
-        {"held_up_bounds", {.swap_bounds = true}},
-        {"farm", {.as_handed_out = true}},
+        {"parrived", {.trust_unrecorded = true}},
+        {"delayed_bounds", {.swap_bounds = true}},
+        {"farm", {.tasks_as_measured = true}},
         {"farm", {.keep_place = true}},
-        {"farm_probing", {.as_handed_out = true}},
+        {"farm_probing", {.tasks_as_measured = true}},
         {"farm_probing", {.keep_place = true}},
-        {"farm_waitany", {.as_handed_out = true}},
+        {"farm_waitany", {.tasks_as_measured = true}},
         {"farm_picks", {.as_picked = true}},
         {"farm_picks_late", {.as_picked = true}},
     };

@@ -15,10 +15,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "replay/testing.hpp"
 #include "support/micro_parse.hpp"
 #include "support/process_group.hpp"
 #include "support/random_program.hpp"
-#include "replay/testing.hpp"
 
 using namespace polter;
 
@@ -97,7 +97,7 @@ TEST_CASE("the same question finds what is not told to the others") {
     CHECK(untold > 0);
 }
 
-TEST_CASE("given noise") {
+TEST_CASE("injected noise") {
     const std::string noise = R"({"schema":"polter.inject/1","sources":[
         {"name":"tick","period_ns":20000,"duration_ns":900,"seed":5},
         {"name":"daemon","arrival":"random","period_ns":70000,"duration_ns":6000,"ranks":[0,1],"seed":3}]})";
@@ -107,7 +107,7 @@ TEST_CASE("given noise") {
         const test::TraceSpec trace = program_of(seed).trace;
         CHECK(differences(trace, seed, {}, noise) == 0);
         replay::Hooks hooks;
-        hooks.faults = {.mirrors_unstruck = true};
+        hooks.faults = {.mirrors_without_noise = true};
         if (seed <= 8) untold += differences(trace, seed, hooks, noise);
     }
     CHECK(untold > 0);

@@ -158,7 +158,7 @@ TEST_CASE("bounds: what the trace does not tell lies between them") {
         int64_t count = 0;
         for (uint64_t seed = 3; seed <= programs; seed += 4) {
             test::ProgramOptions wanted = test::mixed_options(seed);
-            wanted.unseen = true;
+            wanted.unrecorded = true;
             wanted.wildcards = false;
             const test::Program noisy = test::random_program(wanted);
             wanted.noise_every_ns = 0;
@@ -171,7 +171,7 @@ TEST_CASE("bounds: what the trace does not tell lies between them") {
         return count;
     };
     CHECK(missed({}) == 0);
-    CHECK(missed({.trust_unseen = true}) > 0);
+    CHECK(missed({.trust_unrecorded = true}) > 0);
 }
 
 // Not an invariant, but what it is all for: the same program without its noise. Mean error, as a share of the true accumulated noise.
@@ -208,7 +208,7 @@ std::vector<test::ProgramOptions> mixed(bool structured) {
     return all;
 }
 
-// Collectives of so many that noise strikes several of those who wait for each other.
+// Collectives of so many that noise hits several of those who wait for each other.
 std::vector<test::ProgramOptions> crowded() {
     std::vector<test::ProgramOptions> all;
     for (uint64_t seed = 1; seed <= test::programs_of(10); ++seed)
@@ -251,7 +251,7 @@ TEST_CASE("noise inside collectives costs what their messages cost, once their s
     CHECK(mean_error(mixed(true), {}, true) <= 0.04);
 }
 
-TEST_CASE("where only counters tell, a collective is held up by all who were waited for") {
+TEST_CASE("where only counters tell, a collective is delayed by all who were waited for") {
     const double counted = mean_error(crowded(), {}, true);
     CHECK(counted <= 0.05);
     CHECK(mean_error(crowded(), {.noise_of_one = true}, true) > 1.3 * counted);

@@ -9,12 +9,12 @@
 #include <map>
 #include <sstream>
 
-#include "support/micro_parse.hpp"
 #include "replay/base/flaws.hpp"
 #include "replay/base/layout.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/replay.hpp"
 #include "replay/result/first_screen.hpp"
+#include "support/micro_parse.hpp"
 #include "support/results.hpp"
 
 namespace {
@@ -54,7 +54,7 @@ replay::Result open() {
     return r;
 }
 
-// 64 ranks, one of which was not measured, and a result with doubts.
+// 64 ranks, one of which was not measured, and a result with uncertainties.
 replay::Result wide() {
     replay::Result r = test::attributed_ring();
     r.ranks = 64;

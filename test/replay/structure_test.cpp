@@ -12,15 +12,15 @@ using namespace polter::replay;
 
 constexpr Structure dissemination{.pattern = {.up = Shape::dissemination}, .hop = 8000, .own = 300};
 
-// One instance as it is measured: members come apart, noise strikes some of them inside, and what they do takes up to `jitter` longer.
+// One instance as it is measured: members come apart, noise hits some of them inside, and what they do takes up to `jitter` longer.
 InstanceSample measured(uint32_t members, uint64_t seed, int64_t jitter) {
     std::mt19937_64 random(seed);
     InstanceSample sample;
     sample.noise.resize(members);
     for (uint32_t i = 0; i < members; ++i) {
         sample.enter.push_back(static_cast<int64_t>(random() % 20000));
-        const int64_t struck = sample.enter[i] + 200 + static_cast<int64_t>(random() % 30000);
-        if (random() % 3 == 0) sample.noise[i].push_back({struck, struck + 9000});
+        const int64_t hit = sample.enter[i] + 200 + static_cast<int64_t>(random() % 30000);
+        if (random() % 3 == 0) sample.noise[i].push_back({hit, hit + 9000});
     }
     std::vector<Prediction> predicted;
     predict(dissemination, sample, &predicted);
@@ -30,7 +30,7 @@ InstanceSample measured(uint32_t members, uint64_t seed, int64_t jitter) {
 }
 
 Explanation explanation(const std::vector<InstanceSample>& samples) {
-    return explain(samples, Waits::for_all, true, nearest(samples, Waits::for_all, true, 0, 1));
+    return explain(samples, Waits::n_to_n, true, nearest(samples, Waits::n_to_n, true, 0, 1));
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ TEST_CASE("what is called once has a structure if that meets all leave times") {
         CHECK(once.found->pattern == dissemination.pattern);
         CHECK(std::abs(once.found->hop - dissemination.hop) < 100);
         CHECK(std::abs(once.found->own - dissemination.own) < 30);
-        CHECK(once.found->beyond_doubt);
+        CHECK(once.found->certain);
     }
     CHECK(found >= 18);  // costs are searched for from a few starts, and one instance may lead them astray
 }

@@ -19,7 +19,7 @@ using namespace polter;
 using Kind = test::Record::Kind;
 
 // 10 of timer, 40 of preempt, and 5 of a service, all of which is paid.
-test::TraceSpec struck(const std::string& culprit = "rival") {
+test::TraceSpec noisy_trace(const std::string& culprit = "rival") {
     test::TraceSpec spec(1);
     spec.accounts = {"os:timer", "os:preempt", "os-service:net"};
     spec.add(0, 0, Kind::enter, "main");
@@ -84,7 +84,7 @@ TEST_CASE("control characters and broken UTF-8 are shown, not sent") {
 }
 
 TEST_CASE("names in a trace do not reach the terminal as they are") {
-    test::TraceSpec spec = struck("\x1b]0;mine\x07\nrank 7");
+    test::TraceSpec spec = noisy_trace("\x1b]0;mine\x07\nrank 7");
     spec.accounts[0] = "os:tim\x1b[31mer";
     for (test::Record& record : spec.records[0]) {
         if (record.name == "os:timer") record.name = spec.accounts[0];
@@ -106,8 +106,8 @@ TEST_CASE("names in a trace do not reach the terminal as they are") {
 
 TEST_CASE("what was removed is said, and the amplification is of that") {
     using Names = std::vector<std::string>;
-    const replay::Result all = replayed(struck(), std::nullopt), part = replayed(struck(), Names{"timer"}),
-                         service = replayed(struck(), Names{"os-service:net", "preempt"}), nothing = replayed(struck(), Names{});
+    const replay::Result all = replayed(noisy_trace(), std::nullopt), part = replayed(noisy_trace(), Names{"timer"}),
+                         service = replayed(noisy_trace(), Names{"os-service:net", "preempt"}), nothing = replayed(noisy_trace(), Names{});
     CHECK(replay::to_json(all)["removed"] == Names{"timer", "preempt"});
     CHECK(replay::to_json(part)["removed"] == Names{"timer"});
     CHECK(replay::to_json(service)["removed"] == Names{"preempt", "os-service:net"});
@@ -160,7 +160,7 @@ TEST_CASE("what was not measured is no table of zeros") {
         CHECK(has(replay::to_json(result)["noise_not_measured"], why));
     }
 
-    test::TraceSpec part = struck();
+    test::TraceSpec part = noisy_trace();
     part.accounts.push_back("os:steal");
     part.properties["EXPORTER"] = "perf";
     part.properties["ACCOUNTS_SEEN"] = "timer,preempt,net";
@@ -172,7 +172,7 @@ TEST_CASE("what was not measured is no table of zeros") {
 }
 
 TEST_CASE("the headline has its bounds, and no single figure where they leave the answer open") {
-    replay::Result result = replayed(struck(), std::nullopt);
+    replay::Result result = replayed(noisy_trace(), std::nullopt);
     result.measured_ns = 14'100'000'000;
     result.provenance["OWN_COST_NS"] = "unknown";
     result.approximated_ns = 10'123'456'789;
@@ -193,13 +193,13 @@ TEST_CASE("the headline has its bounds, and no single figure where they leave th
 }
 
 TEST_CASE("the line over time fits the terminal, and the table of calls says what it leaves out") {
-    CHECK(has(replay::to_text(replayed(struck(), std::nullopt, 2)),
+    CHECK(has(replay::to_text(replayed(noisy_trace(), std::nullopt, 2)),
               "\nDelay over time (0 s to 1.00 us), 0.500 us a column, peak 0.050 us at 0.500 us\n  | @|\n"));
-    const std::string many = replay::to_text(replayed(struck(), std::nullopt, 210));
+    const std::string many = replay::to_text(replayed(noisy_trace(), std::nullopt, 210));
     CHECK(has(many, "\nDelay over time, 0.014 us a column, peak 0.050 us at 0.985 us\n"));
     CHECK(has(many, "\n  0 s"));
-    CHECK(has(replay::to_text(replayed(struck(), std::nullopt, 2), {.unicode = true}), "\n  | █|\n"));
-    CHECK_FALSE(has(replay::to_text(replayed(struck(), std::nullopt, 1)), "over time"));
+    CHECK(has(replay::to_text(replayed(noisy_trace(), std::nullopt, 2), {.unicode = true}), "\n  | █|\n"));
+    CHECK_FALSE(has(replay::to_text(replayed(noisy_trace(), std::nullopt, 1)), "over time"));
 
     test::TraceSpec spec(1);
     spec.accounts = {"os:timer"};
@@ -215,12 +215,12 @@ TEST_CASE("the line over time fits the terminal, and the table of calls says wha
 
 TEST_CASE("a source that the trace does not have: what it has, and which was meant") {
     const auto refused = [](const std::string& name, const char* what) {
-        CHECK_THROWS_WITH_AS(replayed(struck(), std::vector<std::string>{name}), doctest::Contains(what), replay::InputError);
+        CHECK_THROWS_WITH_AS(replayed(noisy_trace(), std::vector<std::string>{name}), doctest::Contains(what), replay::InputError);
     };
     refused("net", "it has timer, preempt, os-service:net; did you mean os-service:net?");
     refused("timr", "did you mean timer?");
     refused("os-service:nte", "did you mean os-service:net?");
-    CHECK_THROWS_WITH_AS(replayed(struck(), std::vector<std::string>{"gremlins"}),
+    CHECK_THROWS_WITH_AS(replayed(noisy_trace(), std::vector<std::string>{"gremlins"}),
                          "--remove gremlins: the trace has no such source; it has timer, preempt, os-service:net", replay::InputError);
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the recorder itself, for every pattern of the bench: what the traces say against each other and against what really struck.
+"""Checks the recorder itself, for every pattern of the bench: what the traces say against each other and against what really hit.
 
 An independent reader (otf2-print) shows the archives. Checked: order of time on each location; Enter and Leave balance; each send has
-its receive, each request its end; ranks agree on their collectives; noise lies in its place without overlap and adds up to what struck;
+its receive, each request its end; ranks agree on their collectives; noise lies in its place without overlap and adds up to what hit;
 both forms of a trace hold the same events; a quiet run has no noise. Exit code: 0 all well, 1 not, 77 cannot run here.
 """
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares what `polter replay --inject` predicts with the truth: the quiet run of a program, and the noise that struck its noisy run.
+"""Compares what `polter replay --inject` predicts with the truth: the quiet run of a program, and the noise that hit its noisy run.
 
 Each case of cases.json that matches is simulated twice under one seed. The noise events of the noisy run are read from its trace by an
-independent reader (otf2-print) and written as a file of given noise; the quiet run's trace and that file go through the replay, and what
+independent reader (otf2-print) and written as a file of injected noise; the quiet run's trace and that file go through the replay, and what
 it predicts is compared with how long the noisy run really took. The bar is 2 % of what the noise truly cost, or 0.05 % of the runtime,
 whichever is larger. Exit code: 0 all held, 1 a bar was missed or something failed, 2 wrong usage, 77 cannot run here.
 
@@ -32,8 +32,8 @@ DEFAULT = ["barrier-64-cluster-*", "stencil2d-64-cluster-*", "stencil-64-cluster
 VALUE = re.compile(r'Value: \("os:([^"]+)" <\d+>; UINT64; (\d+)\)')
 
 
-def given_noise(archive):
-    """The file of given noise that repeats what struck in a detailed trace; its ranks are the locations."""
+def injected_noise(archive):
+    """The file of injected noise that repeats what hit in a detailed trace; its ranks are the locations."""
     events, before, first = {}, {}, None
     for kind, location, time, text in read(archive):
         first = time if first is None else min(first, time)
@@ -62,7 +62,7 @@ def run_case(case, options):
         noisy = machine.run(arguments + ["--detailed", folder / "events"])
         quiet = machine.run(arguments + ["--quiet", "--detailed", folder / "quiet"])
         noise = folder / "noise.json"
-        noise.write_text(json.dumps(given_noise(folder / "events" / "traces.otf2")))
+        noise.write_text(json.dumps(injected_noise(folder / "events" / "traces.otf2")))
         command = [str(options.polter), "replay", "--json", "-q", "--inject", str(noise), str(folder / "quiet" / "traces.otf2")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode != 0:
@@ -70,7 +70,7 @@ def run_case(case, options):
         injected = json.loads(done.stdout)["injected"]
         true_ns = noisy["runtime_ns"] - quiet["runtime_ns"]
         added_ns = injected["added_ns"]
-        if options.estimator == "local":  # deliberately naive: every rank takes as much longer as the mean of what strikes
+        if options.estimator == "local":  # deliberately naive: every rank takes as much longer as the mean of what hits
             added_ns = sum(s["local_noise_ns"]["mean"] for s in injected["sources"].values())
         low, high = injected["predicted_bounds_ns"]
         if sum(s["share_ns"] for s in injected["sources"].values()) != injected["added_ns"]:

@@ -88,7 +88,7 @@ def consistent(case, noisy, result):
     if result["measured_ns"] != noisy["runtime_ns"]:
         raise Failed(f"the replay measures {result['measured_ns']} ns, the simulation took {noisy['runtime_ns']} ns")
     if abs(result["local_noise_ns"]["mean"] * case["ranks"] - stolen) > case["ranks"]:
-        raise Failed(f"the replay finds {result['local_noise_ns']['mean'] * case['ranks']:.0f} ns of noise, {stolen} ns struck")
+        raise Failed(f"the replay finds {result['local_noise_ns']['mean'] * case['ranks']:.0f} ns of noise, {stolen} ns hit")
 
 
 def run_case(case, options):

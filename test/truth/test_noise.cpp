@@ -18,11 +18,11 @@ std::vector<NoiseSource> sources() {
             parse_noise("steal:random:period=300,duration=100,rank=2")};
 }
 
-// All that strikes a rank before `horizon`, seen by one that only waits.
+// All that hits a rank before `horizon`, seen by one that only waits.
 std::vector<NoiseEvent> all_events(int64_t rank, uint64_t seed, int64_t horizon) {
     Processor idle(sources(), rank, seed);
     idle.finish(horizon, 0);
-    return idle.struck();
+    return idle.noise();
 }
 
 // Whether work that began at `now` may be done at `end`, counted nanosecond by nanosecond.
@@ -60,14 +60,14 @@ TEST_CASE("work takes its own time and what is stolen from it") {
                 now = end + static_cast<int64_t>(random() % 300);  // waits for something else, noise or not
                 now = processor.finish(now, 0);
             }
-            // What was recorded is what struck by then, whole events only.
-            const auto& struck = processor.struck();
-            REQUIRE(struck.size() <= events.size());
-            for (size_t i = 0; i < struck.size(); ++i) {
-                CHECK(struck[i].start == events[i].start);
-                CHECK(struck[i].end == events[i].end);
-                CHECK(struck[i].source == events[i].source);
-                if (i > 0) CHECK(struck[i].start >= struck[i - 1].end);
+            // What was recorded is what hit by then, whole events only.
+            const auto& noise = processor.noise();
+            REQUIRE(noise.size() <= events.size());
+            for (size_t i = 0; i < noise.size(); ++i) {
+                CHECK(noise[i].start == events[i].start);
+                CHECK(noise[i].end == events[i].end);
+                CHECK(noise[i].source == events[i].source);
+                if (i > 0) CHECK(noise[i].start >= noise[i - 1].end);
             }
         }
     }
@@ -94,8 +94,8 @@ TEST_CASE("mean duration and distance are those asked for") {
         const int64_t horizon = 1'000'000'000;
         idle.finish(horizon, 0);
         double sum = 0;
-        for (const NoiseEvent& e : idle.struck()) sum += static_cast<double>(e.duration());
-        const double n = static_cast<double>(idle.struck().size());
+        for (const NoiseEvent& e : idle.noise()) sum += static_cast<double>(e.duration());
+        const double n = static_cast<double>(idle.noise().size());
         CHECK(sum / n == doctest::Approx(500).epsilon(0.05));
         CHECK(static_cast<double>(horizon) / n == doctest::Approx(10'000).epsilon(0.05));
     }

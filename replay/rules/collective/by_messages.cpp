@@ -40,7 +40,7 @@ void most_of_one_member(const Lanes& lanes, const std::vector<Collective::Noise>
     }
 }
 
-// As much, where it is not known when within its call noise struck: what any of them took, for they wait one for the other.
+// As much, where it is not known when within its call noise hit: what any of them took, for they wait one for the other.
 void most_of_all(Engine& engine, const std::vector<Collective::Noise>& noise, int64_t from, int64_t to, int64_t* most) {
     static thread_local std::vector<NoisePiece> pieces;
     pieces.clear();
@@ -75,7 +75,7 @@ void record_of_one_member(Recorder& recorder, const Thread& thread, const Collec
     }
 }
 
-// … or that of all; in the order in which it struck each event counts by what it adds.
+// … or that of all; in the order in which it hit each event counts by what it adds.
 void record_of_all(Recorder& recorder, const Thread& thread, const Collective& c, int64_t predicted, int64_t gain,
                    std::vector<Collective::Noise> on_the_way) {
     std::sort(on_the_way.begin(), on_the_way.end(), [](const Collective::Noise& a, const Collective::Noise& b) {
@@ -124,12 +124,12 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
 // Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than
 // the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
 // the least that can have been lost there (between calls one after the other, more). Where only counters tell of noise, its steps have not
-// been struck by it: then it may be the noise of all who were waited for. Never before what the operation itself demands.
+// been hit by it: then it may be the noise of all who were waited for. Never before what the operation itself demands.
 LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& c, uint32_t member, const Last& last) {
     const Lanes& lanes = engine.lanes();
     LaneVector delay = engine.lane_pool().take();
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
-    const int64_t doubt = 4 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
+    const int64_t uncertainty = 4 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
     const int64_t* end = c.instance.approximated_end(member);
     LaneVector most;  // none: nothing but the structure explains the end
     const int64_t unusual = 8 * c.instance.structure().error, usual = engine.facts().counter_only ? 0 : unusual;
@@ -146,10 +146,11 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
     for (size_t i = 0; i < lanes.count; ++i) {
         int64_t leave = end[i] + wrong;
         if (most) leave -= std::min(wrong, most[i]);
-        if (lanes.bounded() && i == lanes.low) leave = end[i] + std::min<int64_t>(wrong, 0) - doubt;  // what is unexplained: noise or not
+        if (lanes.bounded() && i == lanes.low)
+            leave = end[i] + std::min<int64_t>(wrong, 0) - uncertainty;  // what is unexplained: noise or not
         if (lanes.bounded() && i == lanes.high)
-            leave = end[i] + wrong + doubt - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[i]) : 0);
-        if (lanes.bounded() && i == lanes.high && !engine.injection) leave = std::min(leave, thread.leave);
+            leave = end[i] + wrong + uncertainty - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[i]) : 0);
+        if (lanes.bounded() && i == lanes.high && !engine.injection()) leave = std::min(leave, thread.leave);
         if (last.any) leave = std::max(leave, last.arrival[i] + std::min<int64_t>(0, thread.leave - last.enter));
         leave = std::max(leave, thread.enter - thread.delay[i]);
         delay[i] = thread.leave - leave;

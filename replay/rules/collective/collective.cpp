@@ -57,17 +57,17 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
     switch (c.waits) {
         case Waits::for_nobody:
             return {};
-        case Waits::for_root:
+        case Waits::one_to_n:
             if (root || !c.root_came) return {};
             if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, {}, c.members[c.root].node};
             return {true, c.last_enter, c.last_arrival, {}, c.members[c.root].node};
-        case Waits::root_for_all:
+        case Waits::n_to_one:
             if (!root) return {};
             break;
-        case Waits::for_lower:
+        case Waits::prefix:
             fold_lower(engine, c, member);
             return {true, c.members[member].latest, c.members[member].arrival, {}, c.members[member].fold_node};
-        case Waits::for_all_likely: {
+        case Waits::n_to_n_likely: {
             if (c.last_enter <= leave || engine.faults().wait_for_late) break;
             Last last{true, c.members[member].enter, nullptr, engine.lane_pool().copy(c.members[member].arrival)};
             for (const Collective::Member& other : c.members) {
@@ -80,7 +80,7 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
                                     [&](const Collective::Member& other) { return other.enter <= leave; });
             return last;
         }
-        case Waits::for_all:
+        case Waits::n_to_n:
             break;
     }
     const bool whole = c.arrived == c.members.size();
@@ -94,13 +94,13 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
 CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
     const Lanes& lanes = engine.lanes();
     const int64_t m = std::min(std::max(last.enter, thread.enter), thread.leave), tail = thread.leave - m;
-    const bool struck = std::any_of(c.noise.begin(), c.noise.end(),
-                                    [&](const Collective::Noise& noise) { return noise.piece.end > m && may_hold_up(c, noise, member); });
+    const bool others_hit = std::any_of(c.noise.begin(), c.noise.end(),
+                                        [&](const Collective::Noise& noise) { return noise.piece.end > m && may_delay(c, noise, member); });
     if (engine.learning()) {
         int64_t noise = 0;
-        if (struck) noise = noise_after(thread.pieces, m);
+        if (others_hit) noise = noise_after(thread.pieces, m);
         engine.model().learn(cost_class(c, CostKind::collective_tail, member), std::max<int64_t>(0, tail - noise),
-                             struck ? 0 : Model::clean);
+                             others_hit ? 0 : Model::clean);
         return {};
     }
     const size_t all = engine.lanes().all;
@@ -122,7 +122,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
             return thread.delay[lane] + since;
         });
     }
-    if (struck) {
+    if (others_hit) {
         const Cost cost = engine.model().cost(cost_class(c, CostKind::collective_tail, member));
         LaneVector own = engine.lane_pool().filled(0);
         int64_t placed = 0;
@@ -135,7 +135,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
         }
         LaneVector buffer;
         // Where only some were waited for, whose noise mattered is not known: one's own alone.
-        const int64_t* held = last.partial ? own.get() : held_up(engine, c, member, last.enter, thread.leave, buffer);
+        const int64_t* held = last.partial ? own.get() : delay_by_union(engine, c, member, last.enter, thread.leave, buffer);
         const int64_t most_without = engine.faults().swap_bounds ? cost.low : cost.high;
         // In the upper bound only what no tail without noise was ever as long as, by a margin, and only where nothing else can have been
         // why.
@@ -146,7 +146,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
             const int64_t without = low ? cost.low : high ? most_without : cost.mid;
             const int64_t excess = std::max<int64_t>(0, tail - without);
             int64_t mine = own[i];
-            if (engine.facts().counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the waiting part
+            if (engine.facts().counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the wait state
             const int64_t gain = std::max(mine, std::min(high ? certain : excess, held[i]));
             out[i] += gain;
             if (recorder && i == recorder->lane(1))
@@ -228,15 +228,15 @@ bool collective_ready(Collective& c, uint32_t member) {
     switch (c.waits) {
         case Waits::for_nobody:
             return true;
-        case Waits::for_root:
+        case Waits::one_to_n:
             return member == c.root || c.root_came;
-        case Waits::root_for_all:
+        case Waits::n_to_one:
             return member != c.root;
-        case Waits::for_lower:
+        case Waits::prefix:
             while (c.prefix < c.members.size() && c.members[c.prefix].thread) ++c.prefix;
             return member < c.prefix;
-        case Waits::for_all:
-        case Waits::for_all_likely:
+        case Waits::n_to_n:
+        case Waits::n_to_n_likely:
             return false;
     }
     return false;
@@ -257,15 +257,15 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
                     {thread.enter, thread.leave, thread.delay, &thread.pieces, {}, by_structure ? nullptr : &thread, thread.enter_node}, {},
                     thread.delay)
                   .end;
-    else if (c.waits == Waits::for_root)
+    else if (c.waits == Waits::one_to_n)
         end = leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
     else
         end = leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
     if (by_structure) {
-        end.tail = 0;  // noise has struck its steps
+        end.tail = 0;  // noise has hit its steps
         end.stepwise = true;
         const Lanes& lanes = engine.lanes();
-        if (lanes.bounded() && !c.instance.structure().beyond_doubt) {
+        if (lanes.bounded() && !c.instance.structure().certain) {
             by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);
             by_structure[lanes.high] = std::min(by_structure[lanes.high], thread.delay[lanes.high]);
         }

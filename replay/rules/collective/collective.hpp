@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Between the rules of collectives: what a member waits for (rules/collective/collective.cpp), noise that holds up others inside
+// Between the rules of collectives: what a member waits for (rules/collective/collective.cpp), noise that delays others inside
 // (rules/collective/noise_union.cpp), and leaving by the messages that the operation is made of (rules/collective/by_messages.cpp).
 #pragma once
 
@@ -25,16 +25,16 @@ inline CostClass cost_class(const Collective& c, CostKind kind, uint32_t member)
 }
 
 // In a scan those above do not matter, and may not have come yet; of a non-blocking one who else has completed it is not known.
-inline bool may_hold_up(const Collective& c, const Collective::Noise& noise, uint32_t member) {
+inline bool may_delay(const Collective& c, const Collective::Noise& noise, uint32_t member) {
     if (c.nonblocking) return noise.member == member;
-    return c.waits != Waits::for_lower || noise.member <= member;
+    return c.waits != Waits::prefix || noise.member <= member;
 }
 
 // How long noise that is removed held anybody up after `from` and before `leave`, in lanes: the measure of the union of all of it less that
 // of what is not removed. The collective's own, or `buffer`.
 // The measure of the union of the noise from `from` to `upto`, less, for each lane, that of what it does not remove. Sorts the pieces.
 void union_of(Engine&, std::vector<NoisePiece>& pieces, int64_t from, int64_t upto, int64_t* less);
-const int64_t* held_up(Engine&, Collective&, uint32_t member, int64_t from, int64_t leave, LaneVector& buffer);
+const int64_t* delay_by_union(Engine&, Collective&, uint32_t member, int64_t from, int64_t leave, LaneVector& buffer);
 
 // Whether all noise after `from` that may have held the member up is removed in the scenario of the bounds.
 bool only_removed(const Collective&, uint32_t member, int64_t from, const Lanes&);
@@ -46,7 +46,7 @@ struct Gain {
     int64_t own = 0, own_counts = 0, excess = 0;
     bool together = false;
 };
-// The noise behind that, for the event graph. In the order in which it struck each event counts by what it adds.
+// The noise behind that, for the event graph. In the order in which it hit each event counts by what it adds.
 void record_gain(Recorder&, const Thread&, const Collective&, uint32_t member, const Gain&);
 
 // The delay at the end of a call that follows its structure.

@@ -16,7 +16,7 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     const auto measure = [&](size_t lane) {
         int64_t sum = 0, reached = from;
         for (const NoisePiece& piece : pieces) {
-            // Of a counter's noise nobody knows when within the call it struck: it may have been before this member left.
+            // Of a counter's noise nobody knows when within the call it hit: it may have been before this member left.
             const int64_t end = engine.facts().counter_only ? std::min(piece.end, upto) : piece.end;
             if (end > upto || end <= std::max(reached, piece.begin)) continue;
             if (lane < lanes.count && lanes.masks[piece.account][lane]) continue;
@@ -28,18 +28,18 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     const int64_t all = measure(SIZE_MAX);
     for (size_t i = 0; i < lanes.count; ++i) less[i] = all - measure(i);
     if (!engine.facts().counter_only || !lanes.bounded()) return;
-    less[lanes.low] = 0;  // when it struck is not known: at worst one after the other
+    less[lanes.low] = 0;  // when it hit is not known: at worst one after the other
     for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
 
-const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, LaneVector& buffer) {
+const int64_t* delay_by_union(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, LaneVector& buffer) {
     static thread_local std::vector<NoisePiece> pieces;
     // For each member another noise.
-    const bool apart = c.waits == Waits::for_lower || c.nonblocking || c.arrived < c.members.size();
+    const bool apart = c.waits == Waits::prefix || c.nonblocking || c.arrived < c.members.size();
     const auto collect = [&] {
         pieces.clear();
         for (const Collective::Noise& noise : c.noise)
-            if (noise.piece.end > from && may_hold_up(c, noise, member)) pieces.push_back(noise.piece);
+            if (noise.piece.end > from && may_delay(c, noise, member)) pieces.push_back(noise.piece);
     };
     if (!c.held_known && !apart) {  // for those who left after all of it: mostly everybody
         collect();
@@ -58,7 +58,7 @@ const int64_t* held_up(Engine& engine, Collective& c, uint32_t member, int64_t f
 
 bool only_removed(const Collective& c, uint32_t member, int64_t from, const Lanes& lanes) {
     return std::all_of(c.noise.begin(), c.noise.end(), [&](const Collective::Noise& noise) {
-        return noise.piece.end <= from || !may_hold_up(c, noise, member) || lanes.masks[noise.piece.account][lanes.high];
+        return noise.piece.end <= from || !may_delay(c, noise, member) || lanes.masks[noise.piece.account][lanes.high];
     });
 }
 
@@ -66,7 +66,7 @@ namespace {
 
 // The length of the union of the noise that counts, between two times; what ended later does not count. `pieces` by their beginning.
 template <class Counts>
-int64_t struck_for(const std::vector<Collective::Noise>& pieces, int64_t from, int64_t upto, Counts counts) {
+int64_t hit_for(const std::vector<Collective::Noise>& pieces, int64_t from, int64_t upto, Counts counts) {
     int64_t sum = 0, reached = from;
     for (const Collective::Noise& noise : pieces) {
         if (noise.piece.end > upto || noise.piece.end <= reached || !counts(noise)) continue;
@@ -82,8 +82,8 @@ void record_gain(Recorder& recorder, const Thread& thread, const Collective& c, 
     std::vector<Collective::Noise> pieces;
     for (Collective::Noise noise : c.noise) {
         if (thread.engine->facts().counter_only) noise.piece.end = std::min(noise.piece.end, thread.leave);  // as in union_of
-        const bool struck = noise.piece.end > std::max(gain.from, noise.piece.begin) && noise.piece.end <= thread.leave;
-        if (struck && may_hold_up(c, noise, member)) pieces.push_back(noise);
+        const bool within = noise.piece.end > std::max(gain.from, noise.piece.begin) && noise.piece.end <= thread.leave;
+        if (within && may_delay(c, noise, member)) pieces.push_back(noise);
     }
     std::sort(pieces.begin(), pieces.end(), [](const Collective::Noise& a, const Collective::Noise& b) {
         return std::tie(a.piece.begin, a.member, a.piece.end, a.piece.account) <
@@ -94,9 +94,9 @@ void record_gain(Recorder& recorder, const Thread& thread, const Collective& c, 
         const bool counts = mine(noise) && recorder.removes(noise.piece.account);
         return counts ? std::max<int64_t>(0, noise.piece.end - std::max(noise.piece.begin, gain.m)) : 0;
     };
-    const int64_t all = struck_for(pieces, gain.from, thread.leave, [](const Collective::Noise&) { return true; });
+    const int64_t all = hit_for(pieces, gain.from, thread.leave, [](const Collective::Noise&) { return true; });
     const auto total = [&](int64_t own, const auto& put_back) {  // the gain where some of it is not removed
-        const int64_t held = all - struck_for(pieces, gain.from, thread.leave, [&](const Collective::Noise& noise) {
+        const int64_t held = all - hit_for(pieces, gain.from, thread.leave, [&](const Collective::Noise& noise) {
                                  return put_back(noise) || !recorder.removes(noise.piece.account);
                              });
         return std::max(std::min(own, gain.own_counts), gain.together ? std::min(gain.excess, held) : 0);

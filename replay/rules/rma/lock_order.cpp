@@ -5,7 +5,7 @@
 // their ends tell in which order. Many libraries are lazy: then some come back before the one before has begun its unlock, and the
 // unlocks' ends, without the noise in them, tell the order, for an unlock ends soon after the lock has been given back. An exclusive epoch
 // comes after the exclusive one before it, or after all the shared ones in between; a shared one after the last exclusive one. It was
-// shut out if it was asked for before that was given back, which was no earlier than the unlock's beginning, nor than what that one
+// excluded if it was asked for before that was given back, which was no earlier than the unlock's beginning, nor than what that one
 // waited for.
 #include <algorithm>
 #include <tuple>
@@ -71,7 +71,7 @@ struct Holder {
     int64_t given_back;  // not before
 };
 
-// How many have come back from their lock before those had given it back that shut them out: were locks eager, none had.
+// How many have come back from their lock before those had given it back that excluded them: were locks eager, none had.
 size_t too_early(const std::vector<Holder>& holders) {
     size_t count = 0;
     int64_t exclusive = INT64_MIN, any = INT64_MIN;  // the last unlock's beginning
@@ -98,15 +98,15 @@ std::vector<Holder> in_order(const std::vector<std::pair<LockKey, const std::vec
     return holders;
 }
 
-// Shared ones tell only whom they shut out; exclusive ones tell whoever comes next, for others may have queued for it in a lane.
-void hand_over(LockPlan& plan, const Holder& from, Holder& to, uint32_t target, const Faults& faults) {
-    const bool shut_out = to.epoch->requested < from.given_back,
-               queues = from.epoch->exclusive && to.epoch->exclusive && !faults.only_shut_out;
-    if (!queues && (!shut_out || from.key.rank == to.key.rank)) return;
-    if (shut_out) to.given_back = std::max(to.given_back, from.given_back);
-    const uint32_t number = plan.hand_overs++;
-    plan.places[from.key].lets.push_back({from.ordinal, number, target, to.key.rank, from.given_back, shut_out});
-    plan.places[to.key].waits.push_back({to.ordinal, number, target, from.key.rank, from.given_back, shut_out});
+// Shared ones tell only whom they excluded; exclusive ones tell whoever comes next, for others may have queued for it in a lane.
+void grant_lock(LockPlan& plan, const Holder& from, Holder& to, uint32_t target, const Faults& faults) {
+    const bool excluded = to.epoch->requested < from.given_back,
+               queues = from.epoch->exclusive && to.epoch->exclusive && !faults.only_excluded;
+    if (!queues && (!excluded || from.key.rank == to.key.rank)) return;
+    if (excluded) to.given_back = std::max(to.given_back, from.given_back);
+    const uint32_t number = plan.grants++;
+    plan.places[from.key].lets.push_back({from.ordinal, number, target, to.key.rank, from.given_back, excluded});
+    plan.places[to.key].waits.push_back({to.ordinal, number, target, from.key.rank, from.given_back, excluded});
 }
 
 void plan_target(LockPlan& plan, std::vector<Holder> holders, uint32_t target, const Faults& faults) {
@@ -114,8 +114,8 @@ void plan_target(LockPlan& plan, std::vector<Holder> holders, uint32_t target, c
     std::vector<const Holder*> shared;  // since then
     for (Holder& holder : holders) {
         if (holder.epoch->exclusive)
-            for (const Holder* one : shared) hand_over(plan, *one, holder, target, faults);
-        if (exclusive) hand_over(plan, *exclusive, holder, target, faults);
+            for (const Holder* one : shared) grant_lock(plan, *one, holder, target, faults);
+        if (exclusive) grant_lock(plan, *exclusive, holder, target, faults);
         if (holder.epoch->exclusive) {
             shared.clear();
             exclusive = &holder;
@@ -172,7 +172,7 @@ LockPlan LockLearning::plan(const std::set<uint32_t>& exclusive_windows, const F
     }
     for (auto& [key, place] : plan.places)
         for (auto* list : {&place.waits, &place.lets})
-            std::stable_sort(list->begin(), list->end(), [](const HandOver& a, const HandOver& b) { return a.epoch < b.epoch; });
+            std::stable_sort(list->begin(), list->end(), [](const Grant& a, const Grant& b) { return a.epoch < b.epoch; });
     return plan;
 }
 

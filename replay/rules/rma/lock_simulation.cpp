@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Locks in their turn.
 //
-// In words: in one scenario alone a lock can be given to whoever asks first there, also where somebody else had it first in the measured
-// run. Everybody goes on until they wait for a lock, or for somebody who does. Then nobody will ask any more before the first of those
-// who have asked: a conservative simulation of discrete events (Chandy and Misra 1979), whose only events are locks. What it finds, when
-// each epoch has the lock, is taken over by the pass over all scenarios. The measured order counts as the order of asking, whatever the
-// clocks say: so without a change of delays nobody overtakes anybody.
+// In words: in one scenario alone a lock can be given to the first to ask first there, also where somebody else had it first in the
+// measured run. Everybody goes on until they wait for a lock, or for somebody who does. Then nobody will ask any more before the first of
+// those who have asked: a conservative simulation of discrete events (Chandy and Misra 1979), whose only events are locks. What it finds,
+// when each epoch has the lock, is taken over by the pass over all scenarios. The measured order counts as the order of asking, whatever
+// the clocks say: so without a change of delays nobody overtakes anybody.
 #include <algorithm>
 #include <tuple>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Locks of one-sided communication.
 //
-// In words: a lock that shuts others out waits for the unlock of whoever had it before, and so does a shared one for the last that shut it
-// out. Implementations are lazy: the lock may come back at once, and the first operation, the flush or the unlock waits in its place. So
-// of an epoch's calls the first that ended behind that release waited for it; by causality those after it need not be told. The release
-// is a notice to the next, as a complete's to its targets: it leaves when the unlock's own waiting is over. Who had the lock before whom
-// is told by the learning pass (rules/rma/lock_order.cpp).
+// In words: a lock that excludes others waits for the unlock of whoever had it before, and so does a shared one for the last that
+// excluded it. Implementations are lazy: the lock may come back at once, and the first operation, the flush or the unlock waits in its
+// place. So of an epoch's calls the first that ended behind that release waited for it; by causality those after it need not be told. The
+// release is a notice to the next, as a complete's to its targets: it leaves when the unlock's own waiting is over. Who had the lock before
+// whom is told by the learning pass (rules/rma/lock_order.cpp).
 //
-// In each lane the lock goes to whoever asked first there. So a release brings along who has queued for it: when each asked in each lane,
+// In each lane the lock goes to the first to ask there. So a release brings along who has queued for it: when each asked in each lane,
 // and how long it had the lock (from when the lock was free for it). Whoever comes next waits in a lane for those of them who asked before
 // it there, one after the other, as a single server works off its queue (Lindley 1952). The same is done for the measured run, and the
 // lane's end of waiting lies before that one's by as much as the two differ. Who asked before all of them waits for nobody. Those that it
@@ -31,8 +31,8 @@ namespace {
 
 constexpr double rarely = 0.1;  // part of the time
 
-Notice release_of(const HandOver& hand_over) {
-    return static_cast<Notice>(static_cast<uint32_t>(Notice::release) + hand_over.number);
+Notice release_of(const Grant& grant) {
+    return static_cast<Notice>(static_cast<uint32_t>(Notice::release) + grant.number);
 }
 
 }  // namespace
@@ -120,14 +120,14 @@ void Locks::data(Thread& thread, const Operation& operation) {
     LockEpochState* at = open_epoch(thread, operation.comm, operation.peer);
     if (!at) return;
     wait(thread, *at, operation, false);
-    thread.held_up = at->waited;
+    thread.granted_after_wait = at->waited;
 }
 
 void Locks::unlock(Thread& thread, const Operation& operation) {
     LockEpochState* at = state(thread, operation.comm, operation.peer);
     if (!at || !at->open) return;
     wait(thread, *at, operation, true);
-    thread.held_up = at->waited;
+    thread.granted_after_wait = at->waited;
     at->open = false;
     if (turns_) thread.releasing = at;
     const auto& lets = at->place->lets;
@@ -153,8 +153,8 @@ void Locks::ask_in_turn(Thread& thread, LockEpochState& at) {
     at.thread = nullptr;
     at.measured = thread.enter;
     at.same_host = true;
-    for (const HandOver* due : at.due) {
-        if (due->shut_out) at.measured = std::max(at.measured, due->released);
+    for (const Grant* due : at.due) {
+        if (due->excluded) at.measured = std::max(at.measured, due->released);
         const Thread* peer = engine_.processes()[static_cast<size_t>(due->peer)].thread;
         at.same_host = at.same_host && peer && peer->host == thread.host;
     }
@@ -174,20 +174,20 @@ void Locks::attach(Thread& thread, LockEpochState& at) {
 
 void Locks::wait(Thread& thread, LockEpochState& at, const Operation& operation, bool whatever_is_left) {
     const bool lazy = thread.kind != CallKind::win_lock;
-    std::erase_if(at.due, [&](const HandOver* hand_over) {
-        const bool concerned = operation.peer == every_target || operation.peer == hand_over->target;
-        if (!whatever_is_left && (!concerned || hand_over->released > thread.leave)) return false;
+    std::erase_if(at.due, [&](const Grant* grant) {
+        const bool concerned = operation.peer == every_target || operation.peer == grant->target;
+        if (!whatever_is_left && (!concerned || grant->released > thread.leave)) return false;
         if (turns_) {
             attach(thread, at);
             return true;
         }
         if (lazy && engine_.faults().eager_locks) return true;
-        Match* match = rules::ask_for_notice(engine_, thread, operation.comm, release_of(*hand_over), hand_over->peer);
+        Match* match = rules::ask_for_notice(engine_, thread, operation.comm, release_of(*grant), grant->peer);
         thread.dependencies.push_back(
             {.kind = Dependency::Kind::message, .release = true, .notice = true, .soft = true, .lock = true, .match = match, .epoch = &at});
         at.waited = true;
-        if (hand_over->shut_out && !at.counted) engine_.count(Flaw::locked_out);
-        at.counted = at.counted || hand_over->shut_out;
+        if (grant->excluded && !at.counted) engine_.count(Flaw::locked_out);
+        at.counted = at.counted || grant->excluded;
         return true;
     });
 }
@@ -207,7 +207,7 @@ void keep_order(const Lanes& lanes, int64_t* delay, int64_t* had) {
 
 }  // namespace
 
-// Of the epoch that a notice releases, whose unlock is at `time`: the queue with itself in it. None: it did not shut others out.
+// Of the epoch that a notice releases, whose unlock is at `time`: the queue with itself in it. None: it did not exclude others.
 LockQueue* queue_behind(const Engine& engine, const LockEpochState& epoch, int64_t time, const int64_t* delay) {
     const size_t lanes = engine.lanes().count;
     if (!epoch.exclusive) return nullptr;

@@ -21,7 +21,7 @@ class Engine;
 class Input;
 
 inline constexpr uint32_t every_target = UINT32_MAX;  // of lock_all; OTF2_UNDEFINED_UINT32
-inline constexpr int64_t never = int64_t{1} << 60;    // a delay that holds up nobody
+inline constexpr int64_t never = int64_t{1} << 60;    // a delay that delays nobody
 
 struct LockKey {
     int32_t rank = 0;  // of the world: whoever locks
@@ -37,31 +37,31 @@ struct LockEpoch {
 };
 
 // One epoch releases the lock to another one.
-struct HandOver {
+struct Grant {
     uint32_t epoch = 0;     // its index among those of its key
     uint32_t number = 0;    // of this grant, the same on both sides
     uint32_t target = 0;    // of the lock
     int32_t peer = 0;       // world rank of the other side
     int64_t released = 0;   // measured: it was not before
-    bool shut_out = false;  // measured: it was asked for before that
+    bool excluded = false;  // measured: it was asked for before that
 };
 
 struct LockPlan {
     struct Place {
         uint64_t epochs = 0;                // that are known
-        std::vector<HandOver> waits;        // by epoch: for whose release
-        std::vector<HandOver> lets;         // by epoch: whom in
+        std::vector<Grant> waits;           // by epoch: for whose release
+        std::vector<Grant> lets;            // by epoch: whom in
         std::map<uint32_t, int64_t> turns;  // by epoch, where it seems to have asked before one that had it earlier: behind that one
     };
-    std::map<LockKey, Place> places;  // of windows on which somebody was ever shut out
-    uint32_t hand_overs = 0;
+    std::map<LockKey, Place> places;  // of windows on which somebody ever waited
+    uint32_t grants = 0;
 };
 
 // When everybody has the lock in one scenario, by epoch: ns. rules/rma/lock_simulation.cpp finds it, INT64_MIN where it has not.
 using LockTimes = std::map<LockKey, std::vector<int64_t>>;
 using LockForesight = std::map<size_t, LockTimes>;  // by lane, of those that were looked at
 
-// Integers that do not depend on who noted them. An epoch takes 40 bytes here, a hand-over 64 in the plan.
+// Integers that do not depend on who noted them. An epoch takes 40 bytes here, a grant 64 in the plan.
 class LockLearning {
   public:
     static constexpr uint64_t most_epochs = uint64_t{1} << 20;  // of all ranks; each has its part, and what is beyond it is not known
@@ -80,7 +80,7 @@ class LockLearning {
     std::vector<uint64_t> left_;  // by rank
 };
 
-// Who has queued for a lock that shuts others out, in each lane, as it goes from holder to holder. Behind the lanes stand the measured
+// Who has queued for a lock that excludes others, in each lane, as it goes from holder to holder. Behind the lanes stand the measured
 // times, as one more.
 struct LockQueue {
     struct Epoch {
@@ -110,12 +110,12 @@ struct LockEpochState {
     bool granted = false, attached = false, same_host = true;
     int64_t measured = 0;
     std::vector<int64_t> asked,
-        had;          // by lane, and measured: when it asked, and when the lock was free for it; of the open or the last one
-    LockQueue queue;  // those before it, as far as they are known
-    std::vector<const HandOver*> due;  // of the open one: not waited for yet
+        had;                        // by lane, and measured: when it asked, and when the lock was free for it; of the open or the last one
+    LockQueue queue;                // those before it, as far as they are known
+    std::vector<const Grant*> due;  // of the open one: not waited for yet
 };
 
-// Locks in one scenario's own time: whoever asks first has the lock first. For one pass over that scenario alone
+// Locks in one scenario's own time: the first to ask first has the lock first. For one pass over that scenario alone
 // (rules/rma/lock_simulation.cpp).
 class LockTurns {
   public:

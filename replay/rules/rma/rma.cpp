@@ -56,7 +56,7 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
         recorder->start();
         recorder->candidate(node, delay, 0);
     }
-    for (const NoisePiece& piece : thread.pieces) {  // it may have struck before the notice left
+    for (const NoisePiece& piece : thread.pieces) {  // it may have hit before the notice left
         const int64_t n = piece.end - std::max(piece.begin, time);
         if (n <= 0) continue;
         match->send_noise += n;
@@ -66,7 +66,7 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
     if (recorder && match->send_noise > 0)
         match->departure_node = recorder->write(thread.index, thread.place(), time + match->send_noise,
                                                 delay[recorder->lane(1)] + match->send_noise_removed[recorder->lane(1)], true);
-    engine.hand_over(match);
+    engine.send_is_complete(match);
 }
 
 Match* ask_for_notice(Engine& engine, Thread& thread, uint32_t window, Notice what, int32_t from) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Work that is handed out to whoever asks.
+// Work that is assigned to the first to ask.
 //
 // In words: at each request that the master takes from anyone, in each lane the worker is served that asked first there; the others
-// wait on. What follows the answer in the trace goes with the work that was handed out, not with the worker who happened to get it. So
+// wait on. What follows the answer in the trace goes with the work that was assigned, not with the worker who happened to get it. So
 // the two who stand in each other's place are exchanged in that lane: the worker whose request was recorded goes on from where the
 // other one asked, and the other one from where it would have. A worker's place is its delay; so requests carry it to the master, which
 // exchanges them, and answers carry to the worker by how much it is elsewhere. Workers that ask for the same (communicator and tag) and
@@ -47,7 +47,7 @@ struct Farms::Master {
 
 namespace {
 
-// When the message left at the latest: noise of the sending call may have struck before.
+// When the message left at the latest: noise of the sending call may have hit before.
 int64_t departure(const Match& match) {
     return match.send_time + match.send_noise;
 }
@@ -143,7 +143,7 @@ void Farms::answering(const Thread& thread, Match& match, int32_t to) {
     worker->in_service = false;
     worker->master->missing += missing(*worker);
     match.moved = std::move(worker->moved);
-    if (match.moved && worker->synchronous)  // it was held up until its request was taken: no later than the answer
+    if (match.moved && worker->synchronous)  // it was delayed until its request was taken: no later than the answer
         for (size_t lane = 0; lane < engine_.lanes().count; ++lane) match.moved[lane] = std::max<int64_t>(match.moved[lane], 0);
 }
 
@@ -182,13 +182,13 @@ int64_t Farms::looked(const Thread& thread) {
     return time;
 }
 
-void Farms::hand_out(const Thread& thread, Match& request) {
+void Farms::assign_task(const Thread& thread, Match& request) {
     const size_t lanes = engine_.lanes().count;
     const Faults& faults = engine_.faults();
     Worker& served = *find(thread.rank, request.source);
     served.master->waits = nullptr;
     served.synchronous = request.synchronous;
-    if (faults.as_handed_out) return;
+    if (faults.tasks_as_measured) return;
     const bool picks = !faults.as_picked && (thread.kind == CallKind::wait_any || thread.kind == CallKind::poll_any);
     const int64_t look = picks ? looked(thread) : 0, travels = picks ? under_way(engine_, request) : 0;
     const bool there = picks && departure(request) + travels <= look;
@@ -250,7 +250,7 @@ void go_on_elsewhere(Engine& engine, Thread& thread) {
         Match* match = nullptr;
         if (dependency.kind == Dependency::Kind::request)
             if (Match* request = dependency.channel ? found(*dependency.channel) : dependency.match)
-                of(engine).farms->hand_out(thread, *request);
+                of(engine).farms->assign_task(thread, *request);
         if (dependency.kind == Dependency::Kind::message) match = dependency.match;
         if (dependency.kind == Dependency::Kind::probe && dependency.channel) match = dependency.channel->head;
         if (!match || !match->moved) continue;

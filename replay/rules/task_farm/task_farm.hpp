@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Task farms: a master that hands out work to whichever worker asks first (MPI_ANY_SOURCE), and workers that wait for its answer.
+// Task farms: a master that assigns  work to whichever worker asks first (MPI_ANY_SOURCE), and workers that wait for its answer.
 // What is found of them in the learning pass, and what the replay makes of it. The rule in words: rules/task_farm/reassignment.cpp.
 #pragma once
 
@@ -88,8 +88,8 @@ class Farms {
     void answering(const Thread& master, Match& match, int32_t to);
     bool ready(const Thread& master) const;  // every worker that will ask again has
     void wait(Thread& master);
-    void hand_out(const Thread& master, Match& request);  // to whoever asked first in each lane
-    void forget(Match& match);                            // it is given back
+    void assign_task(const Thread& master, Match& request);  // to the first to ask in each lane
+    void forget(Match& match);                               // it is given back
 
   private:
     struct Worker;
@@ -103,7 +103,7 @@ class Farms {
     Engine& engine_;
     std::map<int32_t, std::unique_ptr<Master>> masters_;
     std::map<RankPair, Worker*> workers_;
-    std::vector<int64_t> own_, best_, looks_;  // by lane, while work is handed out
+    std::vector<int64_t> own_, best_, looks_;  // by lane, while work is assigned
     std::vector<Worker*> first_;
 };
 

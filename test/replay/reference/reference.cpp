@@ -296,7 +296,7 @@ class Reference {
         return {latency, late};
     }
 
-    // Noise in the sending call may have struck before the message left: it did if the receiver's end is nearer to that.
+    // Noise in the sending call may have hit before the message left: it did if the receiver's end is nearer to that.
     Dependency arrival(const Message& message, const Cost& cost, const Call& receiver) const {
         const Call& send = *message.send;
         Dependency left{{send.from}, send.enter, cost, before_leaving(message)};
@@ -308,7 +308,7 @@ class Reference {
             left.time += noise;
         return left;
     }
-    // In a call that only sends, all of its noise; in one that also waits, what struck within its first microsecond of work.
+    // In a call that only sends, all of its noise; in one that also waits, what hit within its first microsecond of work.
     std::vector<Noise> before_leaving(const Message& message) const {
         constexpr int64_t work_ns = 1000;
         const Call& send = *message.send;
@@ -368,7 +368,7 @@ class Reference {
         return last;
     }
 
-    // A blocking one in which many come together: from the last, each has its tail. Noise that struck any member after that, before
+    // A blocking one in which many come together: from the last, each has its tail. Noise that hit any member after that, before
     // this one left, held this one up; at most as long as the tail is longer than it is without noise. One's own noise is one's own.
     void leave_after_all(const Call& call, const CollectiveCall& collective, const Record& record, const Dependency& last) {
         const Whom rule = whom(record.operation);
@@ -382,7 +382,7 @@ class Reference {
             const int64_t own = removed_after(call.noise, last.time, lane);
             if (!together) return own;
             int64_t longer = call.leave - last.time - tail.*costs_[lane];
-            if (costs_[lane] == &Cost::high) {  // for certain, if nothing struck that is not removed
+            if (costs_[lane] == &Cost::high) {  // for certain, if nothing hit that is not removed
                 longer -= tail.high - tail.mid;
                 for (const Call* member : others)
                     for (const Noise& noise : member->noise)
@@ -391,15 +391,15 @@ class Reference {
             const int64_t excess = std::max<int64_t>(0, longer);
             const auto everything = [](const Noise&) { return true; };
             const auto what_stays = [&](const Noise& noise) { return !removes(lane, noise); };
-            const int64_t held = struck(others, last.time, call.leave, everything) - struck(others, last.time, call.leave, what_stays);
+            const int64_t held = time_hit(others, last.time, call.leave, everything) - time_hit(others, last.time, call.leave, what_stays);
             return std::max(own, std::min(excess, held));
         };
         for (const size_t vertex : last.vertices) edge(vertex, call.to, [&](size_t lane) { return call.leave - last.time - gain(lane); });
     }
 
-    // For how long between two times any of the members was struck by such noise; what ended later does not count.
-    int64_t struck(const std::vector<const Call*>& members, int64_t from, int64_t to,
-                   const std::function<bool(const Noise&)>& counts) const {
+    // For how long between two times any of the members was hit by such noise; what ended later does not count.
+    int64_t time_hit(const std::vector<const Call*>& members, int64_t from, int64_t to,
+                     const std::function<bool(const Noise&)>& counts) const {
         std::vector<std::pair<int64_t, int64_t>> stretches;
         for (const Call* member : members)
             for (const Noise& noise : member->noise)

@@ -14,16 +14,16 @@
 #include <utility>
 #include <vector>
 
+#include "../support/trace_spec.hpp"
 #include "replay/model/model.hpp"
 #include "replay/scenario/scenario.hpp"
-#include "../support/trace_spec.hpp"
 
 namespace polter::test {
 
 // By rank, each of its Enters and Leaves: measured time, approximated times in the lanes of the scenarios.
 using Timelines = std::vector<std::vector<std::pair<int64_t, std::vector<int64_t>>>>;
 
-// Deliberate errors of the reference itself: what the comparison has to find.
+// Mutations of the reference itself: what the comparison has to find.
 struct ReferenceFaults {
     bool no_messages = false;     // receives wait for nobody
     bool last_message = false;    // a receive takes the message that came last

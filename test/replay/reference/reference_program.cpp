@@ -61,7 +61,7 @@ class Generator {
 
     // ---- time ----------------------------------------------------------------------------------------------------------------------
 
-    void strike(size_t rank, int64_t ns) {
+    void add_noise(size_t rank, int64_t ns) {
         now_[rank] += ns;
         Record& noise = record(rank, Kind::noise);
         noise.name = trace_.accounts[draw_below(trace_.accounts.size())];
@@ -73,7 +73,7 @@ class Generator {
             const int64_t before = draw(0, ns - 1);
             now_[rank] += before;
             ns -= before;
-            strike(rank, draw(1, draw_percent(10) ? 20'000 : 2'000));
+            add_noise(rank, draw(1, draw_percent(10) ? 20'000 : 2'000));
         }
         now_[rank] += ns;
     }
@@ -81,7 +81,7 @@ class Generator {
     void wait(size_t rank, int64_t until) {
         while (now_[rank] + 1 < until && draw_percent(noise_percent_)) {
             now_[rank] = draw(now_[rank], until - 1);
-            strike(rank, draw(1, 3'000));
+            add_noise(rank, draw(1, 3'000));
         }
         now_[rank] = std::max(now_[rank], until);
     }

@@ -22,7 +22,7 @@ class Simulator : NoisyRanks {
   public:
     Simulator(const FarmOptions& options, bool noisy)
         : NoisyRanks((options.workers + 1) * (options.form == Form::two_farms ? 2 : 1), options.accounts, options.seed,
-                     {noisy ? options.noise_every_ns : 0, options.noise_ns, options.struck_rank}),
+                     {noisy ? options.noise_every_ns : 0, options.noise_ns, options.noisy_rank}),
           options_(options),
           tasks_(options.seed) {
         for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -76,7 +76,7 @@ class Simulator : NoisyRanks {
         add(r, Kind::enter, "MPI_Send");
         const int64_t begin = ranks_[r].now;
         message(r, Kind::send, to, tag, false);
-        while (ranks_[r].next_noise < begin + call_ns) schedule_noise(r);  // nothing strikes here: whether the message left before is open
+        while (ranks_[r].next_noise < begin + call_ns) schedule_noise(r);  // nothing hits here: whether the message left before is open
         ranks_[r].now = begin + call_ns;
         add(r, Kind::leave, "MPI_Send");
         return begin + latency(r, to) + std::uniform_int_distribution<int64_t>(0, options_.jitter_ns)(ways_);
@@ -244,7 +244,7 @@ class Simulator : NoisyRanks {
 
     const FarmOptions options_;
     std::mt19937_64 ways_{7};
-    std::mt19937_64 tasks_;  // their lengths, in the order in which they are handed out
+    std::mt19937_64 tasks_;  // their lengths, in the order in which they are assigned
     FarmProgram made_;
 };
 

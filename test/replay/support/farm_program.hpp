@@ -29,8 +29,8 @@ struct FarmOptions {
     uint64_t seed = 1;
     size_t workers = 4, tasks = 40, accounts = 2;
     int64_t noise_every_ns = 200'000, noise_ns = 20'000;
-    int64_t struck_rank = -1;  // −1: all are struck
-    int64_t jitter_ns = 0;     // a message takes up to so much longer: it may be overtaken
+    int64_t noisy_rank = -1;   // −1: all are hit
+    int64_t jitter_ns = 0;     // a message takes up to so much longer: a later one may pass it
     int64_t task_ns = 60'000;  // mean; half to one and a half of it
 };
 

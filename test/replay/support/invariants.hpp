@@ -91,7 +91,7 @@ inline Observed observe(const std::string& trace, const std::vector<Program::Ord
     return observed;
 }
 
-// Of any archive: noise that is recorded behind a user region may have struck before it, so only calls are held to the order of time.
+// Of any archive: noise that is recorded behind a user region may have hit before it, so only calls are held to the order of time.
 inline Observed observe_calls(const std::string& trace) {
     return observe(trace, {}, {}, std::nullopt, false, true);
 }

@@ -220,7 +220,7 @@ void parse_line(Micro& micro, Line& line) {
     } else if (first == "fate") {
         MicroFate fate;
         fate.waiting = line.number();
-        fate.overtaken = line.number();
+        fate.absorbed_downstream = line.number();
         fate.reached = line.number();
         micro.fate = fate;
     } else if (first == "bounds") {

@@ -27,7 +27,7 @@
 //     origin SOURCE CULPRIT RANK NS          of its share so much was made by that culprit on that rank
 //     cost RANK TIME NS                      of the noise event that began then; 0: it is not among those that cost
 //     path before|after LENGTH HOPS          the critical path
-//     fate WAITING OVERTAKEN REACHED         what became of the local noise of all ranks
+//     fate WAITING ABSORBED_DOWNSTREAM REACHED         what became of the local noise of all ranks
 //     bounds LOW HIGH                        of the approximated end
 //     conditional yes|no                     warning TEXT
 #pragma once
@@ -67,7 +67,7 @@ struct MicroPath {
 };
 
 struct MicroFate {
-    int64_t waiting = 0, overtaken = 0, reached = 0;
+    int64_t waiting = 0, absorbed_downstream = 0, reached = 0;
 };
 
 struct Micro {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks with clocks that noise strikes while they work or wait, and what they write: what the simulated machines have in common.
+// Ranks with clocks that noise hits while they work or wait, and what they write: what the simulated machines have in common.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class NoisyRanks {
 
     struct Noise {
         int64_t every_ns, ns;    // mean distance and length of its events; every_ns 0: none
-        int64_t only_rank = -1;  // that it strikes; −1: all
+        int64_t only_rank = -1;  // that it hits; −1: all
     };
     struct Rank {
         int64_t now = 0, next_noise = 0, noise_length = 1;
@@ -48,7 +48,7 @@ class NoisyRanks {
         rank.noise_length = 1 + static_cast<int64_t>(length(rank.noise));
     }
 
-    void strike(size_t r) {
+    void add_noise(size_t r) {
         Rank& rank = ranks_[r];
         rank.now = rank.next_noise + rank.noise_length;
         Record& record = add(r, Kind::noise);
@@ -63,7 +63,7 @@ class NoisyRanks {
         Rank& rank = ranks_[r];
         while (rank.next_noise < rank.now + ns) {
             ns -= std::max<int64_t>(0, rank.next_noise - rank.now);
-            strike(r);
+            add_noise(r);
         }
         rank.now += ns;
     }
@@ -71,7 +71,7 @@ class NoisyRanks {
     // Elastic: only noise at its end prolongs it.
     void wait(size_t r, int64_t until) {
         Rank& rank = ranks_[r];
-        while (rank.next_noise < until) strike(r);
+        while (rank.next_noise < until) add_noise(r);
         rank.now = std::max(rank.now, until);
     }
 

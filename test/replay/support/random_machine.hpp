@@ -18,7 +18,7 @@ class RandomMachine : protected NoisyRanks {
           options_(options),
           random_(options.seed) {
         program_.trace.comms.resize(2);
-        if (options.windows && !options.unseen) program_.trace.windows.push_back(0);
+        if (options.windows && !options.unrecorded) program_.trace.windows.push_back(0);
         for (size_t r = 0; r < options.ranks; r += 2) program_.trace.comms[1].push_back(r);
         for (size_t r = 0; r < options.ranks; ++r) {
             program_.trace.hosts[r] = r < options.ranks / 2 ? "a" : "b";

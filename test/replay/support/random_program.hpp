@@ -19,10 +19,10 @@ struct ProgramOptions {
     bool structured = false;  // mostly collectives, made of messages
     bool windows = false;     // mostly one-sided communication
     bool locks = false;       // … locks among it; who has one first depends on the noise, so the truth without it may be another
-    bool unseen = false;      // … by a tracer that has no records of it
+    bool unrecorded = false;  // … by a tracer that has no records of it
 };
 
-// By the seed another mixture: ranks, steps, sources, how often noise strikes and for how long, collectives of messages, windows.
+// By the seed another mixture: ranks, steps, sources, how often noise hits and for how long, collectives of messages, windows.
 ProgramOptions mixed_options(uint64_t seed);
 
 struct Program {

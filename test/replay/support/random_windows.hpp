@@ -18,7 +18,7 @@ class RandomWindows : public RandomMachine {
 
     // One-sided communication on window 0, of all ranks.
     void in_window(size_t r, Kind kind, size_t peer = 0) {
-        if (options_.unseen) return;
+        if (options_.unrecorded) return;
         Record& record = add(r, kind);
         record.peer = static_cast<int64_t>(peer);
         record.operation = OTF2_COLLECTIVE_OP_BARRIER;
@@ -35,14 +35,14 @@ class RandomWindows : public RandomMachine {
         const uint64_t id = ++ranks_[r].request;
         enter(r, by_request ? "MPI_Rput" : "MPI_Put");
         in_window(r, Kind::put, to);
-        if (!options_.unseen) program_.trace.records[r].back().request = id;
+        if (!options_.unrecorded) program_.trace.records[r].back().request = id;
         work(r, call_ns);
         const int64_t there = ranks_[r].now + latency_ns;
         leave(r, by_request ? "MPI_Rput" : "MPI_Put");
         enter(r, by_request ? "MPI_Wait" : "MPI_Win_flush");
         wait(r, there);
         work(r, overhead_ns);
-        if (!options_.unseen) {
+        if (!options_.unrecorded) {
             in_window(r, by_request ? Kind::rma_request_complete : Kind::rma_complete);
             program_.trace.records[r].back().request = id;
         }
@@ -141,8 +141,8 @@ class RandomWindows : public RandomMachine {
             size_t rank;
             int64_t released;
         };
-        std::vector<Held> before;  // the last that shut others out, or those who have looked since
-        std::vector<Held> shut_out;
+        std::vector<Held> before;  // the last exclusive one, or those who have looked since
+        std::vector<Held> excluded;
         std::vector<size_t> turns(options_.ranks);
         std::iota(turns.begin(), turns.end(), 0);
         std::sort(turns.begin(), turns.end(), [&](size_t a, size_t b) { return std::tie(ranks_[a].now, a) < std::tie(ranks_[b].now, b); });
@@ -150,7 +150,7 @@ class RandomWindows : public RandomMachine {
             const bool shared = draw(0, 3) == 0;
             const int64_t asked = enter(r, "MPI_Win_lock");
             lock(r, Kind::lock, target, shared);
-            const std::vector<Held>& holders = shared ? shut_out : before;
+            const std::vector<Held>& holders = shared ? excluded : before;
             const auto have = [&] {
                 for (const Held& held : holders)
                     if (asked < held.released) wait(r, held.released + latency_ns);
@@ -170,8 +170,8 @@ class RandomWindows : public RandomMachine {
             leave(r, "MPI_Win_unlock");
             if (!shared) {
                 before.clear();
-                shut_out = {{r, released}};
-            } else if (before.size() == 1 && shut_out.size() == 1 && before[0].rank == shut_out[0].rank) {
+                excluded = {{r, released}};
+            } else if (before.size() == 1 && excluded.size() == 1 && before[0].rank == excluded[0].rank) {
                 before.clear();
             }
             before.push_back({r, released});
@@ -179,7 +179,7 @@ class RandomWindows : public RandomMachine {
     }
     void lock(size_t r, Kind kind, size_t target, bool shared) {
         in_window(r, kind, target);
-        if (!options_.unseen) program_.trace.records[r].back().mode = shared ? OTF2_LOCK_SHARED : OTF2_LOCK_EXCLUSIVE;
+        if (!options_.unrecorded) program_.trace.records[r].back().mode = shared ? OTF2_LOCK_SHARED : OTF2_LOCK_EXCLUSIVE;
     }
 };
 

@@ -68,7 +68,7 @@ void rendezvous(const Parameters& p) {
     }
 }
 
-// Rank 0 hands out tasks to whoever asks first: noise changes who gets which.
+// Rank 0 hands out tasks to the first to ask first: noise changes who gets which.
 void master_worker(const Parameters& p) {
     const Here here;
     const int64_t tasks = p.iterations * (here.size - 1);
@@ -102,18 +102,18 @@ void result_farm(const Parameters& p) {
     std::vector<char> result(p.bytes);
     if (here.rank == 0) {
         int64_t next = 0;
-        const auto hand_out = [&](int worker) {
+        const auto assign_task = [&](int worker) {
             const int64_t task = next++;
             MPI_Send(&task, 1, MPI_INT64_T, worker, work, MPI_COMM_WORLD);
         };
-        for (int worker = 1; worker <= workers; ++worker) hand_out(worker);
+        for (int worker = 1; worker <= workers; ++worker) assign_task(worker);
         for (int64_t results = 0; results < tasks; ++results) {
             MPI_Request request;
             MPI_Status status;
             MPI_Irecv(result.data(), count, MPI_CHAR, MPI_ANY_SOURCE, done, MPI_COMM_WORLD, &request);
             compute_phase(p, 0.1 / workers, results, 1, 0);
             MPI_Wait(&request, &status);
-            if (next < tasks) hand_out(status.MPI_SOURCE);
+            if (next < tasks) assign_task(status.MPI_SOURCE);
         }
         const int64_t none = -1;
         for (int worker = 1; worker <= workers; ++worker) MPI_Send(&none, 1, MPI_INT64_T, worker, work, MPI_COMM_WORLD);

@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     app.add_option("--noise", noise, "NAME:periodic|random|heavy_tailed:period=NS,duration=NS[,rank=R][,culprit=NAME][,alpha=A]")
         ->allow_extra_args(false);
     app.add_option("--cold", settings.cold, "1: what SMPI sets up in the first collectives is part of the program");
-    app.add_flag("--quiet", settings.quiet, "No noise strikes: the truth");
+    app.add_flag("--quiet", settings.quiet, "No noise hits: the truth");
     app.add_option("--detailed", settings.detailed, "Write a trace with each noise event in its place to this directory");
     app.add_option("--counters", settings.counters, "Write a trace with counters read at MPI events to this directory");
     app.add_option("--call-overhead-ns", settings.call_overhead_ns)->check(CLI::NonNegativeNumber);

@@ -138,7 +138,7 @@ class LocationWriter {
         if (rank.events.empty()) return;
         for (uint32_t account = 0; account < total_.size(); ++account) metric(rank.events.front().time, account);
         for (const Event& event : rank.events) {
-            while (next_ < rank.noise.size() && rank.noise[next_].end <= event.time) strike(rank.noise[next_++]);
+            while (next_ < rank.noise.size() && rank.noise[next_].end <= event.time) write_noise(rank.noise[next_++]);
             if (detail_ == Detail::counters)
                 for (uint32_t account = 0; account < total_.size(); ++account)
                     if (total_[account] != written_[account]) metric(event.time, account);
@@ -147,7 +147,7 @@ class LocationWriter {
     }
 
   private:
-    void strike(const NoiseEvent& event) {
+    void write_noise(const NoiseEvent& event) {
         const uint32_t account = account_[event.source];
         total_[account] += event.duration();
         if (detail_ == Detail::counters) return;

@@ -126,14 +126,14 @@ NoiseEvent& Processor::upcoming() {
 
 void Processor::pass() {
     last_end_ = upcoming_.end;
-    struck_.push_back(upcoming_);
+    noise_.push_back(upcoming_);
     have_upcoming_ = false;
 }
 
 int64_t Processor::finish(int64_t now, int64_t work) {
     for (;;) {
         const NoiseEvent& event = upcoming();
-        if (event.start <= now) {  // what ended before struck while the rank waited, and cost it nothing
+        if (event.start <= now) {  // what ended before hit while the rank waited, and cost it nothing
             now = std::max(now, event.end);
         } else if (event.start < now + work) {
             work -= event.start - now;

@@ -38,7 +38,7 @@ struct NoiseEvent {
 class Processor {
   public:
     Processor() = default;
-    // Nothing strikes before `begin`.
+    // Nothing hits before `begin`.
     Processor(const std::vector<NoiseSource>& sources, int64_t rank, uint64_t seed, int64_t begin = 0);
 
     // When `work` ns of work that begin at `now` are done. Work of 0 waits out the event that `now` lies in.
@@ -46,7 +46,7 @@ class Processor {
     int64_t finish(int64_t now, int64_t work);
 
     // Events that ended by the latest time given to or by finish(), oldest first.
-    const std::vector<NoiseEvent>& struck() const { return struck_; }
+    const std::vector<NoiseEvent>& noise() const { return noise_; }
 
   private:
     struct Stream {
@@ -63,7 +63,7 @@ class Processor {
     bool have_upcoming_ = false;
     NoiseEvent upcoming_;
     int64_t last_end_ = 0;
-    std::vector<NoiseEvent> struck_;
+    std::vector<NoiseEvent> noise_;
 };
 
 }  // namespace polter::truth

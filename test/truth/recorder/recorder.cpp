@@ -45,7 +45,7 @@ void work(Rank& rank, int64_t ns) {
 
 // What a message costs the processor at one end. SMPI calls it in the context of the rank, just before it hands a message to the
 // network and just after a receive has its data, inside collectives too; and lets the rank sleep for the result. So a rank that is
-// being held up can neither send nor go on, wherever inside MPI it is, while messages under way are not held up with it.
+// being delayed can neither send nor go on, wherever inside MPI it is, while messages under way are not delayed with it.
 double message_cost(size_t bytes) {
     const auto found = state().ranks.find(sg_actor_self_get_pid());
     if (found == state().ranks.end()) return 0;
@@ -123,7 +123,7 @@ void rank_begins() {
 void rank_ends() {
     State& s = state();
     Rank& rank = rank_here();
-    rank.recorded->noise = rank.processor.struck();
+    rank.recorded->noise = rank.processor.noise();
     if (++s.ended < s.recording.ranks.size()) return;
     try {
         if (!s.settings.detailed.empty()) write_archive(s.recording, s.settings.detailed, Detail::events);

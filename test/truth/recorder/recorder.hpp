@@ -19,7 +19,7 @@ struct Settings {
     std::string command;                // for the trace
     std::vector<NoiseSource> noise;     // what the trace has accounts for
     bool cold = false;                  // the machine is not set up before the program begins, see rank_begins()
-    bool quiet = false;                 // none of it strikes: the truth
+    bool quiet = false;                 // none of it hits: the truth
     std::string detailed, counters;     // directories of the archives to write; empty: none
     int64_t call_overhead_ns = 200;     // work at the beginning of each MPI call
     int64_t message_overhead_ns = 500;  // work at each end of each message, those inside collectives too
