@@ -16,10 +16,10 @@
 
 namespace polter::exporter {
 
-// The reason of a failure: what, where, what to do. Nothing: it went well.
+// The reason of a failure (what, where, what to do); nothing on success.
 using Failure = std::optional<std::string>;
 
-// To whom a process belongs, and whether its pages may name the tasks of other users.
+// The user who owns a process, and whether its pages may name other users' tasks.
 struct Owner {
     uid_t user = 0;
     bool names = false;
@@ -28,7 +28,7 @@ struct Owner {
 // One thread's page.
 struct Page {
     int fd;                // can only be mapped for reading
-    std::uint32_t id;      // while anybody has the page mapped or its descriptor open; not used again soon
+    std::uint32_t id;      // valid while any process has the page mapped or its descriptor open; not reused soon
     std::uint32_t number;  // the backend's, while the thread is registered
 };
 
@@ -45,7 +45,7 @@ class Backend {
     // Freezes all pages and detaches; they stay readable for those who have them mapped.
     virtual void stop() = 0;
 
-    // Valid after start(): bit sets of enum polter_account, and in words what it cannot see and why.
+    // Valid after start(): bit sets of enum polter_account, and a description of what it cannot see and why.
     virtual std::uint32_t accounts_seen() const = 0;
     virtual std::uint32_t accounts_net() const = 0;
     virtual std::string cannot_see() const = 0;
@@ -58,15 +58,15 @@ class Backend {
     virtual void want_pages(unsigned waiting) = 0;
     virtual int pages_event() const = 0;
     virtual Failure take_pages_event() = 0;
-    // The ids of all pages that exist, those included that were given back and are still mapped. Nothing: this cannot be found out.
+    // The ids of all existing pages, including released pages that are still mapped; nothing if the kernel cannot list them.
     virtual std::optional<std::set<std::uint32_t>> pages_in_memory() const = 0;
 
     virtual Failure add_process(pid_t tgid, std::uint64_t job, Owner owner) = 0;
     virtual void remove_process(pid_t tgid) = 0;
-    // Whether it is still registered: false once it has exited or executed another program, though remove_process is yet to come.
+    // Whether the process is still registered: false once it has exited or executed another program, even before remove_process.
     virtual bool has_process(pid_t tgid) const = 0;
 
-    // From here on the thread is accounted, from zero, on a page of its own. The caller owns the descriptor.
+    // Starts the thread's accounts at zero on a new page. The caller owns the descriptor.
     virtual std::variant<Page, std::string> add_thread(pid_t tgid, pid_t tid) = 0;
     // Freezes the page. The thread may have exited already.
     virtual void remove_thread(std::uint32_t number) = 0;

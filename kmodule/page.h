@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * The page: what an exporter writes and everybody reads, one mapping a thread, read-only for its user.
+ * The page: written by an exporter, read by the measured program. One mapping a thread, read-only for its user.
  *
  * Compiled unchanged by the BPF program, the kernel module, C and C++.
  *
@@ -20,7 +20,7 @@
  *   the page. The outermost writer takes `pub`; nested ones update the master only (ring entries included: a slot is claimed
  *   after `pub` is taken or inside its holder) and set `dirty`. To publish: bring the back copy up to date, store `seq` + 1,
  *   look at `dirty` before that store and again after `pub` is released; retries are bounded and a give-up is counted.
- *   Nobody but a writer on the thread's own CPU touches the page: a wake-up seen elsewhere changes private state only.
+ *   Only writers on the thread's own CPU write the page: a wake-up on another CPU changes private state only.
  *
  * When the version changes: any change of the layout or of the meaning of a field or enumerator. A reader refuses a version or
  * a size that it does not know. Units are nanoseconds of CLOCK_MONOTONIC of the initial time namespace.
@@ -53,9 +53,9 @@ typedef __s64 polter_s64;
  *   runqueue     woken, and a task outside of the job goes on running
  *   wakeup       woken, and nobody holds the CPU: it is idle, or its task has been told to give way at once and does so to this thread
  *   throttle     its cgroup's CPU quota is used up
- * What tasks of the own job take after a sched_yield is in none of them (after_yield_ns): it was given. Nor is sleep.
- * Of the job are the threads of its processes, and what those have started since they registered a thread, and these in turn.
- * Without the wakeup that is the kernel's run-delay, as far as the kernel sees it; the whole is not less.
+ * Time that tasks of the own job run after a sched_yield is in none of them (after_yield_ns): the program asked for it. Neither is sleep.
+ * The job consists of the threads of its processes and of all descendants started since they registered a thread. The sum without
+ * `wakeup` is at least the kernel's run-delay.
  */
 #define POLTER_NOISE_SOURCES(X) \
     X(TIMER, "timer")           \
@@ -79,14 +79,14 @@ enum polter_account {
 };
 #undef POLTER_ENUMERATE
 #define POLTER_FIRST_SERVICE POLTER_PREEMPT_JOB
-#define POLTER_WITHOUT_RECORDS (1u << POLTER_FAULT) /* bit set of those that stand in the counters only, never in the ring */
+#define POLTER_WITHOUT_RECORDS (1u << POLTER_FAULT) /* bit set of accounts with counters only, no ring entries */
 #define POLTER_ACCOUNT_SLOTS 16                     /* room in the layout; the rest is zero */
 
 enum polter_backend { POLTER_BACKEND_NONE, POLTER_BACKEND_PROC, POLTER_BACKEND_PERF, POLTER_BACKEND_BPF, POLTER_BACKEND_MODULE };
 
 enum polter_page_state {
     POLTER_PAGE_LIVE = 1,  /* being written */
-    POLTER_PAGE_FROZEN = 2 /* the thread or the exporter is gone; what stands here is final */
+    POLTER_PAGE_FROZEN = 2 /* the thread or the exporter has ended; the contents are final */
 };
 
 #define POLTER_CULPRIT_LEN 16 /* a task's comm; interrupt names are cut to it; NUL-terminated */
@@ -109,10 +109,10 @@ struct polter_counters {
     polter_u64 count[POLTER_ACCOUNT_SLOTS]; /* noise events since registration */
     polter_u64 recorded;                    /* ring entries complete since registration */
     polter_u64 updated_ns;                  /* the latest time of what was published; never goes back */
-    polter_u64 after_yield_ns;              /* given to the own job by sched_yield, or nobody knows to whom: not noise, counted apart */
-    polter_u64 yields;                      /* after which no task outside of the job ran; else it counts as a preemption */
-    polter_u64 unbalanced;                  /* entries without exit and the like: readings dropped, never guessed */
-    polter_u64 give_ups;                    /* publications left to the next event */
+    polter_u64 after_yield_ns;              /* after sched_yield, of the own job or an unknown task: not noise, counted apart */
+    polter_u64 yields;                      /* yields after which no task outside of the job ran; the others count as preemptions */
+    polter_u64 unbalanced;                  /* inconsistent readings that were dropped, such as entries without exit */
+    polter_u64 give_ups;                    /* publications postponed to the next event */
     polter_u64 dropped;                     /* noise events that are in ns but could not be put into the ring */
     polter_u64 reserved_;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What polterd and its clients say to each other: a Unix SOCK_SEQPACKET socket, one fixed-size request, one fixed-size reply, in turn.
+ * The protocol between polterd and its clients: a Unix SOCK_SEQPACKET socket, one fixed-size request, one fixed-size reply, in turn.
  *
  * A connection that sends anything else (another size, magic, version, type, or set reserved bytes) is answered POLTER_BAD_REQUEST and
  * closed. Who the peer is comes from SO_PEERCRED, never from the message, and only that process may use the connection: what a forked child
@@ -24,10 +24,10 @@
 #define POLTER_PROTOCOL_VERSION 2u
 #define POLTER_DEFAULT_SOCKET "/run/polter/polterd.sock"
 
-/* For one answer: a daemon that thousands of threads ask at once takes about a second for all of them, on a busy node a few. */
+/* Timeout of one answer: a daemon serves thousands of concurrent requests in about a second, on a busy node in a few. */
 #define POLTER_DEFAULT_TIMEOUT_MS 10000u
 #define POLTER_DEFAULT_THREADS 16u
-/* Of the node. One user may have half of what the others leave: 5120 threads and 2048 connections where he is alone. */
+/* Limits for the node. One user may take half of what the others leave: a single user gets 5120 threads and 2048 connections. */
 #define POLTER_MAX_THREADS_PROCESS 4096u
 #define POLTER_MAX_THREADS 10240u
 #define POLTER_MAX_CONNECTIONS 4096u
@@ -49,7 +49,7 @@ struct polter_request {
     polter_u32 version;
     polter_u32 type;        /* enum polter_request_type */
     polter_u32 threads;     /* PROCESS: how many pages at most; 0: POLTER_DEFAULT_THREADS */
-    polter_u64 job;         /* PROCESS: 0: a job of its own; else shared with the same user's processes that give the same */
+    polter_u64 job;         /* PROCESS: 0: a job of its own; otherwise processes of the same user with the same number form one job */
     polter_s32 tid;         /* THREAD, LEAVE: as the peer sees it, in its own pid namespace */
     polter_u32 slot;        /* LEAVE: from the reply to THREAD */
     polter_u64 reserved[4]; /* zero */
@@ -68,7 +68,7 @@ struct polter_reply {
     polter_u32 processes; /* registered now */
     polter_u32 threads;
     polter_s32 daemon_pid;
-    polter_u64 recursion_misses; /* kernel events that the kernel did not show to the backend; all threads together */
+    polter_u64 recursion_misses; /* kernel events that the kernel did not report to the backend; all threads together */
     polter_u64 reserved[4];
     char product_version[32]; /* NUL-terminated, as all text here */
     char text[512];           /* an error's reason; STATUS: what this backend cannot see, and why */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * Page faults, where a backend sees their end: the time from the exception to the end of its handling, less all that has an account of its
- * own meanwhile (interrupts, waits for the CPU). That the thread slept in it, for a disk or for a lock, is part of it: nothing else
- * tells of it.
+ * Page faults, where a backend sees their end: the time from the exception to the end of its handling, less everything in that time that
+ * has an account of its own (interrupts, waits for the CPU). Sleep within the fault, for a disk or a lock, is included: no other account
+ * records it.
  *
- * A fault belongs to its thread and not to the stack of nesting.h, since it may sleep and go on on another CPU. One in another one, as the
- * kernel's access to user memory can be, takes the place of the outer one, whose time until then is lost rather than counted twice; so is
- * what falls between the reading of the clock and of the accounts.
+ * A fault belongs to its thread and not to the stack of nesting.h, since the thread may sleep and continue on another CPU. A fault within
+ * a fault, as in the kernel's access to user memory, replaces the outer one: the outer time up to then is lost rather than counted twice.
+ * The same holds for time between the readings of the clock and of the accounts.
  *
- * Counters only: a record in the ring would cost as much as a small fault, and would push the noise out of it.
+ * Counters only: a ring record would cost as much as a small fault, and would overwrite noise records.
  * The includer defines POLTER_NOW(): nanoseconds of CLOCK_MONOTONIC.
  */
 #ifndef POLTER_FAULTS_H
@@ -16,7 +16,7 @@
 
 #include "publish.h"
 
-/* What stands in the other accounts by now. */
+/* The sum of the other accounts so far. */
 POLTER_INLINE polter_u64 polter_fault_others(struct polter_thread* thread) {
     polter_u64 sum = POLTER_LOAD(thread->master.after_yield_ns);
 
@@ -26,8 +26,8 @@ POLTER_INLINE polter_u64 polter_fault_others(struct polter_thread* thread) {
     return sum;
 }
 
-/* The exception has come, in a task's own time: faults in an interrupt are not to be brought here. It is counted with the next end. The
- * clock is read last, so that what interrupts in between is not taken for a part of the fault. */
+/* The exception begins, in task context; do not call for faults in an interrupt. It is counted when the next fault ends. The clock is
+ * read last, so that an interruption in between is not taken for part of the fault. */
 POLTER_INLINE void polter_fault_begin(struct polter_thread* thread) {
     polter_u64 others = polter_fault_others(thread);
 
@@ -37,9 +37,9 @@ POLTER_INLINE void polter_fault_begin(struct polter_thread* thread) {
     POLTER_STORE(thread->fault_ns, POLTER_NOW());
 }
 
-/* It has been handled; `again`: it will be tried once more, which is the same fault. The clock is read first, for the same reason. One that
- * was not seen to begin is left out; so is one that ends in an interruption, or off the CPU: the end of that was not shown, and what it
- * took is not known yet. */
+/* The fault has been handled; `again`: the kernel retries it, which is the same fault. The clock is read first, for the same reason. A
+ * fault whose beginning was not seen is left out. So is one that ends within an interruption or off the CPU: the event that ended those
+ * was not reported, and their duration is not known yet. */
 POLTER_INLINE void polter_fault_end(struct polter_thread* thread, struct polter_page* page, struct polter_cpu* cpu, int again) {
     polter_u64 began = POLTER_LOAD(thread->fault_ns), now, others, nested, gross;
     int outermost;

@@ -5,8 +5,8 @@
  * An interruption may begin and end between any two instructions here; it leaves the stack as it found it, but for the time it adds to
  * `child_ns` of the frame below it. Where a nested one falls between the reading of the clock and the change of the stack, it is booked so
  * that no nanosecond counts twice.
- * The includer defines POLTER_NOW(): nanoseconds of CLOCK_MONOTONIC; and may define POLTER_OUTERMOST_HOOK(cpu, gross_ns): so much was
- * taken by an interruption that is nested in no other.
+ * The includer defines POLTER_NOW(): nanoseconds of CLOCK_MONOTONIC; and may define POLTER_OUTERMOST_HOOK(cpu, gross_ns), called with the
+ * gross duration of each interruption that is nested in no other.
  */
 #ifndef POLTER_NESTING_H
 #define POLTER_NESTING_H
@@ -17,8 +17,8 @@
 #define POLTER_OUTERMOST_HOOK(cpu, gross_ns) (void)0
 #endif
 
-/* Adds what a nested interruption took to the frame that was running: the topmost one that has begun. One that is not begun yet
- * starts after it. */
+/* Adds the duration of a nested interruption to the frame that was running: the topmost one that has begun. A frame that has not begun
+ * yet starts after it. */
 POLTER_INLINE void polter_nesting_charge(struct polter_cpu* cpu, polter_u32 depth, polter_u64 gross_ns) {
     if (depth && !POLTER_LOAD(cpu->frame[(depth - 1) & (POLTER_NESTING - 1)].start_ns)) depth--;
     if (depth)
@@ -27,7 +27,7 @@ POLTER_INLINE void polter_nesting_charge(struct polter_cpu* cpu, polter_u32 dept
         POLTER_OUTERMOST_HOOK(cpu, gross_ns);
 }
 
-/* Takes the frames from `to` on off the stack: their ends were lost. What was nested in them took its time all the same. */
+/* Pops the frames from `to` on: their ends were lost. The time of interruptions nested in them is kept. */
 POLTER_INLINE void polter_nesting_drop(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 depth, polter_u32 to) {
     polter_u32 dropped = (1u << (depth & 31)) - (1u << (to & 31)); /* bits */
     polter_u64 nested = 0;
@@ -44,8 +44,8 @@ POLTER_INLINE void polter_nesting_drop(struct polter_cpu* cpu, struct polter_thr
     if (nested) polter_nesting_charge(cpu, to, nested);
 }
 
-/* What does not lie on the stack has not begun (start_ns is 0), however often nested ones have used it meanwhile; so a frame is taken
- * first, and then filled in. */
+/* A frame outside the stack has start_ns 0 (not begun), however often nested interruptions have used it. So claim a frame first, then
+ * fill it in. */
 POLTER_INLINE void polter_nesting_enter(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 kind, polter_u32 id) {
     polter_u32 depth = POLTER_LOAD(cpu->depth);
     struct polter_frame* frame;
@@ -66,7 +66,7 @@ POLTER_INLINE void polter_nesting_enter(struct polter_cpu* cpu, struct polter_th
     POLTER_STORE(frame->start_ns, frame->began_ns);
 }
 
-/* Where below the topmost frame an interruption stands; POLTER_NESTING: nowhere. */
+/* The depth of an interruption below the topmost frame; POLTER_NESTING if it is not on the stack. */
 POLTER_CHECKED_ALONE polter_u32 polter_nesting_find(const struct polter_cpu* cpu, polter_s32 tid, polter_u32 kind, polter_u32 id) {
     polter_u32 depth, at = POLTER_NESTING;
 
@@ -78,7 +78,7 @@ POLTER_CHECKED_ALONE polter_u32 polter_nesting_find(const struct polter_cpu* cpu
     return at;
 }
 
-/* Ends the interruption that was entered last. 1 and its end and net duration, or 0: the reading does not fit, and is dropped. */
+/* Ends the interruption that was entered last. Returns 1 with its end and net duration, or 0 if the reading is inconsistent and dropped. */
 POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thread* thread, polter_u32 kind, polter_u32 id,
                                       polter_u64* end_ns, polter_u64* net_ns) {
     polter_u32 depth = POLTER_LOAD(cpu->depth), i;
@@ -91,7 +91,7 @@ POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thre
     }
     frame = &cpu->frame[(depth - 1) & (POLTER_NESTING - 1)];
     if (frame->kind != kind || frame->id != id || frame->tid != thread->tid) {
-        /* If it lies deeper, the exits above it were lost, and its own time is not known net. */
+        /* If it lies deeper, the exits above it were lost and its net duration is not known. */
         polter_u32 at = polter_nesting_find(cpu, thread->tid, kind, id);
         if (at < POLTER_NESTING)
             polter_nesting_drop(cpu, thread, depth, at);
@@ -99,7 +99,7 @@ POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thre
             POLTER_ADD(thread->master.unbalanced, 1ull);
         return 0;
     }
-    /* The clock and the nested time must be of one moment. */
+    /* Read the clock and the nested time at one moment. */
     for (i = 0; i < 3; i++) {
         child = POLTER_LOAD(frame->child_ns);
         now = POLTER_NOW();
@@ -108,7 +108,7 @@ POLTER_INLINE int polter_nesting_exit(struct polter_cpu* cpu, struct polter_thre
     start = POLTER_LOAD(frame->start_ns);
     POLTER_STORE(frame->start_ns, 0ull); /* from here on nested ones interrupt the frame below */
     POLTER_BARRIER();
-    late = POLTER_LOAD(frame->child_ns) - child; /* came after that moment, so it interrupted the frame below too */
+    late = POLTER_LOAD(frame->child_ns) - child; /* it came after that moment, so it also interrupted the frame below */
     POLTER_BARRIER();
     POLTER_STORE(cpu->depth, depth - 1);
     POLTER_BARRIER();

@@ -14,8 +14,8 @@
 #define POLTER_PUBLISH_TRIES 4
 #define POLTER_NO_PAGE(page) (!(page))
 
-/* The last argument of these, a constant: nothing but non-maskable interrupts nests in this writer, as where interrupts are off. Those
- * leave the page alone (polter_publish_nmi), so it can do without atomic instructions. */
+/* Constant for the last argument of these functions: only non-maskable interrupts can nest in this writer (interrupts are off). They do
+ * not write the page (polter_publish_nmi), so the writer needs no atomic instructions. */
 enum { POLTER_NESTED = 0, POLTER_ALONE = 1 };
 
 /* 1 for the outermost writer, which publishes at its end; 0 for one nested in it. */
@@ -28,8 +28,8 @@ POLTER_INLINE int polter_publish_begin(struct polter_thread* thread, int alone) 
     return taken == 0;
 }
 
-/* Which accounts have changed since some publication: none, one (its number + 1), or more than one. A copy takes over those, and nearly
- * always that is one: a page has more cache lines than all else that an event touches. */
+/* Which accounts have changed since a publication: none, one (its number + 1), or more than one. Only those are copied, nearly always
+ * one: a page has more cache lines than everything else an event touches. */
 #define POLTER_CHANGED_NONE 0ull
 #define POLTER_CHANGED_SOME ~0ull
 
@@ -51,7 +51,7 @@ POLTER_INLINE void polter_publish_count(struct polter_thread* thread, polter_u32
     if (had != POLTER_CHANGED_NONE && had != this_one) POLTER_STORE(thread->changed, POLTER_CHANGED_SOME);
 }
 
-/* An event that only counts, outside of begin and end; made public with the next one. */
+/* Counts an event without publishing; call outside of begin and end. The next publication shows it. */
 POLTER_INLINE void polter_publish_later(struct polter_thread* thread, polter_u32 account) {
     POLTER_ADD(thread->master.count[account], 1ull);
     POLTER_STORE(thread->changed, POLTER_CHANGED_SOME);
@@ -65,7 +65,7 @@ POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct po
 
     POLTER_HIDE(culprit);
     account &= POLTER_ACCOUNT_SLOTS - 1;
-    /* Claimed before it is written: a reader that still reads the slot's old entry sees by `reserved` that it is overtaken. */
+    /* Reserve the entry before writing it: a reader of the slot's old entry sees from `reserved` that the slot is being overwritten. */
     polter_publish_count(thread, account, duration_ns, count, alone);
     if (alone) {
         index = POLTER_LOAD(page->header.reserved);
@@ -82,8 +82,8 @@ POLTER_INLINE void polter_publish_record(struct polter_thread* thread, struct po
     __builtin_memcpy(entry->culprit, culprit->name, POLTER_CULPRIT_LEN);
 }
 
-/* A non-maskable interrupt has come and gone. It may have come between any two instructions of a writer, so it is only noted here, and
- * recorded by the next one. */
+/* Notes a non-maskable interrupt that has ended. It may have interrupted a writer between any two instructions, so the next writer
+ * records it. */
 POLTER_INLINE void polter_publish_nmi(struct polter_thread* thread, polter_u64 end_ns, polter_u64 duration_ns) {
     POLTER_ADD(thread->nmi_ns, duration_ns);
     POLTER_STORE(thread->nmi_end_ns, end_ns);
@@ -94,7 +94,7 @@ POLTER_INLINE int polter_publish_has_nmi(struct polter_thread* thread) {
     return POLTER_LOAD(thread->nmi_count) != 0;
 }
 
-/* Records what was noted, as one event; only between begin and end. */
+/* Records the noted non-maskable interrupts as one event. Call between begin and end. */
 POLTER_INLINE void polter_publish_noted_nmi(struct polter_thread* thread, struct polter_page* page, const struct polter_culprit* culprit,
                                             int alone) {
     polter_u64 count = POLTER_SWAP(thread->nmi_count, 0ull), ns = POLTER_SWAP(thread->nmi_ns, 0ull);
@@ -106,17 +106,17 @@ POLTER_INLINE void polter_publish_copy_one(struct polter_thread* thread, struct 
     polter_u64 account = changed - 1;
 
     if (changed == POLTER_CHANGED_NONE) return;
-    POLTER_HIDE(account); /* else the mask is optimised away, and verifiers do not see the bound */
+    POLTER_HIDE(account); /* without this the compiler drops the mask, and the verifier does not see the bound */
     account &= POLTER_ACCOUNT_SLOTS - 1;
     POLTER_STORE(back->ns[account], POLTER_LOAD(thread->master.ns[account]));
     POLTER_STORE(back->count[account], POLTER_LOAD(thread->master.count[account]));
 }
 
-/* Brings the back copy up to date, which lacks these changes. */
+/* Brings the back copy up to date with these changes. */
 POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polter_page* page, struct polter_counters* back,
                                        polter_u64 now_ns, polter_u64 changed, polter_u64 changed_last) {
-    /* A wait may be made known late, and a nested writer may publish between an event and its own publication: what is published later
-     * can have been earlier. */
+    /* A wait may be recorded late, and a nested writer may publish between an event and its publication, so the last published event is
+     * not always the latest. */
     polter_u64 updated = POLTER_LOAD(thread->master.updated_ns);
     if (updated < now_ns) updated = now_ns;
 
@@ -138,11 +138,12 @@ POLTER_INLINE void polter_publish_copy(struct polter_thread* thread, struct polt
     back->unbalanced = POLTER_LOAD(thread->master.unbalanced);
     back->give_ups = POLTER_LOAD(thread->master.give_ups);
     back->dropped = POLTER_LOAD(thread->master.dropped);
-    /* Whoever claimed an entry nested in this writer has completed it, and this writer has completed its own. */
+    /* Writers nested in this one have completed their entries, and this writer has completed its own. */
     back->recorded = POLTER_LOAD(page->header.reserved);
 }
 
-/* `changed` may lack what a nested writer did at the wrong moment; but then that has set `dirty`, and whoever finds that set copies all. */
+/* `changed` may miss a nested writer's change, but that writer has then set `dirty`, and a writer that finds `dirty` set copies all
+ * accounts. */
 POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polter_page* page, int outermost, polter_u64 now_ns, int alone) {
     polter_u64 changed;
 
@@ -150,7 +151,7 @@ POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polte
         POLTER_STORE(thread->dirty, 1ull);
         return;
     }
-    if (alone) { /* nobody can make it dirty meanwhile; an outer writer that has just let go of the page may have left it so */
+    if (alone) { /* no nested writer can set `dirty` now; an outer writer that has just released the page may have left it set */
         changed = POLTER_LOAD(thread->dirty) ? POLTER_CHANGED_SOME : POLTER_LOAD(thread->changed);
         polter_publish_copy(thread, page, &page->copy[(POLTER_LOAD(page->header.seq) + 1) & 1], now_ns, changed,
                             POLTER_LOAD(thread->changed_last));
@@ -177,7 +178,7 @@ POLTER_INLINE void polter_publish_end(struct polter_thread* thread, struct polte
         POLTER_BARRIER();
         POLTER_STORE(thread->pub, 0ull);
         POLTER_BARRIER();
-        /* Between the look at `dirty` and the release of `pub` a nested writer could only mark. */
+        /* Between the check of `dirty` and the release of `pub` a nested writer can only set `dirty`, not publish. */
         if (!POLTER_LOAD(thread->dirty)) return;
         if (POLTER_SWAP(thread->pub, 1ull) != 0) return;
     }

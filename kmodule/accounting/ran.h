@@ -2,10 +2,11 @@
 /*
  * What a CPU ran lately: a ring of windows, each with the time of up to eight tasks. A switch to a task that the newest window knows makes
  * no new window, so that tasks which give way to each other a thousand times in a millisecond (ranks of an oversubscribed job that poll and
- * yield) do not push out what is needed. A wait is measured from a mark: what everybody had run when it began. All of this runs under the
- * CPU's run queue lock, but for marks of a CPU to which a thread is being moved: there a division may be off by one slice, never a total.
+ * yield) do not overwrite the windows that a wait needs. A wait is measured from a mark: what each task had run when it began. All of
+ * this runs under the CPU's run queue lock, except for marks of a CPU to which a thread is being moved: there the division among tasks
+ * may be off by one time slice, never the total.
  *
- * The includer may define POLTER_RAN_HOOK(cpu, ran, ns): the current task, whose entry `ran` is, has run for that long.
+ * The includer may define POLTER_RAN_HOOK(cpu, ran, ns), called when the current task, with the entry `ran`, has run for `ns`.
  */
 #ifndef POLTER_RAN_H
 #define POLTER_RAN_H
@@ -32,7 +33,7 @@ POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
     cpu->since_ns = now_ns;
 }
 
-/* Where in a window this task stands, of which it has so many; POLTER_WINDOW_TASKS: nowhere. */
+/* The task's index among the first `tasks` entries of a window; POLTER_WINDOW_TASKS if it is not there. */
 POLTER_CHECKED_ALONE polter_u32 polter_ran_find(const struct polter_window* window, polter_u32 tasks, polter_s32 tid, polter_u64 work) {
     polter_u32 slot = POLTER_WINDOW_TASKS;
 
@@ -43,8 +44,8 @@ POLTER_CHECKED_ALONE polter_u32 polter_ran_find(const struct polter_window* wind
     return slot;
 }
 
-/* A task begins to run now, after polter_ran_close; or, before it, the one that leaves is known to have done `work`, and what it ran since
- * it came is to go there (a mark that was made meanwhile has it under its own name). The includer fills in the name. */
+/* Called after polter_ran_close: a task begins to run now. Called before it: the leaving task turns out to have done `work`, and its run
+ * time since it came is booked there (a mark made meanwhile has it under the task's own name). The includer fills in the name. */
 POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u32 owner,
                                                     polter_u64 work) {
     struct polter_window* window = polter_ran_newest(cpu);
@@ -102,13 +103,13 @@ POLTER_CHECKED_ALONE int polter_ran_mark(struct polter_cpu* cpu, struct polter_m
 
 static const char polter_unknown[POLTER_CULPRIT_LEN] = "unknown";
 
-/* Whether a switch was not shown to the exporter: the task that leaves is not the one that was seen to come. */
+/* Whether the tracepoint missed a switch: the task that leaves is not the one last seen to come. */
 POLTER_INLINE int polter_ran_gap(struct polter_cpu* cpu, polter_s32 leaving) {
     return cpu->head && polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid != leaving;
 }
 
-/* What to do about a gap: the leaving task came at `arrival_ns`, by the kernel's own record, and until then the other ran. Returns that
- * time; or 0 if it is unknown or impossible, and then nobody knows who ran since the last switch that was seen. */
+/* Handles a missed switch: the leaving task came at `arrival_ns` by the kernel's own record, and the previous one ran until then. Returns
+ * that time, or 0 if it is unknown or impossible; then the task that ran since the last reported switch is unknown. */
 POLTER_INLINE polter_u64 polter_ran_came(struct polter_cpu* cpu, polter_u64 arrival_ns, polter_u64 now_ns) {
     const char* unknown = polter_unknown;
     struct polter_ran* ran;

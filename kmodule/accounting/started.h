@@ -3,8 +3,8 @@
  * The processes that registered ones have started: a table from their thread group ids to jobs, written at forks and exits, read when a
  * wait is split. Any CPU may do any of that at any time, without a lock: an entry is one word.
  *
- * The table never grows. A job has two ways of a bucket at most, so whoever starts processes in great numbers overwrites what he has
- * started himself, and his own figures alone become wrong: nothing of a registration stands here.
+ * The table never grows. A job may use at most two entries of a bucket, so a job that starts very many processes overwrites only its own
+ * entries, and only its own figures become wrong. Registrations are not kept here.
  */
 #ifndef POLTER_STARTED_H
 #define POLTER_STARTED_H
@@ -15,7 +15,7 @@
 #define POLTER_STARTED_BUCKETS (1u << POLTER_STARTED_BUCKET_BITS)
 #define POLTER_STARTED_WAYS 8u     /* a cache line */
 #define POLTER_STARTED_OF_A_JOB 2u /* ways of one bucket */
-#define POLTER_STARTED_ID_BITS 22u /* of a task id, by PID_MAX_LIMIT; the other 42 are the job's number, which counts jobs */
+#define POLTER_STARTED_ID_BITS 22u /* of a task id, by PID_MAX_LIMIT; the other 42: the number of the job, counted up */
 
 struct polter_started {
     polter_u64 way[POLTER_STARTED_WAYS]; /* job and thread group id; 0: empty */
@@ -25,7 +25,7 @@ POLTER_INLINE polter_u32 polter_started_id(polter_u64 entry) {
     return (polter_u32)entry & ((1u << POLTER_STARTED_ID_BITS) - 1);
 }
 
-/* `seed`: a secret, so that nobody finds ids that share another's bucket. Ids that follow each other lie far apart. */
+/* `seed` is secret, so that no user can choose ids that share another user's bucket. Consecutive ids lie far apart. */
 POLTER_INLINE struct polter_started* polter_started_bucket(struct polter_started* table, polter_u32 seed, polter_u32 tgid) {
     return &table[(polter_u32)((tgid ^ seed) * 2654435761u) >> (32 - POLTER_STARTED_BUCKET_BITS)];
 }
@@ -40,7 +40,7 @@ POLTER_INLINE void polter_started_enter(struct polter_started* bucket, polter_u3
     POLTER_UNROLL
     for (polter_u32 i = 0; i < POLTER_STARTED_WAYS; i++)
         if (POLTER_LOAD(bucket->way[i]) >> POLTER_STARTED_ID_BITS == job && ++own >= POLTER_STARTED_OF_A_JOB) place = i;
-    /* One whose end was not seen. */
+    /* An entry of a process whose end was not seen. */
     POLTER_UNROLL
     for (polter_u32 i = 0; i < POLTER_STARTED_WAYS; i++)
         if (polter_started_id(POLTER_LOAD(bucket->way[i])) == tgid) place = i;

@@ -24,7 +24,7 @@ struct polter_page {
 };
 POLTER_STATIC_ASSERT(sizeof(struct polter_page) == POLTER_PAGE_SIZE, "page layout");
 
-/* What a backend puts into a header once, but for the thread's ids and times. `seen`: bit set of accounts, all of them net. */
+/* Fills the constant part of a header; the thread's ids and times are left out. `seen`: bit set of accounts, all of them net. */
 static inline void polter_page_layout(struct polter_page_header* header, polter_u32 backend, polter_u32 seen) {
     header->magic = POLTER_PAGE_MAGIC;
     header->version = POLTER_PAGE_VERSION;
@@ -41,7 +41,7 @@ static inline void polter_page_layout(struct polter_page_header* header, polter_
 /* Why a thread is off the CPU. */
 enum polter_off {
     POLTER_RUNNING = 0,
-    POLTER_BLOCKED,   /* by its own will, or stopped; what follows a wake-up is a wait */
+    POLTER_BLOCKED,   /* sleeping or stopped; the time after its wake-up is a wait */
     POLTER_WOKEN,     /* runnable again, not yet running */
     POLTER_PREEMPTED, /* taken off while runnable */
     POLTER_YIELDED,   /* gave way by sched_yield */
@@ -63,13 +63,13 @@ struct polter_stay {
     polter_u32 padding;
 };
 
-/* One registered thread. Written by the CPU it runs on; while it waits, under its run queue's lock. What each event needs comes first, in
- * one cache line or two: after an interrupt of a virtual CPU hardly any is at hand. */
+/* One registered thread. Written by the CPU it runs on; while it waits, under its run queue's lock. The fields that each event needs come
+ * first, in one or two cache lines: after an interrupt on a virtual CPU the cache is mostly cold. */
 struct polter_thread {
     polter_u64 pub;          /* 1: a writer publishes */
     polter_u64 dirty;        /* a nested writer changed the master meanwhile */
-    polter_u64 changed;      /* what the master has that the front copy has not, see publish.h */
-    polter_u64 changed_last; /* and the front copy that the back copy has not */
+    polter_u64 changed;      /* changes in the master that the front copy lacks, see publish.h */
+    polter_u64 changed_last; /* changes in the front copy that the back copy lacks */
     polter_u64 nmi_count;    /* not recorded yet, see publish.h */
     polter_s32 tid;          /* ids in the initial pid namespace */
     polter_u32 gone;         /* exited: its page is frozen */
@@ -81,13 +81,13 @@ struct polter_thread {
     polter_u64 job;
     polter_u64 off_ns; /* since when it is off the CPU */
     polter_u32 stays;
-    polter_u32 stolen_known; /* its CPU's stolen_ns is of its own time */
+    polter_u32 stolen_known; /* its CPU's stolen_ns was read since this thread came */
     struct polter_stay stay[POLTER_STAYS];
     polter_u64 nmi_ns;
     polter_u64 nmi_end_ns;
-    polter_u64 interrupted_ns;          /* in all, when stolen_ns was looked at last */
+    polter_u64 interrupted_ns;          /* noise in all accounts when stolen_ns was read last */
     polter_u64 fault_ns;                /* since when it is in a page fault; 0: in none (faults.h) */
-    polter_u64 fault_others_ns;         /* what stood in the other accounts then */
+    polter_u64 fault_others_ns;         /* sum of the other accounts at that time */
     polter_u64 fault_count;             /* begun, and not recorded yet */
     char throttler[POLTER_CULPRIT_LEN]; /* the cgroup whose quota holds it */
     polter_u32 owner;                   /* as in polter_process */
@@ -99,9 +99,9 @@ struct polter_thread {
 /* One registered process. */
 struct polter_process {
     polter_u64 job;      /* node-wide number of the job, never 0 */
-    polter_u32 owner;    /* the user who registered it: whose tasks may be named to it */
-    polter_u32 names;    /* 1: other users' tasks may be named, too */
-    polter_u32 measured; /* 1: it has registered a thread, and what it starts is of its job (started.h); a launcher has none */
+    polter_u32 owner;    /* the user who registered it; only this user's tasks are named on its page */
+    polter_u32 names;    /* 1: other users' tasks are named as well */
+    polter_u32 measured; /* 1: it has registered a thread, so its children belong to its job (started.h); a launcher has registered none */
     polter_u32 padding;
 };
 
@@ -125,7 +125,7 @@ struct polter_ran {
     polter_u64 ns;
     polter_s32 tid; /* 0: idle; -1: not known which */
     polter_u32 tgid;
-    polter_u64 work; /* a kworker's time with this function; 0: of whatever else */
+    polter_u64 work; /* the function that a kworker executed; 0: anything else */
     char comm[POLTER_CULPRIT_LEN];
     polter_u32 owner; /* the real user id, in the initial user namespace; or POLTER_OWNER_KERNEL */
     polter_u32 padding;
@@ -158,10 +158,10 @@ struct polter_cpu {
     polter_u64 head;          /* windows begun so far */
     polter_u64 since_ns;      /* since when the current task runs */
     polter_u64 came_ns;       /* and since when the one before it ran */
-    polter_u64 stolen_ns;     /* by the hypervisor, at the last look */
+    polter_u64 stolen_ns;     /* stolen by the hypervisor, at the last reading */
     polter_u64 steal_end_ns;  /* of what was stolen last */
-    polter_u64 steal_look_ns; /* when the clock of it was read last */
-    polter_u64 work;          /* the function that the current task, a kworker, was given first since it came */
+    polter_u64 steal_look_ns; /* when it was read last */
+    polter_u64 work;          /* the first function that the current task, a kworker, has executed since it came */
     polter_u32 running;       /* which of the newest window's */
     polter_u32 depth;
     struct polter_frame frame[POLTER_NESTING];
@@ -169,7 +169,7 @@ struct polter_cpu {
     struct polter_window window[POLTER_WINDOWS];
 };
 
-/* What is taken from a task, so that the accounting needs no kernel types. */
+/* The fields of a task that the accounting uses, so that it needs no kernel types. */
 struct polter_culprit {
     polter_s32 pid; /* 0: no task */
     char name[POLTER_CULPRIT_LEN];
@@ -184,8 +184,7 @@ struct polter_culprit {
 #define POLTER_SWAP(x, v) __sync_lock_test_and_set(&(x), (v))
 /* Stores `v` if `x` is `old`; what it was. */
 #define POLTER_SWAP_IF(x, old, v) __sync_val_compare_and_swap(&(x), (old), (v))
-/* Where stores are seen in their order, a writer in which nothing else nests needs neither: an atomic instruction costs as much as twenty
- * others. */
+/* On CPUs that keep stores in order, a writer in which nothing nests needs neither: an atomic instruction costs as much as twenty others. */
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
 #define POLTER_ADD_ALONE(x, v) POLTER_STORE(x, POLTER_LOAD(x) + (v))
 #else

@@ -3,8 +3,8 @@
  * Time off the CPU: why a thread left it, on whose queue it waited, and who ran meanwhile.
  *
  * When a thread runs again, its wait is split by what its CPU ran meanwhile (ran.h) into one record for each task that ran in its place.
- * Where that no longer reaches back, the time goes to the right account under the name "unknown": the counters do not depend on it, but for the
- * division between the job's own tasks and others. All of this runs under the run queue's lock.
+ * Where that history does not reach back far enough, the time goes to the right account under the name "unknown". The counters do not
+ * depend on the history, except for the division between the job's own tasks and others. All of this runs under the run queue's lock.
  *
  * The includer defines
  *   POLTER_CPU(n)                     the state of CPU n, or NULL
@@ -18,7 +18,7 @@
 #include "publish.h"
 #include "ran.h"
 
-/* The account of the time after a sched_yield that was not taken by strangers: it stands in no slot, see page.h. */
+/* The pseudo-account of time after a sched_yield that tasks outside of the job did not take: it has no slot, see page.h. */
 #define POLTER_AFTER_YIELD (POLTER_ACCOUNT_SLOTS + 1)
 
 struct polter_waiting {
@@ -27,7 +27,7 @@ struct polter_waiting {
     struct polter_split* split;
 };
 
-/* Records the part that has been put together, and begins an empty one. */
+/* Records the current part and begins an empty one. */
 POLTER_CHECKED_ALONE int polter_waiting_flush(struct polter_thread* thread, struct polter_page* page, struct polter_split* s) {
     struct polter_culprit culprit;
     polter_u32 account;
@@ -47,7 +47,7 @@ POLTER_CHECKED_ALONE int polter_waiting_flush(struct polter_thread* thread, stru
     return 0;
 }
 
-/* Gives the time up to `until_ns` to a task. */
+/* Books the time up to `until_ns` to a task. */
 POLTER_INLINE void polter_waiting_give(struct polter_waiting* w, polter_u64 until_ns, polter_u32 account, polter_s32 tid, polter_u64 work,
                                        const char* name) {
     struct polter_split* s = w->split;
@@ -71,25 +71,25 @@ POLTER_INLINE polter_u32 polter_waiting_account(const struct polter_thread* thre
     int woken = thread->off == POLTER_WOKEN, yielded = thread->off == POLTER_YIELDED;
 
     if (tid == 0) return woken ? POLTER_WAKEUP : yielded ? POLTER_AFTER_YIELD : POLTER_PREEMPT;
-    if (tid < 0 && yielded) return POLTER_AFTER_YIELD; /* not known who: nobody is blamed */
+    if (tid < 0 && yielded) return POLTER_AFTER_YIELD; /* task unknown: book no noise */
     if (tgid == thread->tgid || POLTER_JOB_OF(tgid) == thread->job) return yielded ? POLTER_AFTER_YIELD : POLTER_PREEMPT_JOB;
     return woken ? POLTER_RUNQUEUE : POLTER_PREEMPT;
 }
 
-/* The account of what cannot be told apart any more. */
+/* The account of time whose tasks are no longer known. */
 POLTER_INLINE polter_u32 polter_waiting_account_unknown(const struct polter_thread* thread) {
     return thread->off == POLTER_WOKEN ? POLTER_RUNQUEUE : thread->off == POLTER_YIELDED ? POLTER_AFTER_YIELD : POLTER_PREEMPT;
 }
 
-/* A task of another user is a culprit without a name or an id, and all of them are one, but to those who may know. */
+/* Other users' tasks form one culprit without name or id, unless the registered user may see their names. */
 static const char polter_another_user[POLTER_CULPRIT_LEN] = POLTER_ANOTHER_USER;
-#define POLTER_WORK_HIDDEN ~0ull /* no function: tells it from the idle task, which is no task either */
+#define POLTER_WORK_HIDDEN ~0ull /* not a function address: distinguishes hidden tasks from the idle task */
 
 POLTER_INLINE int polter_waiting_may_name(const struct polter_thread* thread, const struct polter_ran* ran) {
     return thread->names || ran->owner == thread->owner || ran->owner == POLTER_OWNER_KERNEL;
 }
 
-/* Gives the time up to `until_ns` to what ran. */
+/* Books the time up to `until_ns` to the task in `ran`. */
 POLTER_INLINE void polter_waiting_give_to(struct polter_waiting* w, polter_u64 until_ns, polter_u32 account, const struct polter_ran* ran) {
     if (polter_waiting_may_name(w->thread, ran))
         polter_waiting_give(w, until_ns, account, ran->tid, ran->work, ran->comm);
@@ -157,13 +157,13 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct pol
     polter_u32 k;
 
     if (woken) {
-        if (thread->off != POLTER_BLOCKED) return; /* was on its way to sleep and still runs, or waits already */
+        if (thread->off != POLTER_BLOCKED) return; /* it was about to sleep and still runs, or it waits already */
         thread->off = POLTER_WOKEN;
         thread->stays = 0;
     } else if (thread->off != POLTER_WOKEN && thread->off != POLTER_PREEMPTED && thread->off != POLTER_YIELDED) {
         return;
     }
-    /* Idleness makes way at any time. */
+    /* An idle CPU gives way at any time. */
     thread->made_way = made_way && cpu->head && polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid != 0;
     k = thread->stays;
     if (k > 0 && k <= POLTER_STAYS) {
@@ -172,7 +172,7 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct pol
         if (from) polter_ran_mark(from, &left->end, now_ns);
     }
     if (k >= POLTER_STAYS) {
-        k = POLTER_STAYS - 1; /* too many moves: the last ones are one stay, of which only the last CPU's part is known */
+        k = POLTER_STAYS - 1; /* too many moves: merge the last ones into one stay, of which only the last CPU's part is known */
     } else {
         thread->stay[k & (POLTER_STAYS - 1)].from_ns = now_ns;
         thread->stays = k + 1;
@@ -193,7 +193,7 @@ POLTER_INLINE const struct polter_ran* polter_waiting_only_one(const struct polt
                : (const struct polter_ran*)0;
 }
 
-/* The wait by what ran meanwhile. */
+/* Splits the wait by the tasks that ran meanwhile. */
 POLTER_INLINE void polter_waiting_split(struct polter_waiting* w, struct polter_cpu* cpu, polter_u32 cpu_number, polter_u64 now_ns) {
     struct polter_thread* thread = w->thread;
     struct polter_split* split = w->split;
@@ -204,7 +204,7 @@ POLTER_INLINE void polter_waiting_split(struct polter_waiting* w, struct polter_
     if (one) {
         split->end_ns = now_ns;
         account = polter_waiting_account(thread, one->tid, one->tgid);
-        /* It was on its way out: nobody held the CPU, and what this took is the kernel's way to the thread. */
+        /* The current task was giving way: no task held the CPU, and this time is the kernel's wake-up latency. */
         if (thread->off == POLTER_WOKEN && thread->made_way) account = POLTER_WAKEUP;
         polter_waiting_give_to(w, now_ns, account, one);
         return;
@@ -222,7 +222,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     struct polter_waiting w = {thread, page, split};
     int outermost;
 
-    if (thread->off == POLTER_RUNNING) { /* it was not seen to leave */
+    if (thread->off == POLTER_RUNNING) { /* its departure was not seen */
         POLTER_ADD(thread->master.unbalanced, 1ull);
         POLTER_STORE(thread->fault_ns, 0ull);
     }

@@ -38,7 +38,7 @@ std::uint64_t now_ns() {
     return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// Those of the object alone, beside the shared ones. Without on_exec a page would show the noise of a program with more rights.
+// Programs of this object beside the shared ones. Without on_exec a page would show the noise of a program with more privileges.
 constexpr Part own_parts[] = {{"on_work", "workqueue_execute_start", 0},
                               {"on_fork", "sched_process_fork", 0},
                               {"on_exec", "sched_process_exec", account_bit(POLTER_PREEMPT)}};
@@ -146,7 +146,7 @@ Failure Bpf::load_and_attach() {
     if (cpus > 0) bpf_map__set_max_entries(object_->maps.cpus, static_cast<__u32>(cpus));
     if (const int error = polter_bpf__load(object_); error != 0) return load_failure(error, "polterd");
     refresh_net_irqs();
-    // While the programs are being attached, the first pages become ready.
+    // Prepare the first pages while the programs are being attached.
     pool_ = std::make_unique<PagePool>(bpf_map__fd(object_->maps.pages), POLTER_BPF_THREADS);
     if (auto failure = pool_->start()) return failure;
     if (auto failure = attach(object_->obj, all_parts(), links_)) return failure;
@@ -156,7 +156,7 @@ Failure Bpf::load_and_attach() {
     return std::nullopt;
 }
 
-// Goes without where it is refused: faults are counted then.
+// Optional: where the kernel refuses it, faults are only counted.
 void Bpf::attach_fault_end() {
     if (!bpf_program__autoload(object_->progs.on_fault_handled)) return;
     bpf_link* link = bpf_program__attach(object_->progs.on_fault_handled);
@@ -257,7 +257,7 @@ std::variant<Page, std::string> Bpf::add_thread(pid_t tgid, pid_t tid) {
     thread.job = found->second.process.job;
     thread.owner = found->second.process.owner;
     thread.names = found->second.process.names;
-    // It waits for our answer, or still runs and will be seen to leave the CPU: both are right with this state.
+    // The thread either waits for the answer, or still runs and will be seen to leave the CPU: this state is right for both.
     thread.off = POLTER_BLOCKED;
     std::uint64_t arguments[5] = {page->number, static_cast<std::uint64_t>(tid), static_cast<std::uint64_t>(tgid), accounts_seen(),
                                   now_ns()};
@@ -273,7 +273,7 @@ std::variant<Page, std::string> Bpf::add_thread(pid_t tgid, pid_t tid) {
     found->second.threads.insert(page->number);
     threads_[page->number] = {tid, tgid};
     if (has_process(tgid)) return *page;
-    // It has executed another program meanwhile, and on_exec did not find the thread yet.
+    // The process has executed another program meanwhile, before on_exec could find this thread.
     close(page->fd);
     remove_thread(page->number);
     return fmt::format("bpf: process {} has executed another program since it registered", tgid);
@@ -285,8 +285,8 @@ bool Bpf::has_process(pid_t tgid) const {
     return bpf_map_lookup_elem(bpf_map__fd(object_->maps.processes), &key, &process) == 0;
 }
 
-// The programs do not find the thread any more. Its id may belong to another thread by now, even a registered one: the entry is known by
-// the number.
+// The programs do not find the thread any more. Its id may belong to another thread by now, even a registered one, so identify the entry
+// by its number.
 void Bpf::forget(std::uint32_t number, pid_t tid) {
     auto& bucket = bucket_of(tid);
     for (unsigned way = 0; way < POLTER_BPF_WAYS; way++)

@@ -86,13 +86,13 @@ static __always_inline bool task_makes_way_for(struct task_struct* woken) {
     return t->se.cfs_rq->rq->clock_update_flags & 1;
 }
 
-/* Whose task it is: the real user, also while a set-user-id program runs. PF_KTHREAD has been this since 2.6.27. */
+/* The task's real user, which a set-user-id program does not change. PF_KTHREAD has been this since 2.6.27. */
 static __always_inline u32 task_owner(struct task_struct* task) {
     const struct cred* credentials = task->real_cred;
     return task->flags & 0x00200000 || !credentials ? POLTER_OWNER_KERNEL : credentials->uid.val;
 }
 
-/* The same by helpers, for where it is seldom asked: verifiers look long for the type behind each pointer that is followed. */
+/* The same through helpers, for rare calls: each pointer that is followed directly costs the verifier time. */
 static __always_inline u32 task_owner_seldom(struct task_struct* task) {
     const struct cred* credentials = BPF_CORE_READ(task, real_cred);
     return task->flags & 0x00200000 || !credentials ? POLTER_OWNER_KERNEL : BPF_CORE_READ(credentials, uid.val);

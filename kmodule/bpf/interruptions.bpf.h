@@ -2,7 +2,8 @@
 /*
  * Interruptions: the programs of both objects at the tracepoints of interrupts. The object that includes them brings
  *   cpu_state(n)                      the state of CPU n
- *   interruption_begins()             whose interruption begins on this CPU (its id and its count of dropped readings go into the nesting)
+ *   interruption_begins()             the thread whose interruption begins on this CPU (its id and its count of dropped readings are used
+ * by the nesting)
  *   interrupted()                     whose ends; NULL in either: leave it alone
  *   ended(thread, cpu, kind, end, net, account, culprit)
  *   nmi_ended(thread, end, duration)

@@ -19,9 +19,9 @@
 namespace polter::exporter {
 namespace {
 
-// Kept ready while nobody asks: a node's worth of processes registers without waiting, for 57 kB of memory each.
+// Pages kept ready in advance, 57 kB of memory each, so that one process a CPU registers without waiting.
 constexpr unsigned low = 32, full = 64;
-constexpr unsigned most_in_batch = 512;  // so that the first of very many get theirs early
+constexpr unsigned most_in_batch = 512;  // so that in a large request the first threads get their pages early
 constexpr unsigned writers = 16;         // that share grace periods where each element waits for one
 
 int create_page() {
@@ -161,7 +161,7 @@ void PagePool::work() {
             free_.pop_back();
         }
         std::vector<std::uint32_t> retired = std::exchange(retired_, {});
-        // What was made for very many is let go when they leave.
+        // Release the surplus that was made for a large request when its threads leave.
         for (; target == full && !retired.empty() && ready_.size() > full; ready_.pop_back()) {
             retired.push_back(ready_.back().number);
             close(ready_.back().fd);

@@ -16,7 +16,7 @@
 
 namespace polter::exporter {
 
-// All of it may be called from one thread; its own thread touches nothing else of the caller's.
+// All functions are called from one thread. The pool's own thread accesses only the maps that it was given.
 class PagePool {
   public:
     // `outer`: the array of maps; `numbers`: its size. Both are kept as they are.

@@ -50,8 +50,8 @@ struct {
 
 unsigned long long processes_ended;
 
-/* Which of them is a task's: a hash table of the daemon's making, since a look into one of the kernel's costs as much as all the rest of
- * what is done at a switch. A task that is not registered is told so by one cache line. */
+/* Maps a tid to its entry: a hash table filled by the daemon, since a lookup in a kernel hash map costs as much as all other work at a
+ * switch. For a task that is not registered the lookup reads one cache line. */
 struct polter_tids tids[POLTER_BPF_BUCKETS];
 const volatile unsigned int tids_seed = 0; /* set before loading */
 
@@ -92,8 +92,8 @@ static __always_inline struct polter_tids* bucket_of(u32 tid) {
     return &tids[polter_tids_bucket(tid, tids_seed)];
 }
 
-/* A thread that is not the leader gives its id away when it executes another program, before on_exec is called and, where reading the
- * program takes long, much before. So an id alone does not say who it is; but no other process has the group id of one that lives. */
+/* A thread that is not the leader loses its id when it executes another program; on_exec is called later, much later where reading the
+ * program takes long. So the tid alone does not identify the thread. The tgid does: it is unique as long as the process lives. */
 static __always_inline struct polter_thread* thread_of(u32 tid, u32 tgid) {
     struct polter_tids* bucket = bucket_of(tid);
     u32 thread = POLTER_BPF_THREADS;
@@ -133,7 +133,7 @@ static __always_inline void record(struct polter_thread* thread, u64 end, u64 du
     polter_publish_end(thread, page, outermost, end, alone);
 }
 
-/* ---- kworkers go by what they do ---- */
+/* ---- kernel workers are named by the function they execute ---- */
 
 struct work_name {
     char name[POLTER_CULPRIT_LEN];
@@ -148,12 +148,12 @@ struct {
 SEC("tp_btf/workqueue_execute_start")
 int BPF_PROG(on_work, struct work_struct* work) {
     struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
-    /* The first one: those that wait for it leave barriers behind it. */
+    /* Keep the first work item: flushers queue barrier items behind it. */
     if (cpu && !cpu->work) cpu->work = (u64)work->func;
     return 0;
 }
 
-/* A kworker leaves, before polter_ran_close. A function of its own keeps this rare path out of on_switch. */
+/* A kworker leaves the CPU. Call before polter_ran_close. A separate function keeps this rare path out of on_switch. */
 POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task) {
     u64 function = cpu->work;
     struct work_name* known = bpf_map_lookup_elem(&work_names, &function);
@@ -162,10 +162,10 @@ POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task
     cpu->work = 0;
     if (known) {
         name = *known;
-    } else { /* the kernel's symbols are asked once a function: that takes a microsecond */
+    } else { /* look up the symbol once a function: that takes a microsecond */
         char symbol[64] = {};
         bpf_snprintf(symbol, sizeof symbol, "%ps", &function, sizeof function);
-        if (!symbol[0] || (symbol[0] == '0' && symbol[1] == 'x')) return 0; /* there are none: its own name stays */
+        if (!symbol[0] || (symbol[0] == '0' && symbol[1] == 'x')) return 0; /* no symbols: keep the kworker's own name */
         __builtin_memcpy(name.name, symbol, POLTER_CULPRIT_LEN - 1);
         bpf_map_update_elem(&work_names, &function, &name, BPF_ANY);
     }
@@ -174,14 +174,14 @@ POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task
     return 0;
 }
 
-/* ---- what the hypervisor takes ---- */
+/* ---- time stolen by the hypervisor ---- */
 
-/* Whether there is somebody who takes, and tells; set before loading. */
+/* Whether a hypervisor reports stolen time; set before loading. */
 const volatile _Bool has_steal = 0;
 
-/* As an interruption of `thread` that nests in no other ends. */
+/* Called when an interruption of `thread` that is nested in no other one ends. */
 static __always_inline void look_for_steal(struct polter_thread* thread, struct polter_cpu* cpu) {
-    /* The clock moves at ticks, of which there are at most a thousand a second, and lies in memory that nothing else here touches. */
+    /* Stolen time advances only at timer ticks, at most a thousand a second, and reading it touches a cold cache line. */
     if (cpu->frame[0].began_ns - cpu->steal_look_ns < 500000) return;
     cpu->steal_look_ns = cpu->frame[0].began_ns;
     u64 taken = polter_steal_look(cpu, thread, stolen_from_cpu_of(bpf_get_current_task_btf()), &cpu->frame[0]);
@@ -233,7 +233,7 @@ static __always_inline void leaves(struct polter_cpu* cpu, struct task_struct* t
 
 #include "scheduling.bpf.h"
 
-/* The thread's accounts end, and its id may be another's soon. */
+/* Ends the thread's accounts. The kernel may soon reuse its id. */
 POLTER_SUBPROGRAM int end_thread(struct polter_thread* thread) {
     struct polter_page* page = page_of(thread);
     u32 tid = thread->tid;
@@ -253,14 +253,14 @@ POLTER_SUBPROGRAM int end_thread(struct polter_thread* thread) {
     return 0;
 }
 
-/* The process is registered no longer: it is in no job, and the daemon gives its threads no pages. */
+/* Ends the process's registration: it is in no job, and the daemon gives its threads no more pages. */
 static __always_inline void end_process(u32 tgid) {
     bpf_map_delete_elem(&processes, &tgid);
-    /* In full before the look for its threads: the daemon enters a thread first, and looks for the process afterwards. */
+    /* Complete this before searching its threads: the daemon enters a thread first and checks the process afterwards. */
     __sync_fetch_and_add(&processes_ended, 1);
 }
 
-/* What a measured process starts is of its job, and so is what that starts, whatever they execute. */
+/* All descendants of a measured process belong to its job, whatever they execute. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
     u32 from = parent->tgid, tgid = child->tgid;
@@ -273,7 +273,7 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct* task) {
-    /* Each thread has counted itself out by now; whoever sees that all have ends the process. */
+    /* Each thread has decremented the count by now; the one that sees zero ends the process. */
     if (task->signal->live.counter == 0) {
         end_process(task->tgid);
         polter_started_end(started_bucket(task->tgid), task->tgid);
@@ -283,8 +283,8 @@ int BPF_PROG(on_exit, struct task_struct* task) {
     return 0;
 }
 
-/* Another program, perhaps with more rights: nobody there knows of the registration. The other threads have exited by now, and this one has
- * the leader's id. */
+/* The new program may have more privileges and does not know of the registration: end it. The other threads have exited by now, and this
+ * one has the leader's id. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
     end_process(task->tgid);
@@ -305,7 +305,7 @@ static __always_inline struct polter_thread* interrupted(void) {
 
 static __always_inline void ended(struct polter_thread* thread, struct polter_cpu* cpu, u32 kind, u64 end, u64 net, u32 account,
                                   const struct polter_culprit* culprit) {
-    /* The tick, or where the timer has no tracepoint of its own, whatever interrupts. */
+    /* The timer tick; on an architecture whose timer has no tracepoint of its own, any interrupt. */
     if (has_steal && (kind == POLTER_FRAME_TIMER || kind == POLTER_FRAME_IPI) && POLTER_LOAD(cpu->depth) == 0) look_for_steal(thread, cpu);
     record(thread, end, net, account, culprit, kind == POLTER_FRAME_SOFTIRQ ? POLTER_NESTED : POLTER_ALONE);
 }
@@ -318,10 +318,10 @@ static __always_inline void nmi_ended(struct polter_thread* thread, u64 end, u64
 
 /* ---- page faults: counted where they begin; their end has no tracepoint, and is the return of the function that handles them ---- */
 
-/* Whether this kernel lets programs be attached there; set before loading. Without, the count is made public with the next event. */
+/* Whether this kernel allows programs at that function; set before loading. If not, the next event publishes the count. */
 const volatile _Bool has_fault_end = 0;
 
-/* In an interrupt memory is looked at in passing, and nothing is handled. */
+/* In an interrupt the kernel only probes memory, and handles no fault. */
 static __always_inline int on_fault(_Bool in_task) {
     struct polter_thread* thread = current_thread();
     if (!thread) return 0;
@@ -341,11 +341,11 @@ int BPF_PROG(on_page_fault_kernel) {
     return on_fault(cpu && POLTER_LOAD(cpu->depth) == 0);
 }
 
-/* Unlike at a tracepoint, the thread may be preempted here: that is a writer nested in this one, as an interrupt is. */
+/* Unlike at a tracepoint, the thread may be preempted here. The switch is then a writer nested in this one, as an interrupt is. */
 SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault_handled, struct vm_area_struct* area, unsigned long address, unsigned int flags, struct pt_regs* registers,
              unsigned int result) {
-    if (!registers) return 0; /* no exception: a system call has somebody's memory at hand */
+    if (!registers) return 0; /* no exception: a system call accesses the memory of another process */
     struct polter_thread* thread = current_thread();
     struct polter_page* page = thread ? page_of(thread) : NULL;
     struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
@@ -380,7 +380,7 @@ static __always_inline void freeze(u32 number, u64 end_ns) {
     POLTER_STORE(page->header.state, (u32)POLTER_PAGE_FROZEN);
 }
 
-/* What stands there is final: (end_ns, numbers…). As many as a call has arguments for, since a process may have thousands of threads. */
+/* Marks pages as final: (end_ns, numbers…), as many as one call takes, since a process may have thousands of threads. */
 SEC("raw_tp")
 int freeze_pages(struct bpf_raw_tracepoint_args* ctx) {
     u64 end_ns = ctx->args[0];
@@ -389,7 +389,7 @@ int freeze_pages(struct bpf_raw_tracepoint_args* ctx) {
     return 0;
 }
 
-/* The ids of all noise pages that exist in memory: an id is gone once nobody has the page mapped or its descriptor open. */
+/* Lists the ids of all noise pages in memory. An id disappears once no process has the page mapped or its descriptor open. */
 SEC("iter/bpf_map")
 int list_pages(struct bpf_iter__bpf_map* ctx) {
     static const char name[] = POLTER_BPF_PAGE_NAME;

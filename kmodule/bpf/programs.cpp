@@ -104,7 +104,7 @@ Failure leave_out_missing(bpf_object* object, const KernelTypes& types, std::spa
         else
             missing |= part.accounts;
     }
-    // Any kind of inter-processor interrupt is worth having; without one of the four the account is said to be seen all the same.
+    // Each of the four kinds of inter-processor interrupt is optional; the account counts as seen if any of them exists.
     if (ipi_missing >= 8) missing |= bit(POLTER_IPI);
     seen = (bit(POLTER_STEAL) - 1) | bit(POLTER_PREEMPT_JOB) | bit(POLTER_WAKEUP) | bit(POLTER_NET);
     seen &= ~missing;

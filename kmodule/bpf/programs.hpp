@@ -62,7 +62,7 @@ std::uint64_t skipped(const bpf_object* object);
 // Brings a map of interrupt lines (u32 -> u8) up to what net_irqs() says.
 void fill_net_irqs(int map);
 
-// In words, why each account that is not in `seen` is not.
+// Describes why each account missing from `seen` cannot be measured.
 std::string cannot_see(std::uint32_t seen);
 
 }  // namespace polter::exporter

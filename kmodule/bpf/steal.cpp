@@ -12,7 +12,7 @@
 namespace polter::exporter {
 namespace {
 
-// The kernel has been told of stolen time since it booted: the eighth figure of the first line, in ticks (proc(5)).
+// The kernel has accounted stolen time since it booted: the eighth figure of the first line, in ticks (proc(5)).
 bool ever_booked(const std::filesystem::path& proc) {
     std::ifstream file(proc / "stat");
     std::string line;

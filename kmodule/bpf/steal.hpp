@@ -7,7 +7,7 @@ namespace polter::exporter {
 
 enum class Hypervisor { none, tells, silent };
 
-// Whether there is one that takes time from this machine, and tells the kernel so.
+// Whether a hypervisor reports stolen CPU time to this kernel.
 Hypervisor hypervisor(const std::filesystem::path& proc = "/proc");
 
 }  // namespace polter::exporter

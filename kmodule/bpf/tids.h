@@ -6,8 +6,8 @@
 #include "../page.h"
 
 #define POLTER_BPF_PROCESSES 4096u
-#define POLTER_BPF_THREADS 11264u  /* also the pages: those of POLTER_MAX_THREADS, and those prepared or being put away */
-#define POLTER_BPF_BUCKET_BITS 15u /* three buckets a thread: the few that have the same one find room in its ways */
+#define POLTER_BPF_THREADS 11264u  /* also the number of pages: those of POLTER_MAX_THREADS, and those prepared or being released */
+#define POLTER_BPF_BUCKET_BITS 15u /* three buckets a thread: the few threads that share a bucket fit into its entries */
 #define POLTER_BPF_BUCKETS (1u << POLTER_BPF_BUCKET_BITS)
 #define POLTER_BPF_WAYS 4u
 #define POLTER_BPF_FREEZE 11u /* pages that one call freezes */
@@ -19,7 +19,7 @@ struct polter_tids {
     polter_u32 thread[POLTER_BPF_WAYS]; /* index into the map of threads */
 };
 
-/* `seed`: the daemon's secret, so that nobody can fill another's bucket by choosing task ids. Ids that follow each other lie far apart
+/* `seed` is the daemon's secret, so that no user can fill another user's bucket by choosing task ids. Consecutive ids lie far apart
  * (Knuth's multiplicative hashing). */
 static inline polter_u32 polter_tids_bucket(polter_u32 tid, polter_u32 seed) {
     return (polter_u32)((tid ^ seed) * 2654435761u) >> (32 - POLTER_BPF_BUCKET_BITS);

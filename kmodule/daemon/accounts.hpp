@@ -13,8 +13,8 @@
 
 namespace polter::daemon {
 
-// A user may have at most half of what the others leave. So however many take all they can, something is left for the next one. `exempt`:
-// root and the daemon's own user, who may have all.
+// A user may take at most half of what the others leave. So however many users take all they can, something is left for the next one.
+// `exempt`: root and the daemon's own user, who may have all.
 bool within_share(unsigned used, unsigned used_by_all, unsigned most, bool exempt);
 
 // Noise pages by user: those of registered threads, and those given back that somebody still has mapped or holds a descriptor of.
@@ -22,7 +22,7 @@ class PageAccounts {
   public:
     void add(uid_t user) { ++users_[user].in_use, ++all_; }
     void give_back(uid_t user, std::uint32_t id);
-    // Forgets those given back that do not exist any more.
+    // Removes released pages that do not exist any more.
     void keep(const std::set<std::uint32_t>& existing);
 
     unsigned of(uid_t user) const;
@@ -39,8 +39,8 @@ class PageAccounts {
     unsigned all_ = 0, left_over_ = 0;
 };
 
-// Whose request is served next: the one of the user who has taken the least of the daemon's time, among those who have one. So users who
-// ask at once get equal parts of it, however many requests and connections each has.
+// Chooses the request to serve next: among the users with a request, the one who has used the least of the daemon's time. So concurrent
+// users get equal shares, however many requests and connections each has.
 class Turns {
   public:
     void add(uid_t user, std::uint64_t request);
@@ -64,7 +64,7 @@ class Turns {
     };
     User& of(uid_t user);
     std::map<uid_t, User> users_;
-    std::uint64_t floor_ns_ = 0;  // what whoever was served last had taken: time in which nobody asked counts for nobody
+    std::uint64_t floor_ns_ = 0;  // the time used by the user served last: a user who was idle does not accumulate credit
     unsigned ready_ = 0, aside_ = 0;
 };
 

@@ -17,7 +17,7 @@
 namespace polter::daemon {
 namespace {
 
-// A lock on a file that another may unlink between our opening and locking it is worth nothing: then it is taken anew.
+// Another process may unlink the file between our open and our lock. Such a lock protects nothing, so try again.
 int take_lock(const std::string& path, int& error) {
     for (int tries = 0; tries < 10; tries++) {
         const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -42,13 +42,14 @@ int take_lock(const std::string& path, int& error) {
 bool answers(const sockaddr_un& address) {
     const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s < 0) return false;
-    // EAGAIN: somebody listens, and his backlog is full.
+    // EAGAIN: a daemon listens and its backlog is full.
     const bool yes = connect(s, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
     close(s);
     return yes;
 }
 
-// Each message says who sent it. Connections have this from the listening socket, so from their first message on.
+// Attach the sender's credentials to each message. Connections inherit this from the listening socket, so it holds from their first
+// message on.
 void ask_for_senders(int fd) {
     const int yes = 1;
     setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
@@ -86,7 +87,7 @@ std::variant<Listener, std::string> Listener::open(const std::string& path) {
     }
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return fail(fmt::format("no Unix socket to be had: {}", std::strerror(errno)));
-    // Everybody may connect: who it is and what is his is checked at each request.
+    // Every user may connect: identity and ownership are checked at each request.
     const mode_t mask = umask(0111);
     const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     error = errno;

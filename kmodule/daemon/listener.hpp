@@ -8,7 +8,8 @@
 
 namespace polter::daemon {
 
-// A listening socket, and the lock beside it (`PATH.lock`) that says that its owner lives. Removes both when it goes, if they are its own.
+// A listening socket, and the lock file beside it (`PATH.lock`) that shows that its owner is alive. The destructor removes both if it
+// created them.
 class Listener {
   public:
     // Or the reason: another daemon serves there, the path is something else, no permission.

@@ -23,7 +23,7 @@ int fail(const std::string& text) {
     return 1;
 }
 
-// The best backend that starts; the reasons of those that did not go to `why`.
+// Returns the best backend that starts; `why` gets the reasons of those that did not.
 std::unique_ptr<exporter::Backend> pick(std::string& why) {
     for (auto& backend : exporter::all_backends()) {
         const auto failure = backend->start();
@@ -45,7 +45,7 @@ void raise_descriptor_limit() {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Where standard descriptors are closed, what is opened next would be taken for one of them.
+// If a standard descriptor is closed, the next file opened would take its place.
 void fill_standard_descriptors() {
     int fd;
     do fd = open("/dev/null", O_RDWR);
@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
 
     const bool activated = std::getenv("LISTEN_FDS") != nullptr;  // serve() takes it out of the environment
     const int code = serve(socket, options, ready_fd);
-    // What was made for one job, by a launcher that may be gone.
+    // Remove what a launcher created for one job; it may have ended.
     std::error_code ignored;
     if (code == 0 && options.exit_with_last && !activated) std::filesystem::remove(std::filesystem::path(socket).parent_path(), ignored);
     return code;

@@ -15,10 +15,10 @@ namespace polter::daemon {
 class Owners {
   public:
     Owners() = default;
-    // A file that is not there has no entries; a line that is none is left out, as shadow's tools do.
+    // A missing file has no entries; a malformed line is ignored, as shadow's tools do.
     explicit Owners(const std::filesystem::path& subuid);
 
-    // The first user whose range has it. Nothing: it is a user's own id.
+    // The first user whose range contains the id; nothing if it is a user's own id.
     std::optional<uid_t> of(uid_t uid) const;
     // The same for a process, by its user namespace where that can be seen. Never root, who may do more, not less.
     std::optional<uid_t> of(const Peer& peer) const;
@@ -31,7 +31,7 @@ class Owners {
     std::vector<Range> ranges_;
 };
 
-// Root and the daemon's own user, whom no policy and no share binds.
+// Root and the daemon's own user, to whom no policy and no limit applies.
 bool is_exempt(const Peer& peer);
 
 }  // namespace polter::daemon

@@ -15,14 +15,14 @@ struct Peer {
     uid_t uid;
     int pidfd;                        // readable once the process is gone; owned by the connection
     std::vector<gid_t> groups = {};   // when it connected
-    std::optional<uid_t> owner = {};  // the user whose subordinate id `uid` is, who answers for it
+    std::optional<uid_t> owner = {};  // the user to whom the subordinate id `uid` belongs, and who is charged for it
     uid_t account() const { return owner.value_or(uid); }
 };
 
-// How the process is found that a socket's credentials are of.
+// How the process behind a socket's credentials is identified.
 enum class Identify {
     best,      // what the kernel has
-    by_pidfd,  // SO_PEERPIDFD (6.5): the process that connected, whoever has its id now
+    by_pidfd,  // SO_PEERPIDFD (6.5): the process that connected, even if its id was reused
     by_proc    // its id, if that process is the same user's and the same one before and after
 };
 
@@ -40,7 +40,7 @@ class ThreadSearch {
   public:
     enum class State { found, none, more };
     ThreadSearch(pid_t pid, pid_t own, std::filesystem::path proc = "/proc");
-    // Looks at so many threads at most. Only a process in a pid namespace of its own takes more than one step.
+    // Examines a bounded number of threads a step. Only a process in its own pid namespace takes more than one step.
     State step(unsigned most = 32);
     pid_t tid() const { return tid_; }  // its id here, once found; 0 before
     bool still_there() const;           // what was found is a thread of the process

@@ -24,9 +24,9 @@ Outcome Registry::add_process(const Peer& peer, std::uint64_t job, unsigned slot
     if (has_process(peer.pid))
         return {POLTER_ALREADY,
                 fmt::format("polterd: process {} is registered already; only one tool in a process can read its noise", peer.pid)};
-    // Its id is another's as soon as it has gone.
+    // The kernel may reuse its id as soon as it has exited.
     if (!is_alive(peer)) return {POLTER_NOT_PERMITTED, "polterd: the process that opened this connection is gone"};
-    // The same number under two users is two jobs: nobody may declare a stranger's threads to be his own.
+    // The same number under two users means two jobs: no user may claim another user's threads.
     const JobKey key{peer.uid, job};
     const bool shared = job != 0;
     const std::uint64_t number = shared ? enter_job(key) : ++jobs_made_;
@@ -58,7 +58,7 @@ void Registry::free_slot(Process& process, Slot& slot) {
     --threads_;
 }
 
-// Whether the user may have one page more, those counted that he was given before and still holds.
+// Whether the user may have one more page; pages released but still held count.
 Outcome Registry::room_for_page(const Peer& peer) {
     const uid_t account = peer.account();
     const auto fits = [&] { return within_share(pages_.of(account), pages_.all(), POLTER_MAX_THREADS, is_exempt(peer)); };
@@ -100,8 +100,8 @@ Outcome Registry::add_thread(const Peer& peer, pid_t own, ThreadSearch& search) 
     auto page = backend_.add_thread(peer.pid, tid);
     if (auto* failure = std::get_if<std::string>(&page)) return {POLTER_BACKEND_FAILED, std::move(*failure)};
     const auto& given = std::get<exporter::Page>(page);
-    // Its exit is seen from here on. Before, its id may have become another's; and the look into /proc was at the right process only if
-    // that has lived until now.
+    // From here on the thread's exit is seen. Before, its id may have been reused; what /proc said is valid only if the process has lived
+    // until now.
     if (!search.still_there() || !is_alive(peer)) {
         close(given.fd);
         backend_.remove_thread(given.number);

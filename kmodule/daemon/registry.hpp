@@ -16,7 +16,7 @@
 
 namespace polter::daemon {
 
-// POLTER_OK, or the refusal with its reason. Or neither: it is to be asked again.
+// POLTER_OK, or a refusal with its reason, or neither: ask again.
 struct Outcome {
     enum class Again { no, soon, with_page, after_look };
     polter_reply_status status = POLTER_OK;
@@ -39,7 +39,7 @@ class Registry {
     // One step, however large the process is. `search` is for the thread by the peer's own name for it.
     Outcome add_thread(const Peer&, pid_t own, ThreadSearch& search);
     Outcome remove_thread(const Peer&, pid_t own, unsigned slot);
-    // When it may be seen next which pages that were given back are gone.
+    // When released pages may be checked next.
     Clock::time_point next_look() const { return looked_ + look_interval; }
 
     unsigned processes() const { return static_cast<unsigned>(processes_.size()); }
@@ -63,7 +63,7 @@ class Registry {
         unsigned most;
         std::vector<Slot> slots;
     };
-    // A look passes over all pages of the node.
+    // A check visits all pages of the node, so it is not done at each request.
     static constexpr std::chrono::milliseconds look_interval{20};
 
     std::uint64_t enter_job(const JobKey& key);

@@ -208,7 +208,7 @@ Outcome Server::register_process(Connection& connection, const polter_request& r
         for (const auto& [id, other] : connections_) {
             char byte;
             if (&other != &connection && other.registered && other.peer.pid == connection.peer.pid &&
-                // A forked child may hold that open; the backend knows.
+                // A forked child may hold the connection open, so ask the backend.
                 (!backend_.has_process(connection.peer.pid) || recv(other.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
                 old.push_back(id);
         }
@@ -232,7 +232,7 @@ Outcome Server::outcome_of(Connection& connection, Pending& pending) {
     return outcome;
 }
 
-// Reads the next request into `pending`. False: there is none to be answered, and the connection may be gone.
+// Reads the next request into `pending`. Returns false if there is none to answer; the connection may be closed then.
 bool Server::take_request(std::uint64_t id, Connection& connection) {
     // One byte more than a request has, to see a longer message; descriptors that somebody sends are dropped by the kernel.
     std::array<char, sizeof(polter_request) + 1> bytes;
@@ -267,7 +267,7 @@ bool Server::take_request(std::uint64_t id, Connection& connection) {
     std::string flaw = flaw_of(request, size);
     polter_reply reply = blank_reply(flaw.empty() ? request.type : 0);
     reply.status = POLTER_BAD_REQUEST;
-    // A child that has inherited the connection, or another process that was given it.
+    // The sender is a child that inherited the connection, or a process that was given the descriptor.
     if (flaw.empty() && sender_of(message) != connection.peer.pid) {
         flaw = fmt::format("polterd: this connection is process {}'s; open one of your own", connection.peer.pid);
         reply.status = POLTER_NOT_PERMITTED;

@@ -22,7 +22,7 @@ namespace polter::daemon {
 struct ServerOptions {
     bool exit_with_last = false;
     std::chrono::seconds grace{30};
-    std::filesystem::path policy;                  // read at the start and on SIGHUP; empty: everybody may register
+    std::filesystem::path policy;                  // read at the start and on SIGHUP; empty: every user may register
     std::filesystem::path subuid = "/etc/subuid";  // likewise
 };
 
@@ -37,7 +37,7 @@ class Server {
     // Serves until SIGTERM or SIGINT (block them and SIGHUP before), or until the last process has left if that is asked for. The reason of
     // a failure.
     exporter::Failure run();
-    // Who may register from now on. The reason of a failure, which changes nothing.
+    // Replaces the policy that decides who may register. Returns the reason of a failure, which leaves the old policy.
     exporter::Failure read_policy();
 
   private:
@@ -84,13 +84,13 @@ class Server {
     unsigned most_connections_ = POLTER_MAX_CONNECTIONS;
     Turns turns_;
     std::optional<Clock::time_point> look_again_;                     // requests wait until a look at the pages in memory is due
-    std::optional<std::string> no_pages_;                             // why those that wait for one are refused
+    std::optional<std::string> no_pages_;                             // why requests that wait for a page are refused
     std::deque<std::pair<Clock::time_point, std::uint64_t>> newest_;  // connections in the order in which they came
-    std::set<uid_t> told_of_;                                         // whose broken connections were logged
+    std::set<uid_t> told_of_;                                         // users whose broken connections were logged already
     std::uint64_t next_id_ = 16;                                      // those below are the loop's own descriptors
     int epoll_ = -1;
     int signals_ = -1;
-    int reserve_ = -1;  // a descriptor for those who are refused for want of one
+    int reserve_ = -1;  // a spare descriptor for accepting and refusing a connection when none is left
     bool accepting_ = true;
     Clock::time_point alone_since_ = Clock::now();
 };

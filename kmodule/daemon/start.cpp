@@ -29,7 +29,7 @@ std::string reason(const std::string& what) {
     return what + ": " + std::strerror(errno);
 }
 
-// Only what is safe between fork and exec in a program with threads: system calls on prepared memory.
+// Runs between fork and exec of a program with threads: only system calls on prepared memory are safe.
 [[noreturn]] void become_daemon(char* const* arguments, int ready_fd, int report_fd, int output_fd) {
     setsid();
     sigset_t none;
@@ -41,7 +41,7 @@ std::string reason(const std::string& what) {
         dup2(null, STDIN_FILENO);
         dup2(null, STDOUT_FILENO);
     }
-    // What a launcher left open for its process: one that waits until all ends are closed would wait for the daemon.
+    // Close descriptors inherited from the launcher: a process that waits until all writers have closed would wait for the daemon.
     close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
     fcntl(ready_fd, F_SETFD, 0);
     execv(arguments[0], arguments);
@@ -50,7 +50,7 @@ std::string reason(const std::string& what) {
     _exit(127);
 }
 
-// The daemon's way of saying why it does not start is its last line on standard error.
+// A daemon that does not start gives the reason in its last line on standard error.
 std::string last_line(const std::string& text) {
     std::string_view view(text);
     while (!view.empty() && view.back() == '\n') view.remove_suffix(1);
@@ -107,7 +107,7 @@ Started start_daemon(const std::string& polterd_path, const std::string& socket_
     if (pid < 0) {
         result.reason = std::string("cannot fork for polterd: ") + std::strerror(fork_error);
     } else {
-        // One byte when it serves; end of file if it ended instead.
+        // The daemon writes one byte when it serves; end of file means that it ended.
         char byte = 0;
         ssize_t got = 0;
         const auto deadline = Clock::now() + std::chrono::milliseconds(options.ready_timeout_ms);
@@ -158,7 +158,7 @@ void stop_daemon(pid_t pid, unsigned timeout_ms) {
             break;
         }
         pollfd p{pidfd, POLLIN, 0};
-        // Before Linux 5.3 there is nothing to wait for, and it is looked at now and then.
+        // Before Linux 5.3 (no pidfd_open) poll the process instead.
         poll(&p, 1, pidfd >= 0 ? static_cast<int>(left) : 2);
     }
     if (pidfd >= 0) close(pidfd);

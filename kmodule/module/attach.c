@@ -34,10 +34,10 @@ int polter_find_tracepoints(void)
 		else if (!polter_probes[i].found)
 			missing |= polter_probes[i].accounts;
 	}
-	/* Any kind of inter-processor interrupt is worth having. */
+	/* Each kind of inter-processor interrupt is optional: attach those that exist. */
 	if (!ipi_kinds)
 		missing |= 1u << POLTER_IPI;
-	/* They are counted, but have a tracepoint at their beginning only. */
+	/* Page faults are counted; they have a tracepoint at their beginning only. */
 	missing |= 1u << POLTER_FAULT;
 	if (polter_hypervisor_above() == POLTER_HYPERVISOR_SILENT)
 		missing |= 1u << POLTER_STEAL;
@@ -66,7 +66,7 @@ int polter_attach(void)
 
 	if (users++)
 		return 0;
-	/* What they knew is from before. */
+	/* The per-CPU state is out of date: no probe ran since the last detach. */
 	polter_cpus_reset();
 	for (i = 0; i < polter_probe_count; i++) {
 		struct polter_probe *probe = &polter_probes[i];

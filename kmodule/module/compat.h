@@ -109,7 +109,7 @@ static inline bool polter_task_makes_way(pid_t tid, unsigned int cpu)
 	return test_tsk_need_resched(task);
 }
 
-/* Whose task it is: the real user, also while a set-user-id program runs. Under RCU. */
+/* The task's real user, which a set-user-id program does not change. Call under RCU. */
 static inline u32 polter_task_owner(struct task_struct *task)
 {
 	return task->flags & PF_KTHREAD ? POLTER_OWNER_KERNEL : from_kuid(&init_user_ns, __task_cred(task)->uid);
@@ -127,7 +127,7 @@ static inline u64 polter_task_arrival(struct task_struct *task, u64 now)
 	return 0;
 }
 
-/* Whether a task that is off the CPU left it by sched_yield. In an interrupt the number of the system call is none. */
+/* Whether a task that is off the CPU left it by sched_yield. In an interrupt the system call number is -1. */
 static inline bool polter_task_in_yield(struct task_struct *task)
 {
 	int number = syscall_get_nr(task, task_pt_regs(task));
@@ -140,8 +140,8 @@ static inline bool polter_task_in_yield(struct task_struct *task)
 	return number == __NR_sched_yield;
 }
 
-/* Whether something above this kernel takes CPU time from it, and tells. (Stolen time is booked under the same conditions; what KVM offers is
- * asked of the processor, since a machine that was started just now has none booked yet.)
+/* Whether a hypervisor reports stolen CPU time to this kernel. The kernel accounts stolen time under the same conditions; for KVM ask the
+ * processor, since a machine that has just booted may not have accounted any yet.
  */
 enum polter_hypervisor_above { POLTER_HYPERVISOR_NONE, POLTER_HYPERVISOR_TELLS, POLTER_HYPERVISOR_SILENT };
 
@@ -170,13 +170,13 @@ static inline u64 polter_stolen_from_cpu(void)
 	return kcpustat_this_cpu->cpustat[CPUTIME_STEAL];
 }
 
-/* The name of a function; a number where the kernel has no symbols. */
+/* The name of a function, or its address where the kernel has no symbols. */
 static inline void polter_symbol(char *to, size_t size, u64 function)
 {
 	snprintf(to, size, "%ps", (void *)(unsigned long)function);
 }
 
-/* A file of the kernel's own, empty. A mapping's flags became a type of their own, vma_flags_t, in 7.x. */
+/* An empty file owned by the kernel. A mapping's flags became a type of their own, vma_flags_t, in 7.x. */
 static inline struct file *polter_empty_file(const char *name)
 {
 #ifdef POLTER_HAVE_SHMEM_VMA_FLAGS

@@ -113,7 +113,7 @@ static struct miscdevice device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "polter",
 	.fops = &operations,
-	.mode = 0444, /* anybody may register his own process */
+	.mode = 0444, /* any user may register their own process */
 };
 
 int polter_device_init(void)

@@ -32,8 +32,8 @@
 
 #define POLTER_DEVICE "/dev/polter"
 #define POLTER_DEVICE_VERSION 2u
-/* Of the node, unless the module's parameters max_threads and max_processes say otherwise. A user other than root may have half of what the
- * others leave. A thread's page counts until nobody maps it any more. */
+/* Limits for the node; the module's parameters max_threads and max_processes override them. A user other than root may take half of what
+ * other users have left. A thread's page counts until no process maps it any more. */
 #define POLTER_DEVICE_MAX_THREADS 16384u
 #define POLTER_DEVICE_MAX_PROCESSES 4096u
 
@@ -44,8 +44,8 @@ struct polter_device_status {
 	polter_u32 accounts_net;
 	polter_u32 processes; /* registered now */
 	polter_u32 threads;
-	polter_u64 unseen_switches; /* found missing so far, all threads together */
-	polter_u32 pages;            /* in memory: those of threads, and those that are mapped after their registration */
+	polter_u64 unseen_switches; /* switches that the tracepoint did not report so far, all threads together */
+	polter_u32 pages;            /* pages in memory: of registered threads, and those still mapped after their registration ended */
 	polter_u32 padding;
 	polter_u64 reserved[3];
 	char product_version[32]; /* NUL-terminated */
@@ -53,8 +53,8 @@ struct polter_device_status {
 
 struct polter_device_process {
 	polter_u32 version; /* POLTER_DEVICE_VERSION of the caller */
-	polter_u32 threads; /* pages it may need, at least 1 */
-	polter_u64 job;     /* 0: a job of its own; else shared with the same user's processes that give the same */
+	polter_u32 threads; /* pages that the process may need, at least 1 */
+	polter_u64 job;     /* 0: a job of its own; otherwise processes of the same user with the same number form one job */
 	polter_u64 reserved[2]; /* zero */
 };
 

@@ -22,7 +22,7 @@ static __always_inline void leave(u32 kind, u32 id, u32 account, const struct po
 
 	if (!member || !polter_nesting_exit(cpu, &member->thread, kind, id, &end, &net))
 		return;
-	/* The tick, or where the timer has no tracepoint of its own, whatever interrupts. */
+	/* The timer tick; on an architecture whose timer has no tracepoint of its own, any interrupt. */
 	if (has_steal && (kind == POLTER_FRAME_TIMER || kind == POLTER_FRAME_IPI) && POLTER_LOAD(cpu->depth) == 0)
 		look_for_steal(member, cpu);
 	record(member, end, net, account, culprit, kind == POLTER_FRAME_SOFTIRQ ? POLTER_NESTED : POLTER_ALONE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
  * Which interrupts belong to network devices: those of the PCI device that an interface is, or sits on (a virtio device's are its PCI
- * parent's). Interfaces come and go; looked at again when a process registers, so that an idle module stays idle.
+ * parent's). Interfaces come and go; they are scanned again when a process registers, so that an idle module does no work.
  */
 #include <linux/bitmap.h>
 #include <linux/jiffies.h>
@@ -63,7 +63,7 @@ void polter_net_irqs_refresh(void)
 	struct net *net;
 	unsigned int i;
 
-	/* That lock is taken for long by others, any user who makes himself a network among them: what is known is enough meanwhile. */
+	/* Others hold this lock for long, for example any user who creates a network namespace. Do not wait: keep the last result. */
 	if (!READ_ONCE(known))
 		rtnl_lock();
 	else if (time_before(jiffies, READ_ONCE(refreshed) + REFRESH_EVERY) || !rtnl_trylock())

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
- * The memory of pages, its mappings, and the users who have it.
- *
- * A page is counted for its user until nobody maps it any more, which may be long after its registration. The kernel tells nobody when
- * a mapping ends; so the module keeps a reference to the memory, and looks whether that is the last one.
+ * Page memory, its mappings, and the pages charged to each user. A page is charged to its user until no process maps it any more, which
+ * may be long after its registration ended. The kernel does not report the end of a mapping, so the module keeps a reference to the
+ * memory and checks whether it is the last one.
  */
 #include <linux/cred.h>
 #include <linux/file.h>
@@ -25,13 +24,14 @@
 struct polter_memory {
 	struct list_head list; /* of the retired ones */
 	struct polter_user *user;
-	struct page *page[POLTER_MEMORY_PAGES]; /* a reference to each; NULL: given back */
+	struct page *page[POLTER_MEMORY_PAGES]; /* one reference each; NULL: released */
 };
 
-/* Mappings are of this file, which is empty and not the module's: so they do not keep the module, and it leaves nothing behind in them. */
+/* Mappings refer to this empty file of the kernel, not to the module: an open mapping does not prevent unloading, and holds no pointer
+ * into the module. */
 static struct file *mapping_file;
 
-static DEFINE_MUTEX(users_lock); /* all below, and what users have */
+static DEFINE_MUTEX(users_lock); /* protects everything below and the users' counts */
 static DEFINE_HASHTABLE(users, 6);
 static unsigned int all[POLTER_QUOTAS];
 static unsigned int limit[POLTER_QUOTAS] = { POLTER_DEVICE_MAX_PROCESSES, POLTER_DEVICE_MAX_THREADS };
@@ -39,8 +39,8 @@ module_param_named(max_processes, limit[POLTER_PROCESSES], uint, 0444);
 MODULE_PARM_DESC(max_processes, "registered processes of the node");
 module_param_named(max_threads, limit[POLTER_PAGES], uint, 0444);
 MODULE_PARM_DESC(max_threads, "registered threads of the node, with pages that are still mapped afterwards");
-static LIST_HEAD(retired); /* no longer registered, but mapped somewhere */
-static unsigned long pause = HZ; /* until they are looked at again */
+static LIST_HEAD(retired); /* no longer registered, but still mapped by a process */
+static unsigned long pause = HZ; /* delay until the retired pages are checked again */
 
 static void look_later(struct work_struct *work);
 /* Deferrable: an idle CPU is not woken for it. */
@@ -48,7 +48,8 @@ static DECLARE_DEFERRABLE_WORK(look, look_later);
 
 /* ---- users; with users_lock held ---- */
 
-/* Whom it counts for. Within user namespaces one user has many ids; they are those of who made the namespace, but for root's containers. */
+/* The user that a page is charged to. Inside a user namespace one user has many ids; charge the creator of the namespace, unless that is
+ * root. */
 static kuid_t accountable(void)
 {
 	const struct user_namespace *space;
@@ -84,7 +85,7 @@ static void put_user_if_idle(struct polter_user *user)
 	kfree(user);
 }
 
-/* Half of what the others leave is the most that one may have, so that no two of them can keep out a third. */
+/* One user may take at most half of what the others leave, so that no two users can exclude a third. */
 static bool may_have_more(const struct polter_user *user, enum polter_quota what)
 {
 	unsigned int others = all[what] - user->has[what];
@@ -103,7 +104,7 @@ static void uncharge(struct polter_user *user, enum polter_quota what)
 
 /* ---- memory that is no longer registered ---- */
 
-/* Gives back what nobody else holds. True: that was all. */
+/* Releases the pages that nobody else holds. Returns true if none is left. */
 static bool gives_back(struct polter_memory *memory)
 {
 	unsigned int i, held = 0;
@@ -111,7 +112,7 @@ static bool gives_back(struct polter_memory *memory)
 	for (i = 0; i < POLTER_MEMORY_PAGES; i++) {
 		if (!memory->page[i])
 			continue;
-		/* It is in no table, so that nobody can come to hold it anew but from another reference. */
+		/* The memory is in no table any more: a new reference can only come from an existing one. */
 		if (page_count(memory->page[i]) > 1) {
 			held++;
 			continue;
@@ -122,7 +123,7 @@ static bool gives_back(struct polter_memory *memory)
 	return !held;
 }
 
-/* Looks at all retired memory, which is nobody else's time but the caller's. */
+/* Checks all retired memory, on the caller's time. */
 static void sweep(void)
 {
 	static DEFINE_MUTEX(sweeping);
@@ -153,7 +154,7 @@ static void look_later(struct work_struct *work)
 {
 	sweep();
 	mutex_lock(&users_lock);
-	/* Who keeps a page for long may keep it longer. */
+	/* A page that stayed mapped for long is likely to stay: check less and less often. */
 	pause = min_t(unsigned long, 2 * pause, LONGEST_PAUSE);
 	if (!list_empty(&retired))
 		queue_delayed_work(polter_works, &look, pause);
@@ -187,7 +188,7 @@ struct polter_user *polter_charge(enum polter_quota what)
 
 	if (what != POLTER_PAGES || user != ERR_PTR(-EDQUOT))
 		return user;
-	/* Some may have been unmapped meanwhile. */
+	/* Some retired pages may have been unmapped since the last check. */
 	sweep();
 	return charge(what);
 }
@@ -266,7 +267,7 @@ int polter_memory_map(struct vm_area_struct *vma, struct page **pages)
 	}
 	if (error)
 		return error;
-	/* A child must not take its parent's noise for its own. */
+	/* A forked child must not read its parent's noise as its own. */
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
 	device = vma->vm_file;
 	vma->vm_file = get_file(mapping_file);
@@ -292,7 +293,7 @@ void polter_pages_exit(void)
 
 	cancel_delayed_work_sync(&look);
 	list_for_each_entry_safe(memory, next, &retired, list) {
-		/* It lives on where it is mapped. */
+		/* The memory lives on wherever it is mapped. */
 		for (i = 0; i < POLTER_MEMORY_PAGES; i++)
 			if (memory->page[i])
 				put_page(memory->page[i]);

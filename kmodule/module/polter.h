@@ -40,18 +40,18 @@ struct vm_area_struct;
 /* One registered thread. */
 struct polter_member {
 	struct hlist_node node; /* in the table by tid, while it is accounted */
-	struct polter_page *page; /* lives on where it is mapped */
+	struct polter_page *page; /* stays valid wherever it is mapped */
 	struct polter_group *group;
 	struct polter_thread thread;
-	struct list_head hashed; /* of the group's that are in the table */
+	struct list_head hashed; /* threads of the group that are in the table */
 	struct polter_memory *memory;
 	struct rcu_work release;
 };
 
-/* What there is so many of for the whole node. Of pages those count that are mapped somewhere, too, after their registration. */
+/* Resources limited for the whole node. Pages that are still mapped after their registration count. */
 enum polter_quota { POLTER_PROCESSES, POLTER_PAGES, POLTER_QUOTAS };
 
-/* Somebody who has any of it. */
+/* A user who holds any of these resources. */
 struct polter_user {
 	struct hlist_node node;
 	kuid_t id;
@@ -62,11 +62,11 @@ struct polter_user {
 /* One registered process. */
 struct polter_group {
 	struct hlist_node node; /* in the table by tgid, until it ends */
-	struct list_head list; /* of its user's, those included that have ended and are not released yet */
+	struct list_head list; /* processes of this user, including those that have ended but are not released yet */
 	struct polter_process process;
 	pid_t tgid;
 	struct polter_user *user;
-	u64 job_key; /* as the user named it; 0: a job of its own */
+	u64 job_key; /* the number that the user gave; 0: a job of its own */
 	bool ended;
 	unsigned int slots;
 	unsigned int used;
@@ -78,7 +78,7 @@ struct polter_group {
 /* tables.c: read by probes, under RCU. */
 struct polter_member *polter_find_member(pid_t tid);
 struct polter_group *polter_find_group(pid_t tgid);
-/* The thread is exiting; the process ends. Callable where one may not sleep. */
+/* The thread exits; the process ends. Both may be called in atomic context. */
 void polter_member_exits(struct polter_member *member);
 void polter_group_ends(struct polter_group *group);
 /* tables.c: changed by the registry. False: its group has ended meanwhile. */
@@ -86,7 +86,7 @@ void polter_table_group(struct polter_group *group);
 bool polter_table_member(struct polter_member *member);
 void polter_untable_member(struct polter_member *member);
 void polter_groups_end(void);
-/* What stands on its page is final. By then nobody writes the page, or it is the writer that says so. */
+/* Marks the page as final. Either no writer exists any more, or the writer itself calls this. */
 void polter_freeze(struct polter_member *member);
 
 /* registry.c: for the calling process and thread. 0 or an error of device.h. */
@@ -101,29 +101,29 @@ int polter_registry_init(void);
 /* Ends all registrations, and waits until nothing of them is left. */
 void polter_registry_exit(void);
 
-/* tables.c: what is done later, one after the other; made by the registry. */
+/* tables.c: the work queue for deferred releases, run one at a time; created by the registry. */
 extern struct workqueue_struct *polter_works;
 
-/* pages.c: one more for the calling process's user, or an error of device.h; one less. */
+/* pages.c: charges one resource to the calling process's user (an error of device.h if the limit is reached); releases one. */
 struct polter_user *polter_charge(enum polter_quota what);
 void polter_uncharge(struct polter_user *user, enum polter_quota what);
-/* pages.c: a page of zeros, charged to the caller and, where the kernel can, to his memory cgroup; or an error. */
+/* pages.c: a zeroed page, charged to the caller and, where the kernel can, to the caller's memory cgroup; or an error. */
 struct polter_memory *polter_memory_new(struct polter_page **page);
-/* It is no longer registered, and nobody writes it. Where it is mapped it lives on, and counts. */
+/* Retires a page that is no longer registered and has no writer. While it is mapped it stays valid and stays charged. */
 void polter_memory_retire(struct polter_memory *memory, struct polter_page *page);
 /* Its pages, with a reference to each; maps them and gives the references back. Mapping may wait for memory. */
 void polter_memory_hold(struct polter_memory *memory, struct page **pages);
 int polter_memory_map(struct vm_area_struct *vma, struct page **pages);
 unsigned int polter_pages_count(void);
 int polter_pages_init(void);
-/* After all of them are retired. */
+/* Call after all pages are retired. */
 void polter_pages_exit(void);
 
 /* probes.c */
 struct polter_probe {
 	const char *tracepoint;
 	void *function;
-	u32 accounts; /* those that cannot be seen without it */
+	u32 accounts; /* accounts that need this tracepoint */
 	struct tracepoint *found;
 };
 extern struct polter_probe polter_probes[];

@@ -19,7 +19,7 @@
 #include "polter.h"
 #include "../accounting/started.h"
 
-/* By number, since a thread that moved while it waited reads the log of the CPU that it left. */
+/* Indexed by number: a thread that moved while it waited reads the log of the CPU that it left. */
 static struct polter_cpu **cpus;
 static u64 unseen_switches;
 static struct polter_started started[POLTER_STARTED_BUCKETS];
@@ -61,8 +61,8 @@ static __always_inline void repeat(u32 n, long (*callback)(u32 i, void *context)
 #include "../accounting/waiting.h"
 
 /*
- * A thread that is not the leader gives its id away when it executes another program, before on_exec is called and, where reading the
- * program takes long, much before. So an id alone does not say who it is; but no other process has the group id of one that lives.
+ * A thread that is not the leader loses its id when it executes another program; on_exec is called later, much later where reading the
+ * program takes long. So the tid alone does not identify the thread. The tgid does: it is unique as long as the process lives.
  */
 static __always_inline struct polter_member *member_known_as(pid_t tid, pid_t tgid)
 {
@@ -93,17 +93,17 @@ static __always_inline void record(struct polter_member *member, u64 end, u64 du
 	polter_publish_end(&member->thread, member->page, outermost, end, alone);
 }
 
-/* ---- what the hypervisor takes ---- */
+/* ---- time stolen by the hypervisor ---- */
 
-/* Whether there is somebody who takes, and tells; set before anything is attached. */
+/* Whether a hypervisor reports stolen time; set before anything is attached. */
 static bool has_steal __read_mostly;
 
-/* As an interruption of `member` that nests in no other ends. */
+/* Called when an interruption of `member` that is nested in no other one ends. */
 static __always_inline void look_for_steal(struct polter_member *member, struct polter_cpu *cpu)
 {
 	u64 taken;
 
-	/* The clock moves at ticks, of which there are at most a thousand a second. */
+	/* Stolen time advances only at timer ticks, of which there are at most a thousand a second. */
 	if (cpu->frame[0].began_ns - cpu->steal_look_ns < 500000)
 		return;
 	cpu->steal_look_ns = cpu->frame[0].began_ns;
@@ -112,11 +112,11 @@ static __always_inline void look_for_steal(struct polter_member *member, struct 
 		record(member, cpu->frame[0].began_ns, taken, POLTER_STEAL, &polter_hypervisor, POLTER_ALONE);
 }
 
-/* ---- kworkers go by what they do ---- */
+/* ---- kernel workers are named by the function they execute ---- */
 
 #define WORK_NAMES 32 /* a power of two */
 
-/* The kernel's symbols are asked once a function, more or less: that takes a microsecond. By CPU, under its run queue's lock. */
+/* A symbol lookup takes a microsecond, so each CPU caches the names. Accessed under its run queue's lock. */
 struct work_names {
 	struct {
 		u64 function;
@@ -130,12 +130,12 @@ static void on_work(void *data, struct work_struct *work)
 {
 	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
 
-	/* The first one: those that wait for it leave barriers behind it. */
+	/* Keep the first work item: flushers queue barrier items behind it. */
 	if (!cpu->work)
 		cpu->work = (u64)(unsigned long)work->func;
 }
 
-/* A kworker leaves, before polter_ran_close. */
+/* A kworker leaves the CPU. Call before polter_ran_close. */
 static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_struct *task)
 {
 	u64 function = cpu->work;
@@ -147,7 +147,7 @@ static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_s
 	if (work_names[number]->known[slot].function != function) {
 		polter_symbol(symbol, sizeof(symbol), function);
 		if (!symbol[0] || (symbol[0] == '0' && symbol[1] == 'x'))
-			return; /* there are none: its own name stays */
+			return; /* no symbols: keep the kworker's own name */
 		memset(work_names[number]->known[slot].name, 0, POLTER_CULPRIT_LEN);
 		strscpy(work_names[number]->known[slot].name, symbol, POLTER_CULPRIT_LEN);
 		work_names[number]->known[slot].function = function;
@@ -195,7 +195,7 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 
 	polter_nesting_reset(cpu, member ? &member->thread : NULL);
 	if (unlikely(polter_ran_gap(cpu, prev->pid))) {
-		/* A switch was not shown: made good from the scheduler's own record of when this task came. */
+		/* The tracepoint did not report a switch: recover it from the scheduler's own record of when this task came. */
 		u64 came = polter_ran_came(cpu, polter_task_arrival(prev, now), now);
 
 		POLTER_ADD(unseen_switches, 1ull);
@@ -264,7 +264,7 @@ static noinline void end_member(struct polter_member *member)
 	polter_member_exits(member);
 }
 
-/* What a measured process starts is of its job, and so is what that starts, whatever they execute. */
+/* All descendants of a measured process belong to its job, whatever they execute. */
 static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
 	struct polter_group *group;
@@ -288,7 +288,7 @@ static void on_exit(void *data, struct task_struct *task POLTER_EXIT_GROUP_DEAD_
 
 	if (member)
 		end_member(member);
-	/* Each thread has counted itself out by now; whoever sees that all have ends the process. */
+	/* Each thread has decremented the count by now; the one that sees zero ends the process. */
 	if (atomic_read(&task->signal->live))
 		return;
 	polter_started_end(started_bucket(task->tgid), task->tgid);
@@ -297,7 +297,7 @@ static void on_exit(void *data, struct task_struct *task POLTER_EXIT_GROUP_DEAD_
 		polter_group_ends(group);
 }
 
-/* Another program, perhaps with more rights: nobody there knows of the registration, and the pages went with the memory. */
+/* The new program may have more privileges and does not know of the registration, and exec has dropped the mappings of the pages: end it. */
 static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *program)
 {
 	struct polter_member *member = member_known_as(old_pid, task->tgid);
@@ -371,7 +371,7 @@ void polter_cpus_reset(void)
 
 	memset(started, 0, sizeof(started));
 	started_seed = get_random_u32();
-	/* A module's functions may be others by now. */
+	/* A module may have been replaced, so cached function names may be wrong. */
 	for_each_possible_cpu(cpu) {
 		memset(cpus[cpu], 0, sizeof(**cpus));
 		memset(work_names[cpu], 0, sizeof(**work_names));

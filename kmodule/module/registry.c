@@ -16,7 +16,8 @@
 
 #define POLTER_DETACH_AFTER HZ
 
-/* All below, the groups of users, and the members of groups. Nothing that may take long is done under it: no user waits for another's. */
+/* Protects everything below, the groups of users, and the members of groups. Nothing slow runs under it: no user waits for another user's
+ * request. */
 static DEFINE_MUTEX(registry_lock);
 static u64 jobs_made;
 static unsigned int processes, threads;
@@ -43,7 +44,8 @@ static void detach_probes(void)
 	attached = false;
 }
 
-/* Detaching waits for all CPUs, attaching patches the kernel's text: neither is done for each job of a row of short ones. */
+/* Detaching waits for all CPUs and attaching patches kernel text. Delay the detach, so that a series of short jobs does not pay for both
+ * each time. */
 static void detach_if_idle(struct work_struct *work)
 {
 	mutex_lock(&registry_lock);
@@ -88,11 +90,11 @@ static struct polter_group *own_group(void)
 	rcu_read_lock();
 	group = polter_find_group(task_tgid_nr(current));
 	rcu_read_unlock();
-	/* It lives as long as the caller holds the mutex, which its release takes first. */
+	/* The group stays valid while the caller holds the mutex: its release takes the mutex first. */
 	return group;
 }
 
-/* The number of a job for the whole node. The same key of two users is two jobs: nobody may declare a stranger's threads to be his own. */
+/* The node-wide number of a job. The same key under two users means two jobs: no user may claim another user's threads. */
 static u64 job_number(const struct polter_user *user, u64 key)
 {
 	struct polter_group *group;
@@ -116,7 +118,7 @@ static struct polter_group *new_group(u64 job, unsigned int slots)
 		polter_uncharge(user, POLTER_PROCESSES);
 		return ERR_PTR(-ENOMEM);
 	}
-	/* Its nodes are not charged to the cgroup: one that has no memory left would wait for some under the mutex. */
+	/* Tree nodes are not charged to the cgroup: a cgroup at its memory limit would make the allocation wait under the mutex. */
 	xa_init_flags(&group->member, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&group->hashed);
 	INIT_RCU_WORK(&group->release, release_group);
@@ -124,7 +126,7 @@ static struct polter_group *new_group(u64 job, unsigned int slots)
 	group->tgid = task_tgid_nr(current);
 	group->user = user;
 	group->job_key = job;
-	/* Whoever that counts for: names are told by the ids that tasks have. */
+	/* The real user, even where a namespace's creator is charged: the right to see task names depends on the task's own user id. */
 	group->process.owner = from_kuid(&init_user_ns, current_euid());
 	group->process.names = polter_user_sees_names();
 	return group;
@@ -210,7 +212,7 @@ static bool is_registered_thread(void)
 
 	rcu_read_lock();
 	member = polter_find_member(task_pid_nr(current));
-	/* That of another process gave its id away by an exec that has not ended. */
+	/* A thread of another process that lost this id to an exec still in progress. */
 	registered = member && member->thread.tgid == task_tgid_nr(current);
 	rcu_read_unlock();
 	return registered;
@@ -249,7 +251,7 @@ int polter_register_thread(unsigned int *slot)
 
 	if (!polter_is_registered())
 		return -ESRCH;
-	/* Its memory first: a cgroup that has none left waits for some. */
+	/* Allocate before taking the mutex: in a cgroup at its memory limit the allocation may wait. */
 	member = new_member();
 	if (IS_ERR(member))
 		return PTR_ERR(member);
@@ -278,7 +280,7 @@ int polter_leave(unsigned int slot)
 	mutex_unlock(&registry_lock);
 	if (!member)
 		return group ? -EINVAL : -ESRCH;
-	/* Of another thread a probe may still be writing. */
+	/* A probe may still be writing another thread's page. */
 	if (member->thread.tid == task_pid_nr(current))
 		polter_freeze(member);
 	queue_rcu_work(polter_works, &member->release);
@@ -332,7 +334,7 @@ int polter_registry_init(void)
 
 	if (error)
 		return error;
-	/* One after the other: thousands of threads that leave at once are no thousand workers. */
+	/* Ordered: thousands of threads that leave at once must not start thousands of workers. */
 	polter_works = alloc_workqueue("polter", WQ_UNBOUND, 1);
 	if (polter_works)
 		return 0;
@@ -353,7 +355,7 @@ void polter_registry_exit(void)
 	mutex_lock(&registry_lock);
 	detach_probes();
 	mutex_unlock(&registry_lock);
-	/* None runs any more, so all ends have been queued. */
+	/* No probe runs any more, so all releases have been queued. */
 	rcu_barrier();
 	flush_workqueue(polter_works);
 	cancel_delayed_work_sync(&detach);

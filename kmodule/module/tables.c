@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
- * The tables that probes read: threads by tid and processes by tgid of the initial pid namespace. They know nothing of who fills them.
+ * The tables that probes read: threads by tid and processes by tgid of the initial pid namespace. They do not depend on the registry,
+ * which fills them.
  */
 #include <linux/hash.h>
 #include <linux/rculist.h>
@@ -15,7 +16,7 @@
 
 static struct hlist_head members[1 << POLTER_MEMBER_BITS];
 static struct hlist_head groups[1 << POLTER_GROUP_BITS];
-static DEFINE_RAW_SPINLOCK(tables_lock); /* changes of the tables, of `hashed`, and of `ended` */
+static DEFINE_RAW_SPINLOCK(tables_lock); /* protects changes of the tables, of `hashed`, and of `ended` */
 
 struct workqueue_struct *polter_works;
 
@@ -46,7 +47,7 @@ void polter_freeze(struct polter_member *member)
 	if (READ_ONCE(header->state) != POLTER_PAGE_LIVE)
 		return;
 	header->end_ns = ktime_get_mono_fast_ns();
-	/* Whoever finds it frozen finds the time too: reader/session.c loads it with acquire semantics. */
+	/* The store is a release: a reader that finds the page frozen (reader/session.c, acquire) also finds the time. */
 	smp_store_release(&header->state, POLTER_PAGE_FROZEN);
 }
 
@@ -62,7 +63,7 @@ void polter_untable_member(struct polter_member *member)
 	raw_spin_unlock_irqrestore(&tables_lock, flags);
 }
 
-/* Takes one of its members out of the table. False: there is none. */
+/* Removes one of the group's members from the table. Returns false if none is left. */
 static bool unhash_one(struct polter_group *group)
 {
 	struct polter_member *member;
@@ -98,7 +99,7 @@ void polter_group_ends(struct polter_group *group)
 	raw_spin_unlock_irqrestore(&tables_lock, flags);
 	if (!first)
 		return;
-	/* Nobody is added any more. One at a time, since interrupts are off meanwhile. */
+	/* No member is added any more. Remove one at a time: interrupts are off while the lock is held. */
 	while (unhash_one(group))
 		;
 	queue_rcu_work(polter_works, &group->release);
@@ -117,7 +118,7 @@ bool polter_table_member(struct polter_member *member)
 	bool ended;
 
 	raw_spin_lock_irq(&tables_lock);
-	ended = group->ended; /* by another thread, meanwhile */
+	ended = group->ended; /* another thread has removed it meanwhile */
 	if (!ended) {
 		WRITE_ONCE(group->process.measured, 1);
 		list_add(&member->hashed, &group->hashed);

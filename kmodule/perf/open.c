@@ -27,7 +27,7 @@ static struct perf_event_attr common(void) {
     attr.sample_id_all = 1;
     attr.use_clockid = 1;
     attr.clockid = CLOCK_MONOTONIC;
-    /* Nobody sleeps on these: no wake-up, which would be an interrupt, before the ring is full. */
+    /* No thread sleeps on these events, so wake up only when the ring is full: each wake-up would be an interrupt. */
     attr.watermark = 1;
     attr.wakeup_watermark = ~0u;
     return attr;
@@ -54,7 +54,7 @@ int polter_perf_open_tracepoint(polter_u64 config) {
 
 void* polter_perf_map(int fd, size_t* size) {
     const size_t unit = (size_t)sysconf(_SC_PAGESIZE);
-    /* Locked memory is scarce for users (kernel.perf_event_mlock_kb): less, rather than nothing. */
+    /* Users may lock little memory (kernel.perf_event_mlock_kb): try smaller rings before giving up. */
     for (size_t data = *size; data >= unit; data /= 2) {
         void* ring = mmap(NULL, data + unit, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (ring == MAP_FAILED) continue;
@@ -64,7 +64,7 @@ void* polter_perf_map(int fd, size_t* size) {
     return NULL;
 }
 
-/* The reasons that users meet, told apart. */
+/* Translates the errors that users meet into what to do about them. */
 static void explain(int e, char* error, size_t error_size) {
     FILE* file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
     int level = 99;

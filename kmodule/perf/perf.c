@@ -4,8 +4,8 @@
  * (perf_event_open(2)), through the accounting that all backends share. The thread reads the ring itself, when it asks for its noise; there
  * is no helper thread.
  *
- * PERF_RECORD_SWITCH_OUT_PREEMPT says "left while runnable", which a sched_yield is too. Who knows when the program yields says so
- * (polter_noise_yield), and the first such record in the call is the yield's.
+ * PERF_RECORD_SWITCH_OUT_PREEMPT says "left while runnable", which a sched_yield is too. A caller that yields on purpose does so through
+ * polter_noise_yield; the first such record inside that call is the yield.
  */
 #define _GNU_SOURCE
 #include "perf.h"
@@ -29,7 +29,7 @@ static const struct tracepoint {
     const char* name; /* as libpfm4 has it */
     enum role role;
     polter_u32 kind; /* enum polter_frame_kind */
-    polter_u32 id;   /* vectors; of the others the record tells */
+    polter_u32 id;   /* APIC vectors; for the other tracepoints the record itself names the source */
     polter_u32 account;
     const char* culprit;
 } tracepoints[] = {
@@ -65,9 +65,9 @@ struct perf_own {
     polter_u64 now_ns; /* of the record at hand */
     polter_u64 id[TRACEPOINTS];
     int switches, fd[TRACEPOINTS];
-    int in_yield;                     /* the next switch away is a yield's */
-    int named;                        /* `next` holds who comes, for the switch that follows */
-    struct polter_culprit next, line; /* line: of the device interrupt that was entered last */
+    int in_yield;                     /* the next switch away is the yield */
+    int named;                        /* `next` names the task that the following switch record brings in */
+    struct polter_culprit next, line; /* line of the device interrupt entered last */
     polter_u32 net_lines[NET_LINES], net_count;
     struct polter_cpu cpu;
 };
@@ -107,9 +107,9 @@ static void on_switch(struct perf_own* own, int out, int runnable) {
         return;
     }
     polter_waiting_leave(thread, &own->cpu, 0, !runnable ? POLTER_BLOCKED : own->in_yield ? POLTER_YIELDED : POLTER_PREEMPTED, own->now_ns);
-    if (own->in_yield) own->named = 0; /* of which job he is, and how long he ran, is not known: none of it is noise */
+    if (own->in_yield) own->named = 0; /* neither the job nor the run time of the next task is known; none of this wait is noise */
     own->in_yield = 0;
-    /* Who came is known, not who came after him; and to whom the kernel tells it, it may be told. */
+    /* Only the first task that ran during the wait is known. The kernel lets this user see its name, so the page may show it. */
     ran = polter_ran_open(&own->cpu, own->named ? own->next.pid : -1, 0, POLTER_OWNER_KERNEL);
     memcpy(ran->comm, own->named ? own->next.name : polter_unknown, sizeof ran->comm);
     own->named = 0;
@@ -126,7 +126,7 @@ static void on_lost(struct perf_own* own, polter_u64 records) {
     polter_publish_end(thread, own->base.page, outermost, 0, POLTER_ALONE);
 }
 
-/* Fields of the tracepoints, at the offsets that their `format` files give; whoever names the tracepoints has compared those. */
+/* Tracepoint fields at the offsets of their `format` files. tracepoints.cpp compares the offsets before it selects a tracepoint. */
 static polter_u32 word_at(const char* raw, size_t size, size_t offset) {
     polter_u32 word = 0;
     if (offset + sizeof word <= size) memcpy(&word, raw + offset, sizeof word);
@@ -260,7 +260,8 @@ static void release(struct polter_own* base) {
 
 static const struct polter_own_tier tier = {"perf", moved, update, yield, release};
 
-/* Adds "group:name=config" and "net=line" items of a comma-separated list. What cannot be opened is not seen. */
+/* Opens the items "group:name=config" and "net=line" of a comma-separated list. Accounts whose events cannot be opened are reported as
+ * not seen. */
 static void add_tracepoints(struct perf_own* own, const char* list) {
     while (list && *list) {
         const size_t length = strcspn(list, ",");
@@ -295,7 +296,7 @@ struct polter_own* polter_perf_own(const char* list, char* error, size_t error_s
     if (!own) return NULL;
     for (unsigned t = 0; t < TRACEPOINTS; t++) own->fd[t] = -1;
     own->switches = polter_perf_open_switches();
-    /* 24 bytes a switch: 1300 times off the CPU between two looks; interrupts need more. */
+    /* A switch record takes 24 bytes: this holds 1300 waits between two readings. Interrupt records are larger. */
     own->mapped = list && *list ? 1u << 20 : 1u << 16;
     own->control = own->switches < 0 ? NULL : polter_perf_map(own->switches, &own->mapped);
     if (!own->control) {

@@ -14,10 +14,11 @@ extern "C" {
 /* The kernel tracepoints that the tier can use, by their names in libpfm4 ("irq:irq_handler_entry"). NULL past the last. */
 const char* polter_perf_tracepoint(unsigned n);
 
-/* Whether the calling thread can have its switches recorded. 0, or -1 with the reason and what to do; *error_number: errno of the refusal.
+/* Checks whether the kernel records the calling thread's switches. Returns 0, or -1 with the reason and what to do; *error_number is the
+ * errno.
  */
 int polter_perf_switches(int* error_number, char* error, size_t error_size);
-/* The same of a tracepoint's records, by the number of the event ("config" of perf_event_attr). */
+/* The same check for a tracepoint, by its event number ("config" of perf_event_attr). */
 int polter_perf_tracepoint_allowed(polter_u64 config, char* error, size_t error_size);
 
 #ifdef __cplusplus

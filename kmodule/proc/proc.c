@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The tier of last resort: the kernel's own sum of a thread's waits for a CPU (run_delay, the second word of /proc/thread-self/schedstat,
- * sched(7) of the kernel's documentation), read when the thread asks. No events, no culprits, and one number for all that the better
- * tiers tell apart: preempted by others or by the job's own tasks, woken and waiting, held by a quota.
+ * sched(7) of the kernel's documentation), read when the thread asks. No events, no culprits, and a single number for what the better
+ * tiers distinguish: preemption by others or by the job's own tasks, waits after a wake-up, CPU quota.
  *
  * A reading costs a microsecond or more, which is a multiple of a short MPI call. So the tier knows what its readings cost, and does not
  * read again before INTERVAL times that have passed. Sums stay exact: what has not been read yet is in the next reading.

@@ -15,7 +15,7 @@ int polter_device_is_there(void) {
 
 int polter_is_device(const char* path) {
     struct stat info;
-    /* The module's own path even where there is nothing: the reason should speak of the module. */
+    /* Use the module's path even where it does not exist, so that the error names the module. */
     return stat(path, &info) == 0 ? S_ISCHR(info.st_mode) : strcmp(path, POLTER_DEVICE) == 0;
 }
 

@@ -39,7 +39,7 @@ polter_session* polter_session_open(const struct polter_noise_options* options, 
 void polter_session_close(polter_session*);
 /* enum polter_backend: what measures the session's threads. */
 unsigned polter_session_backend(const polter_session*);
-/* What stood in the way of something better; empty: nothing. Lives as long as the session. */
+/* Why a better tier was not available; empty if the best one is used. Valid as long as the session. */
 const char* polter_session_lacks(const polter_session*);
 /* Whether the exporter still serves this session (one system call; three with the module). Once it does not, the pages are no longer
  * written. */
@@ -60,8 +60,8 @@ polter_u64 polter_noise_ended_ns(const polter_noise*);
 
 /* One load: nonzero if anything moved since the last snapshot. */
 int polter_noise_moved(const polter_noise*);
-/* The same for who asks often and has just read the clock (of the pages): the tier proc then asks the kernel no more often than costs
- * 1 % of the time, and answers for the moment at which it asked last. Snapshot and drain keep to that interval too. */
+/* The same for frequent callers that have just read the clock of the pages. The tier proc then reads the kernel at most as often as costs
+ * 1 % of the time, and returns its last reading otherwise. Snapshot and drain keep to that interval too. */
 int polter_noise_moved_at(const polter_noise*, polter_u64 now_ns);
 /* A consistent copy of the counters. 0, or -1 if no consistent copy was had within a bounded number of tries (`out` is then
  * the last one taken consistently). */
@@ -73,8 +73,9 @@ polter_u64 polter_noise_waiting(const polter_noise*);
  * *lost is increased by those that were overwritten before they could be taken. */
 size_t polter_noise_drain(polter_noise*, polter_u64 until_ns, struct polter_ring_entry* out, size_t capacity, polter_u64* lost);
 
-/* sched_yield(), and what the thread waits in it is not noise. Exporters in the kernel know yields by themselves, and what strangers took
- * meanwhile; the tiers perf and proc know neither, and take a yield that is not made known for a preemption. Safe in a signal handler.
+/* Calls sched_yield() and does not count the time in it as noise. Exporters in the kernel recognize yields themselves, and also count
+ * what tasks outside of the job ran meanwhile. The tiers perf and proc do neither: they take a yield outside of this function for a
+ * preemption. Safe in a signal handler.
  * NULL: only yields. Returns what sched_yield() does. */
 int polter_noise_yield(polter_noise*);
 
@@ -85,7 +86,7 @@ long long polter_noise_clock_offset(void);
 const char* polter_account_name(unsigned account);
 int polter_account_is_service(unsigned account);
 const char* polter_backend_name(unsigned backend);
-/* What its accounts do not tell apart, in words; empty for the exporters in the kernel. */
+/* Describes what the backend's accounts do not distinguish; empty for the exporters in the kernel. */
 const char* polter_backend_limits(unsigned backend);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@
 
 struct polter_own* polter_own_new(size_t size, const struct polter_own_tier* tier, polter_u32 backend, polter_u32 seen, char* error,
                                   size_t error_size) {
-    /* Not from malloc: this may be a program's first act, and its allocator is its own. */
+    /* mmap instead of malloc: this may run before the program has set up its own allocator. */
     void* memory = mmap(NULL, size + POLTER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         snprintf(error, error_size, "no memory for a thread's noise page: %s", strerror(errno));

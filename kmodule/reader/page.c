@@ -11,7 +11,7 @@
 #include "handle.h"
 #include "own.h"
 
-/* A reader is beaten only by a writer that publishes during each try, which takes an interrupt each time. */
+/* A try fails only if a writer publishes during it, which takes an interrupt each time. */
 enum { SNAPSHOT_TRIES = 100 };
 
 static polter_u64 load_acquire(const polter_u64* p) {
@@ -191,7 +191,7 @@ size_t polter_noise_drain(polter_noise* noise, polter_u64 until_ns, struct polte
         /* Slots below reserved - size are being written over or have been. */
         polter_u64 reserved = load_acquire(&noise->header->reserved);
         if (reserved < end) {
-            end = reserved; /* no writer records what it has not reserved: a damaged page, which would be searched for ever */
+            end = reserved; /* recorded > reserved cannot happen on a valid page: stop instead of searching a damaged one forever */
             continue;
         }
         if (reserved > noise->taken + size) {
@@ -204,7 +204,7 @@ size_t polter_noise_drain(polter_noise* noise, polter_u64 until_ns, struct polte
         acquire_fence();
         if (load_acquire(&noise->header->reserved) > noise->taken + size) continue; /* overtaken while copying */
         if (out[n].index != noise->taken) {
-            /* Not what this slot should hold: the writer broke the protocol; do not pass it on. */
+            /* The slot holds another index than the protocol requires: drop the entry. */
             ++*lost;
             ++noise->taken;
             continue;

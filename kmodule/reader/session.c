@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registration with the kernel module, with polterd, or with nobody: the process once, then each thread that wants a page. */
+/* Registration with the kernel module or with polterd, or with neither: the process once, then each thread that wants a page. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -22,10 +22,10 @@ struct polter_session {
     enum kind kind;
     unsigned backend;     /* enum polter_backend */
     int socket;           /* DAEMON */
-    pid_t pid;            /* the process that registered: a forked child has no part in it */
+    pid_t pid;            /* the process that registered: a forked child does not share the registration */
     pthread_mutex_t lock; /* one exchange at a time */
     char device[256];     /* MODULE: its path */
-    char lacks[768];      /* what stood in the way of something better */
+    char lacks[768];      /* why a better tier was not available */
     char tracepoints[1024];
 };
 
