@@ -20,7 +20,7 @@ EXPORTERS = ("none", "perf", "bpf")
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    return {"least": round(min(values), 2), **common.quartiles(values)}
+    return {"least": round(min(values), 4), **common.quartiles(values)}
 
 
 def available(exporter: str) -> bool:
@@ -76,14 +76,20 @@ def catches(pid: int) -> bool:
 
 def noise_interrupted() -> float:
     """Seconds from SIGINT to the end of `polter noise`, half a second after it has begun."""
-    process = subprocess.Popen([str(common.POLTER), "noise", "--seconds", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = [str(common.POLTER), "noise", "--seconds", "60"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not catches(process.pid):
         time.sleep(0.01)
     time.sleep(0.5)
     begin = time.monotonic()
+    if process.poll() is not None:
+        sys.exit(f"bench: {' '.join(words)} ended with {process.returncode} before it was interrupted:\n{process.communicate()[1][-2000:]}")
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=60)
-    return time.monotonic() - begin
+    _, errors = process.communicate(timeout=60)
+    seconds = time.monotonic() - begin
+    if process.returncode != 0:
+        sys.exit(f"bench: {' '.join(words)} ended with {process.returncode} when it was interrupted:\n{errors[-2000:]}")
+    return seconds
 
 
 def noise(rounds: int) -> dict[str, object]:
