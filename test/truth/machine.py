@@ -2,7 +2,9 @@
 """The simulated machine: platform and host files for SimGrid, and one run of the truth program on them."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 
 
@@ -28,16 +30,31 @@ def platform(description, ranks):
     )
 
 
+class SimulatorFailed(Failed):
+    """SMPI could not run the program."""
+
+
+def run_with_children(command, timeout):
+    """As subprocess.run(), but a timeout ends also what the command started: smpirun is a script, and the simulation its child."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise SimulatorFailed(f"no end after {timeout} s: {' '.join(command)}") from error
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+
 class Machine:
-    def __init__(self, description, ranks, folder, smpirun, program):
-        self.description, self.ranks, self.smpirun, self.program = description, ranks, smpirun, program
+    def __init__(self, description, ranks, folder, smpirun, program, timeout=600):
+        self.description, self.ranks, self.smpirun, self.program, self.timeout = description, ranks, smpirun, program, timeout
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.platform, self.hosts = folder / "platform.xml", folder / "hosts"
         self.platform.write_text(platform(description, ranks))
         self.hosts.write_text("".join(f"n{i}\n" for i in range(ranks)))
 
-    def run(self, arguments, timeout=600):
+    def run(self, arguments):
         """Runs the program; gives what it printed: runtime_ns, events, noise_ns of each rank. smpirun splits arguments at blanks."""
         eager = self.description.get("eager_limit", 65536)
         settings = {
@@ -56,12 +73,9 @@ class Machine:
         command = [self.smpirun, "-np", str(self.ranks), "-platform", str(self.platform), "-hostfile", str(self.hosts)]
         command += ["--log=root.thresh:warning"] + [f"--cfg={key}:{value}" for key, value in settings.items()]
         command += [str(self.program)] + [str(argument) for argument in arguments]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
-        except subprocess.TimeoutExpired as error:
-            raise Failed(f"no end after {timeout} s: {' '.join(command)}") from error
+        done = run_with_children(command, self.timeout)
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode != 0 or len(lines) != 1:
             said = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
-            raise Failed(f"exit code {done.returncode}: {' '.join(command)}\n{said}")
+            raise SimulatorFailed(f"exit code {done.returncode}: {' '.join(command)}\n{said}")
         return json.loads(lines[0])

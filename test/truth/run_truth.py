@@ -77,18 +77,42 @@ def judge(result, quiet_ns, true_ns, estimator):
         "bounds_cover": low <= quiet_ns <= high,
         "bounds_width_percent": 100 * (high - low) / quiet_ns,
         "conditional": result["conditional"],
+        "warnings": result["warnings"],
     }
 
 
-def consistent(case, noisy, result):
+def consistent(ranks, noisy, result):
     """What the replay must have read from the trace, estimates apart: the recorder knows it too."""
     stolen = sum(noisy["noise_ns"])
-    if result["ranks"] != case["ranks"]:
-        raise Failed(f"the replay sees {result['ranks']} ranks of {case['ranks']}")
+    if result["ranks"] != ranks:
+        raise Failed(f"the replay sees {result['ranks']} ranks of {ranks}")
     if result["measured_ns"] != noisy["runtime_ns"]:
         raise Failed(f"the replay measures {result['measured_ns']} ns, the simulation took {noisy['runtime_ns']} ns")
-    if abs(result["local_noise_ns"]["mean"] * case["ranks"] - stolen) > case["ranks"]:
-        raise Failed(f"the replay finds {result['local_noise_ns']['mean'] * case['ranks']:.0f} ns of noise, {stolen} ns hit")
+    if abs(result["local_noise_ns"]["mean"] * ranks - stolen) > ranks:
+        raise Failed(f"the replay finds {result['local_noise_ns']['mean'] * ranks:.0f} ns of noise, {stolen} ns hit")
+
+
+def compare(machine, arguments, folder, options, habits=()):
+    """One program with noise and without; its replays against the truth. The traces stay in `folder`, also as written with other habits."""
+    as_others = [text for habit in habits for text in ("--habit", habit)]
+    noisy = machine.run(arguments + ["--detailed", folder / "events", "--counters", folder / "counters"] + as_others)
+    quiet = machine.run(arguments + ["--quiet", "--detailed", folder / "quiet"])
+    true_ns = noisy["runtime_ns"] - quiet["runtime_ns"]
+    outcome = {
+        "runtime_ns": quiet["runtime_ns"],
+        "true_noise_ns": true_ns,
+        "slowdown_percent": 100 * true_ns / quiet["runtime_ns"],
+        "local_noise_mean_ns": round(statistics.mean(noisy["noise_ns"])),
+    }
+    for form in ("events", "counters"):
+        result = replay(options.polter, folder / form / "traces.otf2", options.remove)
+        if options.remove is None:
+            consistent(machine.ranks, noisy, result)
+        outcome[form] = judge(result, quiet["runtime_ns"], true_ns, options.estimator)
+    without_noise = replay(options.polter, folder / "quiet" / "traces.otf2", None)
+    if without_noise["accumulated_noise_ns"] != 0 or without_noise["approximated_ns"] != quiet["runtime_ns"]:
+        raise Failed(f"a trace without noise replays to {without_noise['accumulated_noise_ns']} ns of it")
+    return outcome
 
 
 def run_case(case, options):
@@ -99,27 +123,8 @@ def run_case(case, options):
         arguments = ["--pattern", case["pattern"], "--seed", case["seed"]]
         arguments += [text for key, value in case["arguments"].items() for text in (f"--{key}", value)]
         arguments += [text for source in case["noise"] for text in ("--noise", source)]
-        noisy = machine.run(arguments + ["--detailed", folder / "events", "--counters", folder / "counters"])
-        quiet = machine.run(arguments + ["--quiet", "--detailed", folder / "quiet"])
-        true_ns = noisy["runtime_ns"] - quiet["runtime_ns"]
-        outcome = {
-            "name": case["name"],
-            "pattern": case["pattern"],
-            "machine": case["machine_name"],
-            "dependencies": case["dependencies"],
-            "runtime_ns": quiet["runtime_ns"],
-            "true_noise_ns": true_ns,
-            "slowdown_percent": 100 * true_ns / quiet["runtime_ns"],
-            "local_noise_mean_ns": round(statistics.mean(noisy["noise_ns"])),
-        }
-        for form in ("events", "counters"):
-            result = replay(options.polter, folder / form / "traces.otf2", options.remove)
-            if options.remove is None:
-                consistent(case, noisy, result)
-            outcome[form] = judge(result, quiet["runtime_ns"], true_ns, options.estimator)
-        without_noise = replay(options.polter, folder / "quiet" / "traces.otf2", None)
-        if without_noise["accumulated_noise_ns"] != 0 or without_noise["approximated_ns"] != quiet["runtime_ns"]:
-            raise Failed(f"a trace without noise replays to {without_noise['accumulated_noise_ns']} ns of it")
+        outcome = {"name": case["name"], "pattern": case["pattern"], "machine": case["machine_name"], "dependencies": case["dependencies"]}
+        outcome |= compare(machine, arguments, folder, options)
         outcome["missed"] = bars.missed_by(outcome)
     except Failed as error:
         outcome = {"name": case["name"], "dependencies": case["dependencies"], "failed": str(error)}

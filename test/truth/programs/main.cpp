@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One pattern under one seed on the simulated machine, with its noise or without: `smpirun -np N … truth_program --pattern stencil …`.
-// Prints the simulated runtime and what was stolen from each rank as one line of JSON, and writes the traces that it is asked for.
+// One pattern, or one program from a file, under one seed on the simulated machine, with its noise or without: `smpirun -np N …
+// truth_program --pattern stencil …`. Prints the simulated runtime and what was stolen from each rank as one line of JSON, and writes the
+// traces that it is asked for.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 
 #include "programs.hpp"
+#include "random.hpp"
 
 using namespace polter::truth;
 
@@ -37,10 +39,12 @@ int main(int argc, char** argv) {
                                                    {"waitany_farm", waitany_farm}};
     Settings settings;
     Parameters parameters;
-    std::string pattern;
+    std::string pattern, program_file;
+    std::vector<Block> program;
     std::vector<std::string> noise;
     CLI::App app("A pattern of the truth bench; run it under smpirun.");
-    app.add_option("--pattern", pattern, "Communication pattern")->required()->check(CLI::IsMember(&programs));
+    auto* pattern_option = app.add_option("--pattern", pattern, "Communication pattern")->check(CLI::IsMember(&programs));
+    app.add_option("--program", program_file, "In place of a pattern: a file of phases, see random.hpp")->excludes(pattern_option);
     app.add_option("--iterations", parameters.iterations)->check(CLI::PositiveNumber);
     app.add_option("--compute-ns", parameters.compute_ns, "Mean computing of one phase")->check(CLI::PositiveNumber);
     app.add_option("--imbalance", parameters.imbalance, "Half width of its spread")->check(CLI::Range(0.0, 1.0));
@@ -53,12 +57,16 @@ int main(int argc, char** argv) {
     app.add_flag("--quiet", settings.quiet, "No noise hits: the truth");
     app.add_option("--detailed", settings.detailed, "Write a trace with each noise event in its place to this directory");
     app.add_option("--counters", settings.counters, "Write a trace with counters read at MPI events to this directory");
+    app.add_option("--habit", settings.habits, "Write these traces again, to DIRECTORY-HABIT, as a recorder with this habit does")
+        ->allow_extra_args(false);
     app.add_option("--call-overhead-ns", settings.call_overhead_ns)->check(CLI::NonNegativeNumber);
     app.add_option("--message-overhead-ns", settings.message_overhead_ns)->check(CLI::NonNegativeNumber);
     app.add_option("--byte-overhead-ns", settings.byte_overhead_ns)->check(CLI::NonNegativeNumber);
     CLI11_PARSE(app, argc, argv);
     try {
         for (const std::string& text : noise) settings.noise.push_back(parse_noise(text));
+        if (!program_file.empty()) program = read_program(program_file);
+        if (pattern.empty() && program_file.empty()) throw std::runtime_error("give a pattern or a program");
     } catch (const std::exception& error) {
         std::fprintf(stderr, "truth: %s\n", error.what());
         return 2;
@@ -67,7 +75,7 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) settings.command += std::string(" ") + argv[i];
     configure(settings);
     MPI_Init(&argc, &argv);
-    programs.at(pattern)(parameters);
+    pattern.empty() ? run_program(program) : programs.at(pattern)(parameters);
     MPI_Finalize();
     return 0;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The OTF2 archive by the trace conventions of tracer/README.md. The only place with OTF2 writing calls.
+#include "archive.hpp"
+
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -7,8 +9,6 @@
 #include <filesystem>
 #include <map>
 #include <stdexcept>
-
-#include "event.hpp"
 
 namespace polter::truth {
 
@@ -57,8 +57,8 @@ class Definitions {
         return place->second;
     }
 
-    void fixed(int64_t first, int64_t last) {
-        check(OTF2_GlobalDefWriter_WriteClockProperties(writer_, 1'000'000'000, first, last - first + 1, OTF2_UNDEFINED_TIMESTAMP),
+    void fixed(uint64_t ticks_per_second, int64_t first, int64_t last) {
+        check(OTF2_GlobalDefWriter_WriteClockProperties(writer_, ticks_per_second, first, last - first + 1, OTF2_UNDEFINED_TIMESTAMP),
               "clock");
         check(OTF2_GlobalDefWriter_WriteParadigm(writer_, OTF2_PARADIGM_MPI, string("MPI"), OTF2_PARADIGM_CLASS_PROCESS), "paradigm");
         for (uint32_t i = 0; i < attributes; ++i)
@@ -127,8 +127,15 @@ class Definitions {
 class LocationWriter {
   public:
     LocationWriter(OTF2_EvtWriter* writer, const std::vector<uint32_t>& account_of_source, const std::vector<OTF2_StringRef>& culprits,
-                   size_t accounts, Detail detail)
-        : writer_(writer), account_(account_of_source), culprits_(culprits), total_(accounts), written_(accounts), detail_(detail) {
+                   size_t accounts, Detail detail, Habit habit)
+        : writer_(writer),
+          account_(account_of_source),
+          culprits_(culprits),
+          total_(accounts),
+          written_(accounts),
+          detail_(detail),
+          habit_(habit),
+          tick_(tick_ns(habit)) {
         list_ = OTF2_AttributeList_New();
     }
     ~LocationWriter() { OTF2_AttributeList_Delete(list_); }
@@ -137,7 +144,7 @@ class LocationWriter {
     void write(const Recording::Rank& rank) {
         if (rank.events.empty()) return;
         for (uint32_t account = 0; account < total_.size(); ++account) metric(rank.events.front().time, account);
-        for (const Event& event : rank.events) {
+        for (const Event& event : with_habit(rank, habit_)) {
             while (next_ < rank.noise.size() && rank.noise[next_].end <= event.time) write_noise(rank.noise[next_++]);
             if (detail_ == Detail::counters)
                 for (uint32_t account = 0; account < total_.size(); ++account)
@@ -159,15 +166,16 @@ class LocationWriter {
         const OTF2_Type type = OTF2_TYPE_UINT64;
         OTF2_MetricValue value;
         value.unsigned_int = written_[account] = total_[account];
-        check(OTF2_EvtWriter_Metric(writer_, list_, time, account, 1, &type, &value), "a metric");
+        check(OTF2_EvtWriter_Metric(writer_, list_, time / tick_, account, 1, &type, &value), "a metric");
     }
 
     void record(const Event& e) {
+        const uint64_t time = e.time / tick_;
         const uint32_t root = e.peer < 0 ? OTF2_UNDEFINED_UINT32 : e.peer;
         OTF2_ErrorCode code = OTF2_SUCCESS;
         switch (e.kind) {
             case Kind::enter:
-                code = OTF2_EvtWriter_Enter(writer_, nullptr, e.time, e.region);
+                code = OTF2_EvtWriter_Enter(writer_, nullptr, time, e.region);
                 break;
             case Kind::leave:
                 if (e.found) {
@@ -177,92 +185,92 @@ class LocationWriter {
                     const int any = (e.posted_peer < 0 ? 1 : 0) | (e.posted_tag < 0 ? 2 : 0);
                     if (any != 0) OTF2_AttributeList_AddUint8(list_, probed, static_cast<uint8_t>(any));
                 }
-                code = OTF2_EvtWriter_Leave(writer_, list_, e.time, e.region);
+                code = OTF2_EvtWriter_Leave(writer_, list_, time, e.region);
                 break;
             case Kind::mpi_send:
                 if (e.mode != 0) OTF2_AttributeList_AddUint8(list_, mode, e.mode);
-                code = OTF2_EvtWriter_MpiSend(writer_, list_, e.time, e.peer, e.comm, e.tag, e.bytes);
+                code = OTF2_EvtWriter_MpiSend(writer_, list_, time, e.peer, e.comm, e.tag, e.bytes);
                 break;
             case Kind::mpi_isend:
                 if (e.mode != 0) OTF2_AttributeList_AddUint8(list_, mode, e.mode);
-                code = OTF2_EvtWriter_MpiIsend(writer_, list_, e.time, e.peer, e.comm, e.tag, e.bytes, e.request);
+                code = OTF2_EvtWriter_MpiIsend(writer_, list_, time, e.peer, e.comm, e.tag, e.bytes, e.request);
                 break;
             case Kind::mpi_isend_complete:
-                code = OTF2_EvtWriter_MpiIsendComplete(writer_, nullptr, e.time, e.request);
+                code = OTF2_EvtWriter_MpiIsendComplete(writer_, nullptr, time, e.request);
                 break;
             case Kind::mpi_irecv_request:
                 OTF2_AttributeList_AddInt32(list_, source, e.peer);
                 OTF2_AttributeList_AddInt32(list_, tag, e.tag);
                 OTF2_AttributeList_AddCommRef(list_, comm, e.comm);
-                code = OTF2_EvtWriter_MpiIrecvRequest(writer_, list_, e.time, e.request);
+                code = OTF2_EvtWriter_MpiIrecvRequest(writer_, list_, time, e.request);
                 break;
             case Kind::mpi_recv:
                 if (e.wildcard) {
                     OTF2_AttributeList_AddInt32(list_, source, e.posted_peer);
                     OTF2_AttributeList_AddInt32(list_, tag, e.posted_tag);
                 }
-                code = OTF2_EvtWriter_MpiRecv(writer_, list_, e.time, e.peer, e.comm, e.tag, e.bytes);
+                code = OTF2_EvtWriter_MpiRecv(writer_, list_, time, e.peer, e.comm, e.tag, e.bytes);
                 break;
             case Kind::mpi_irecv:
-                code = OTF2_EvtWriter_MpiIrecv(writer_, nullptr, e.time, e.peer, e.comm, e.tag, e.bytes, e.request);
+                code = OTF2_EvtWriter_MpiIrecv(writer_, nullptr, time, e.peer, e.comm, e.tag, e.bytes, e.request);
                 break;
             case Kind::mpi_request_test:
-                code = OTF2_EvtWriter_MpiRequestTest(writer_, nullptr, e.time, e.request);
+                code = OTF2_EvtWriter_MpiRequestTest(writer_, nullptr, time, e.request);
                 break;
             case Kind::collective_begin:
-                code = OTF2_EvtWriter_MpiCollectiveBegin(writer_, nullptr, e.time);
+                code = OTF2_EvtWriter_MpiCollectiveBegin(writer_, nullptr, time);
                 break;
             case Kind::collective_end:
-                code = OTF2_EvtWriter_MpiCollectiveEnd(writer_, nullptr, e.time, e.operation, e.comm, root, e.bytes, e.bytes_received);
+                code = OTF2_EvtWriter_MpiCollectiveEnd(writer_, nullptr, time, e.operation, e.comm, root, e.bytes, e.bytes_received);
                 break;
             case Kind::nonblocking_collective_request:
                 OTF2_AttributeList_AddCommRef(list_, comm, e.comm);
-                code = OTF2_EvtWriter_NonBlockingCollectiveRequest(writer_, list_, e.time, e.request);
+                code = OTF2_EvtWriter_NonBlockingCollectiveRequest(writer_, list_, time, e.request);
                 break;
             case Kind::nonblocking_collective_complete:
-                code = OTF2_EvtWriter_NonBlockingCollectiveComplete(writer_, nullptr, e.time, e.operation, e.comm, root, e.bytes,
+                code = OTF2_EvtWriter_NonBlockingCollectiveComplete(writer_, nullptr, time, e.operation, e.comm, root, e.bytes,
                                                                     e.bytes_received, e.request);
                 break;
             case Kind::rma_collective_begin:
-                code = OTF2_EvtWriter_RmaCollectiveBegin(writer_, nullptr, e.time);
+                code = OTF2_EvtWriter_RmaCollectiveBegin(writer_, nullptr, time);
                 break;
             case Kind::rma_collective_end:
-                code = OTF2_EvtWriter_RmaCollectiveEnd(writer_, nullptr, e.time, e.operation,
+                code = OTF2_EvtWriter_RmaCollectiveEnd(writer_, nullptr, time, e.operation,
                                                        OTF2_RMA_SYNC_LEVEL_MEMORY | OTF2_RMA_SYNC_LEVEL_PROCESS, e.comm,
                                                        OTF2_COLLECTIVE_ROOT_NONE, 0, 0);
                 break;
             case Kind::rma_win_create:
-                code = OTF2_EvtWriter_RmaWinCreate(writer_, nullptr, e.time, e.comm);
+                code = OTF2_EvtWriter_RmaWinCreate(writer_, nullptr, time, e.comm);
                 break;
             case Kind::rma_win_destroy:
-                code = OTF2_EvtWriter_RmaWinDestroy(writer_, nullptr, e.time, e.comm);
+                code = OTF2_EvtWriter_RmaWinDestroy(writer_, nullptr, time, e.comm);
                 break;
             case Kind::rma_notify_in:
-                code = OTF2_EvtWriter_RmaSync(writer_, nullptr, e.time, e.comm, e.peer, OTF2_RMA_SYNC_TYPE_NOTIFY_IN);
+                code = OTF2_EvtWriter_RmaSync(writer_, nullptr, time, e.comm, e.peer, OTF2_RMA_SYNC_TYPE_NOTIFY_IN);
                 break;
             case Kind::rma_notify_out:
-                code = OTF2_EvtWriter_RmaSync(writer_, nullptr, e.time, e.comm, e.peer, OTF2_RMA_SYNC_TYPE_NOTIFY_OUT);
+                code = OTF2_EvtWriter_RmaSync(writer_, nullptr, time, e.comm, e.peer, OTF2_RMA_SYNC_TYPE_NOTIFY_OUT);
                 break;
             case Kind::rma_put:
-                code = OTF2_EvtWriter_RmaPut(writer_, nullptr, e.time, e.comm, e.peer, e.bytes, e.request);
+                code = OTF2_EvtWriter_RmaPut(writer_, nullptr, time, e.comm, e.peer, e.bytes, e.request);
                 break;
             case Kind::rma_get:
-                code = OTF2_EvtWriter_RmaGet(writer_, nullptr, e.time, e.comm, e.peer, e.bytes, e.request);
+                code = OTF2_EvtWriter_RmaGet(writer_, nullptr, time, e.comm, e.peer, e.bytes, e.request);
                 break;
             case Kind::rma_op_complete:
-                code = OTF2_EvtWriter_RmaOpCompleteRemote(writer_, nullptr, e.time, e.comm, e.request);
+                code = OTF2_EvtWriter_RmaOpCompleteRemote(writer_, nullptr, time, e.comm, e.request);
                 break;
             case Kind::rma_request_complete:
-                code = OTF2_EvtWriter_RmaOpCompleteNonBlocking(writer_, nullptr, e.time, e.comm, e.request);
+                code = OTF2_EvtWriter_RmaOpCompleteNonBlocking(writer_, nullptr, time, e.comm, e.request);
                 break;
             case Kind::rma_request_lock:
-                code = OTF2_EvtWriter_RmaRequestLock(writer_, nullptr, e.time, e.comm, e.peer, 0, lock_type(e));
+                code = OTF2_EvtWriter_RmaRequestLock(writer_, nullptr, time, e.comm, e.peer, 0, lock_type(e));
                 break;
             case Kind::rma_acquire_lock:
-                code = OTF2_EvtWriter_RmaAcquireLock(writer_, nullptr, e.time, e.comm, e.peer, 0, lock_type(e));
+                code = OTF2_EvtWriter_RmaAcquireLock(writer_, nullptr, time, e.comm, e.peer, 0, lock_type(e));
                 break;
             case Kind::rma_release_lock:
-                code = OTF2_EvtWriter_RmaReleaseLock(writer_, nullptr, e.time, e.comm, e.peer, 0);
+                code = OTF2_EvtWriter_RmaReleaseLock(writer_, nullptr, time, e.comm, e.peer, 0);
                 break;
         }
         check(code, "an event");
@@ -273,6 +281,8 @@ class LocationWriter {
     const std::vector<OTF2_StringRef>& culprits_;
     std::vector<uint64_t> total_, written_;
     Detail detail_;
+    Habit habit_;
+    int64_t tick_;
     size_t next_ = 0;
     OTF2_AttributeList* list_;
 };
@@ -283,7 +293,7 @@ OTF2_FlushType flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
 
 }  // namespace
 
-void write_archive(const Recording& recording, const std::string& directory, Detail detail) {
+void write_archive(const Recording& recording, const std::string& directory, Detail detail, Habit habit) {
     if (std::filesystem::exists(directory)) throw std::runtime_error(directory + ": exists already; remove it or give another name");
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {  // an open file for each location
@@ -317,7 +327,7 @@ void write_archive(const Recording& recording, const std::string& directory, Det
         OTF2_EvtWriter* events = OTF2_Archive_GetEvtWriter(archive, rank);
         OTF2_DefWriter* local = OTF2_Archive_GetDefWriter(archive, rank);
         if (events == nullptr || local == nullptr) throw std::runtime_error(directory + ": no file for rank " + std::to_string(rank));
-        LocationWriter(events, account_of_source, culprits, accounts.size(), detail).write(recorded);
+        LocationWriter(events, account_of_source, culprits, accounts.size(), detail, habit).write(recorded);
         counts.push_back(0);
         OTF2_EvtWriter_GetNumberOfEvents(events, &counts.back());
         check(OTF2_Archive_CloseEvtWriter(archive, events), "an event file");
@@ -330,7 +340,8 @@ void write_archive(const Recording& recording, const std::string& directory, Det
     check(OTF2_Archive_CloseDefFiles(archive), "definition files");
     check(OTF2_Archive_CloseEvtFiles(archive), "event files");
 
-    definitions.fixed(first, last);
+    const int64_t tick = tick_ns(habit);
+    definitions.fixed(1'000'000'000 / tick, first / tick, last / tick);
     definitions.accounts(accounts);
     definitions.places(recording, counts);
     definitions.communicators(recording);

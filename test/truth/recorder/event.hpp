@@ -15,49 +15,78 @@
 namespace polter::truth {
 
 // name, OTF2 role
-#define POLTER_TRUTH_REGIONS(R)     \
-    R(MPI_Init, FUNCTION)           \
-    R(MPI_Finalize, FUNCTION)       \
-    R(MPI_Send, POINT2POINT)        \
-    R(MPI_Ssend, POINT2POINT)       \
-    R(MPI_Isend, POINT2POINT)       \
-    R(MPI_Issend, POINT2POINT)      \
-    R(MPI_Recv, POINT2POINT)        \
-    R(MPI_Probe, POINT2POINT)       \
-    R(MPI_Irecv, POINT2POINT)       \
-    R(MPI_Sendrecv, POINT2POINT)    \
-    R(MPI_Wait, POINT2POINT)        \
-    R(MPI_Waitall, POINT2POINT)     \
-    R(MPI_Waitany, POINT2POINT)     \
-    R(MPI_Test, POINT2POINT)        \
-    R(MPI_Barrier, BARRIER)         \
-    R(MPI_Bcast, COLL_ONE2ALL)      \
-    R(MPI_Reduce, COLL_ALL2ONE)     \
-    R(MPI_Allreduce, COLL_ALL2ALL)  \
-    R(MPI_Scan, COLL_OTHER)         \
-    R(MPI_Exscan, COLL_OTHER)       \
-    R(MPI_Allgather, COLL_ALL2ALL)  \
-    R(MPI_Alltoall, COLL_ALL2ALL)   \
-    R(MPI_Ibarrier, BARRIER)        \
-    R(MPI_Ibcast, COLL_ONE2ALL)     \
-    R(MPI_Iallreduce, COLL_ALL2ALL) \
-    R(MPI_Comm_split, COLL_OTHER)   \
-    R(MPI_Comm_dup, COLL_OTHER)     \
-    R(MPI_Comm_free, COLL_OTHER)    \
-    R(MPI_Win_create, RMA)          \
-    R(MPI_Win_free, RMA)            \
-    R(MPI_Win_fence, RMA)           \
-    R(MPI_Win_post, RMA)            \
-    R(MPI_Win_start, RMA)           \
-    R(MPI_Win_complete, RMA)        \
-    R(MPI_Win_wait, RMA)            \
-    R(MPI_Win_lock, RMA)            \
-    R(MPI_Win_lock_all, RMA)        \
-    R(MPI_Win_flush, RMA)           \
-    R(MPI_Win_unlock, RMA)          \
-    R(MPI_Win_unlock_all, RMA)      \
-    R(MPI_Put, RMA)                 \
-    R(MPI_Get, RMA)                 \
+#define POLTER_TRUTH_REGIONS(R)                \
+    R(MPI_Init, FUNCTION)                      \
+    R(MPI_Finalize, FUNCTION)                  \
+    R(MPI_Send, POINT2POINT)                   \
+    R(MPI_Ssend, POINT2POINT)                  \
+    R(MPI_Isend, POINT2POINT)                  \
+    R(MPI_Issend, POINT2POINT)                 \
+    R(MPI_Recv, POINT2POINT)                   \
+    R(MPI_Probe, POINT2POINT)                  \
+    R(MPI_Iprobe, POINT2POINT)                 \
+    R(MPI_Irecv, POINT2POINT)                  \
+    R(MPI_Sendrecv, POINT2POINT)               \
+    R(MPI_Wait, POINT2POINT)                   \
+    R(MPI_Waitall, POINT2POINT)                \
+    R(MPI_Waitany, POINT2POINT)                \
+    R(MPI_Waitsome, POINT2POINT)               \
+    R(MPI_Test, POINT2POINT)                   \
+    R(MPI_Send_init, POINT2POINT)              \
+    R(MPI_Ssend_init, POINT2POINT)             \
+    R(MPI_Recv_init, POINT2POINT)              \
+    R(MPI_Start, POINT2POINT)                  \
+    R(MPI_Startall, POINT2POINT)               \
+    R(MPI_Request_free, POINT2POINT)           \
+    R(MPI_Barrier, BARRIER)                    \
+    R(MPI_Bcast, COLL_ONE2ALL)                 \
+    R(MPI_Reduce, COLL_ALL2ONE)                \
+    R(MPI_Allreduce, COLL_ALL2ALL)             \
+    R(MPI_Scan, COLL_OTHER)                    \
+    R(MPI_Exscan, COLL_OTHER)                  \
+    R(MPI_Allgather, COLL_ALL2ALL)             \
+    R(MPI_Alltoall, COLL_ALL2ALL)              \
+    R(MPI_Gather, COLL_ALL2ONE)                \
+    R(MPI_Gatherv, COLL_ALL2ONE)               \
+    R(MPI_Scatter, COLL_ONE2ALL)               \
+    R(MPI_Scatterv, COLL_ONE2ALL)              \
+    R(MPI_Allgatherv, COLL_ALL2ALL)            \
+    R(MPI_Alltoallv, COLL_ALL2ALL)             \
+    R(MPI_Reduce_scatter, COLL_ALL2ALL)        \
+    R(MPI_Reduce_scatter_block, COLL_ALL2ALL)  \
+    R(MPI_Ibarrier, BARRIER)                   \
+    R(MPI_Ibcast, COLL_ONE2ALL)                \
+    R(MPI_Iallreduce, COLL_ALL2ALL)            \
+    R(MPI_Ireduce, COLL_ALL2ONE)               \
+    R(MPI_Iscan, COLL_OTHER)                   \
+    R(MPI_Iexscan, COLL_OTHER)                 \
+    R(MPI_Iallgather, COLL_ALL2ALL)            \
+    R(MPI_Ialltoall, COLL_ALL2ALL)             \
+    R(MPI_Igather, COLL_ALL2ONE)               \
+    R(MPI_Igatherv, COLL_ALL2ONE)              \
+    R(MPI_Iscatter, COLL_ONE2ALL)              \
+    R(MPI_Iscatterv, COLL_ONE2ALL)             \
+    R(MPI_Iallgatherv, COLL_ALL2ALL)           \
+    R(MPI_Ialltoallv, COLL_ALL2ALL)            \
+    R(MPI_Ireduce_scatter, COLL_ALL2ALL)       \
+    R(MPI_Ireduce_scatter_block, COLL_ALL2ALL) \
+    R(MPI_Comm_split, COLL_OTHER)              \
+    R(MPI_Comm_dup, COLL_OTHER)                \
+    R(MPI_Comm_free, COLL_OTHER)               \
+    R(MPI_Win_create, RMA)                     \
+    R(MPI_Win_free, RMA)                       \
+    R(MPI_Win_fence, RMA)                      \
+    R(MPI_Win_post, RMA)                       \
+    R(MPI_Win_start, RMA)                      \
+    R(MPI_Win_complete, RMA)                   \
+    R(MPI_Win_wait, RMA)                       \
+    R(MPI_Win_lock, RMA)                       \
+    R(MPI_Win_lock_all, RMA)                   \
+    R(MPI_Win_flush, RMA)                      \
+    R(MPI_Win_unlock, RMA)                     \
+    R(MPI_Win_unlock_all, RMA)                 \
+    R(MPI_Put, RMA)                            \
+    R(MPI_Get, RMA)                            \
     R(MPI_Rget, RMA)
 
 enum class Region : uint32_t {
@@ -134,8 +163,5 @@ struct Recording {
 
 // Whether a trace has each noise event where it happened, or only counters that are read at MPI events.
 enum class Detail { events, counters };
-
-// Writes an OTF2 archive `traces.otf2` into `directory`, which must not exist yet. Throws std::runtime_error.
-void write_archive(const Recording&, const std::string& directory, Detail);
 
 }  // namespace polter::truth

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "archive.hpp"
+
 namespace polter::truth {
 
 namespace {
@@ -120,14 +122,21 @@ void rank_begins() {
     s.ranks[sg_actor_self_get_pid()] = std::move(made);
 }
 
+static void write_archives(const State& s) {
+    for (const auto& [directory, detail] : {std::pair{s.settings.detailed, Detail::events}, {s.settings.counters, Detail::counters}}) {
+        if (directory.empty()) continue;
+        write_archive(s.recording, directory, detail, Habit::none);
+        for (const std::string& habit : s.settings.habits) write_archive(s.recording, directory + "-" + habit, detail, habit_of(habit));
+    }
+}
+
 void rank_ends() {
     State& s = state();
     Rank& rank = rank_here();
     rank.recorded->noise = rank.processor.noise();
     if (++s.ended < s.recording.ranks.size()) return;
     try {
-        if (!s.settings.detailed.empty()) write_archive(s.recording, s.settings.detailed, Detail::events);
-        if (!s.settings.counters.empty()) write_archive(s.recording, s.settings.counters, Detail::counters);
+        write_archives(s);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "truth: %s\n", error.what());
         std::_Exit(1);

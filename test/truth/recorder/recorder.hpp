@@ -21,6 +21,7 @@ struct Settings {
     bool cold = false;                  // the machine is not set up before the program begins, see rank_begins()
     bool quiet = false;                 // none of it hits: the truth
     std::string detailed, counters;     // directories of the archives to write; empty: none
+    std::vector<std::string> habits;    // names: the archives are written again for each, to DIRECTORY-HABIT
     int64_t call_overhead_ns = 200;     // work at the beginning of each MPI call
     int64_t message_overhead_ns = 500;  // work at each end of each message, those inside collectives too
     double byte_overhead_ns = 0.02;     // and for each of its bytes
@@ -44,6 +45,12 @@ struct Pending {  // a request that has not completed
     MPI_Comm comm = MPI_COMM_NULL;
 };
 
+struct PersistentRequest {  // between its starts
+    Pending::What what;
+    Event event;  // that each start records
+    MPI_Comm comm;
+};
+
 struct Window {
     uint32_t id = 0;
     std::vector<int> started, posted;  // ranks, while the epoch lasts
@@ -59,6 +66,7 @@ struct Rank {
     Processor processor;
     Recording::Rank* recorded = nullptr;
     std::unordered_map<MPI_Request, Pending> pending;
+    std::unordered_map<MPI_Request, PersistentRequest> persistent;
     uint64_t next_request = 0;
     std::unordered_map<MPI_Comm, uint32_t> communicators;
     std::unordered_map<uint32_t, uint32_t> creations;  // collective creations so far, by parent

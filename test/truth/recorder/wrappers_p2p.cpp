@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_Init, MPI_Finalize and point-to-point calls. Sends are stamped at Enter, receives and completions at Leave.
-#include "recorder.hpp"
+#include "message.hpp"
 
 using namespace polter::truth;
 
 namespace {
-
-uint64_t bytes_of(int count, MPI_Datatype type) {
-    int size = 0;
-    PMPI_Type_size(type, &size);
-    return static_cast<uint64_t>(count) * size;
-}
-
-Event message(Rank& rank, Kind kind, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
-    Event event;
-    event.kind = kind;
-    event.peer = peer;
-    event.tag = tag;
-    event.comm = comm_id(rank, comm);
-    event.bytes = bytes_of(count, type);
-    return event;
-}
 
 void received(Call& call, const MPI_Status& status, int posted_from, int posted_tag, MPI_Comm comm) {
     int bytes = 0;
@@ -31,8 +15,6 @@ void received(Call& call, const MPI_Status& status, int posted_from, int posted_
     event.posted_tag = posted_tag == MPI_ANY_TAG ? -1 : posted_tag;
     call.completed(event);
 }
-
-constexpr uint8_t synchronous = 1;
 
 template <class F>
 int send(Region region, uint8_t mode, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, F&& function) {
@@ -114,10 +96,7 @@ int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status* status) {
     MPI_Status own;
     const int result = PMPI_Probe(from, tag, comm, &own);
     call.ended();
-    Event event = message(call.rank(), Kind::leave, 0, MPI_BYTE, own.MPI_SOURCE, own.MPI_TAG, comm);
-    event.posted_peer = from == MPI_ANY_SOURCE ? -1 : from;
-    event.posted_tag = tag == MPI_ANY_TAG ? -1 : tag;
-    call.found(event);
+    call.found(finding(call.rank(), own, from, tag, comm));
     if (status != MPI_STATUS_IGNORE) *status = own;
     return result;
 }
@@ -126,8 +105,7 @@ int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI
     Call call(Region::MPI_Irecv);
     Event event;
     if (from != MPI_PROC_NULL) {
-        event = message(call.rank(), Kind::mpi_irecv_request, 0, MPI_BYTE, from == MPI_ANY_SOURCE ? -1 : from,
-                        tag == MPI_ANY_TAG ? -1 : tag, comm);
+        event = posting(call.rank(), from, tag, comm);
         event.request = call.rank().next_request++;
         call.began(event);
     }
