@@ -13,11 +13,14 @@ namespace polter::cli {
 void add_job_options(CLI::App& verb, JobArguments& arguments) {
     add_common(verb, arguments.common);
     auto& launch = arguments.launch;
-    verb.add_option("-o,--output", launch.output, "Experiment directory (never overwritten)")->type_name("DIR")->check(named);
-    verb.add_option("--exporter", launch.exporter, "What measures the noise (also POLTER_EXPORTER): auto takes the best that works")
+    verb.add_option("-o,--output", launch.output, "Directory for the trace; default: polter-PROGRAM-TIME (never overwritten)")
+        ->type_name("DIR")
+        ->check(named);
+    verb.add_option("--exporter", launch.exporter,
+                    "How to measure the noise (also POLTER_EXPORTER); auto: the best that works, none: trace MPI only")
         ->check(CLI::IsMember(launch::exporter_names()))
         ->option_text("NAME: auto, module, bpf, perf, proc or none");
-    verb.add_option("--mpi", launch.mpi, "Which MPI the program uses, where that cannot be found out (also POLTER_MPI)")
+    verb.add_option("--mpi", launch.mpi, "MPI of the program, if it cannot be detected (also POLTER_MPI)")
         ->check(CLI::IsMember({"openmpi", "mpich"}))
         ->option_text("NAME: openmpi or mpich");
     verb.prefix_command();

@@ -18,8 +18,8 @@
 namespace polter::cli {
 
 void add_common(CLI::App& verb, Common& common) {
-    verb.add_flag("--json", common.json, "Print the machine-readable form");
-    verb.add_flag("-q,--quiet", common.quiet, "No progress");
+    verb.add_flag("--json", common.json, "Print the result as JSON");
+    verb.add_flag("-q,--quiet", common.quiet, "Print no progress and no status messages");
 }
 
 void tell(const std::string& line) {
@@ -32,15 +32,14 @@ void tell(const std::exception& error) {
     // Printing has failed: what fmt says of it does not name the file. Told once, and not tried again.
     __fpurge(stdout);
     std::clearerr(stdout);
-    if (system->code().value() != EPIPE)
-        tell(fmt::format("standard output: {}; what was written there is not whole", system->code().message()));
+    if (system->code().value() != EPIPE) tell(fmt::format("standard output: {}; the output is incomplete", system->code().message()));
 }
 
 void flush_output() {
     if (std::fflush(stdout) != 0) {
         if (errno != EPIPE) throw std::system_error(errno, std::generic_category());
     } else if (std::ferror(stdout)) {  // before, and nobody has kept why
-        throw std::runtime_error("standard output cannot be written; what was written there is not whole");
+        throw std::runtime_error("standard output cannot be written; the output is incomplete");
     }
 }
 
@@ -70,7 +69,6 @@ std::vector<std::string> words_to_parse(const CLI::App& app, int argc, char** ar
 // The usage of a verb that takes a command names it.
 class HelpText : public CLI::Formatter {
   public:
-    HelpText() { label("SUBCOMMAND", "VERB"); }
     std::string make_usage(const CLI::App* app, std::string name) const override {
         auto out = CLI::Formatter::make_usage(app, name);
         if (app->get_prefix_command()) out.insert(out.find_last_not_of('\n') + 1, " [--] COMMAND [ARGUMENT]...");
@@ -82,8 +80,8 @@ int no_such_verb(const CLI::App& app, const std::string& word) {
     std::vector<std::string> verbs;
     for (const auto* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
     const auto meant = nearest(word, verbs);
-    tell(meant.empty() ? fmt::format("{}: no such verb; polter --help lists them", word)
-                       : fmt::format("{}: no such verb; did you mean {}? (polter --help lists them)", word, meant));
+    tell(meant.empty() ? fmt::format("{}: no such subcommand; polter --help lists them", word)
+                       : fmt::format("{}: no such subcommand; did you mean {}? (polter --help lists them)", word, meant));
     return 2;
 }
 
@@ -130,7 +128,7 @@ int first_word(const CLI::App& app, const std::vector<std::string>& words) {
 }
 
 int dispatch(int argc, char** argv) {
-    CLI::App app{"How many seconds did the operating system cost my program, through whom, and where?", "polter"};
+    CLI::App app{"How many seconds did the operating system cost my MPI program, what caused it, and on which rank?", "polter"};
     app.set_version_flag("--version", "polter " POLTER_VERSION);
     app.require_subcommand(1);
     app.formatter(std::make_shared<HelpText>());

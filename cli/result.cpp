@@ -85,10 +85,11 @@ class Job {
     std::string result(double left_s, double limit) {
         const double needed_s = static_cast<double>(traced_.report.events) / events_a_second;
         if (needed_s > left_s)
-            return local(fmt::format("a replay of {} events takes some {}, and polter run waits for {} at most",
-                                     count_text(traced_.report.events), seconds_text(std::max(needed_s, 0.1)), seconds_text(limit)));
+            return local(fmt::format("replaying {} events takes about {}; polter run waits at most {}", count_text(traced_.report.events),
+                                     seconds_text(std::max(needed_s, 0.1)), seconds_text(limit)));
         const auto text = replayed(left_s);
-        return text ? *text : local(fmt::format("the replay was not done within {}, and polter run waits no longer", seconds_text(limit)));
+        return text ? *text
+                    : local(fmt::format("the replay did not finish within {}, and polter run waits no longer", seconds_text(limit)));
     }
 
   private:

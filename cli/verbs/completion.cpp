@@ -233,9 +233,9 @@ std::string fish(const CLI::App& app) {
 
 void add_completion(CLI::App& parent) {
     auto shell = std::make_shared<std::string>();
-    auto* verb = parent.add_subcommand("completion", "Print the completion script of a shell");
+    auto* verb = parent.add_subcommand("completion", "Print a completion script for bash, zsh or fish");
     verb->footer("Example: polter completion bash > ~/.local/share/bash-completion/completions/polter");
-    verb->add_option("SHELL", *shell, "Which")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    verb->add_option("SHELL", *shell, "The shell that will read it")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
     verb->callback([shell, &parent] {
         if (*shell == "zsh") fmt::print("autoload -U +X bashcompinit && bashcompinit\n");
         fmt::print("{}", *shell == "fish" ? fish(parent) : bash(parent));

@@ -11,8 +11,8 @@
 #include "../../tracer/launch/exporter.hpp"
 #include "../../tracer/launch/launch.hpp"
 #include "../../tracer/launch/layout.hpp"
-#include "replay/base/printable.hpp"
 #include "../verb.hpp"
+#include "replay/base/printable.hpp"
 
 namespace polter::cli {
 namespace {
@@ -88,9 +88,10 @@ void examine(const Common& common) {
     const std::string exporter = best_exporter(findings);
     const bool mpi = works(findings, "mpi", "openmpi") || works(findings, "mpi", "mpich");
     const bool ready = mpi && !exporter.empty();
-    const std::string verdict = ready  ? fmt::format("A job can be traced with its noise, by {}: polter run mpirun -n 2 ./app", exporter)
-                                : !mpi ? "No job can be traced: no MPI works here."
-                                       : "A job can be traced, but without its noise: no exporter works here.";
+    const std::string verdict =
+        ready  ? fmt::format("Ready: a job can be traced, and its noise measured by {}. Try: polter run mpirun -n 2 ./app", exporter)
+        : !mpi ? "No job can be traced: no MPI works here."
+               : "A job can be traced, but its noise cannot be measured: no exporter works here.";
     if (common.json)
         print_json(findings, ready, exporter, verdict);
     else
@@ -101,11 +102,11 @@ void examine(const Common& common) {
 }  // namespace
 
 void add_doctor(CLI::App& parent) {
-    auto* verb = parent.add_subcommand("doctor", "What works here, what does not, and the command that mends it");
+    auto* verb = parent.add_subcommand("doctor", "Check what works on this machine; show the command that fixes what does not");
     const auto common = std::make_shared<Common>();
     add_common(*verb, *common);
     verb->footer(
-        "Exit code 0 where a job can be traced with its noise, else 1. Changes nothing.\n"
+        "Exit code: 0 if a job can be traced with its noise, else 1. It changes nothing.\n"
         "Example: polter doctor");
     verb->callback([common] { examine(*common); });
 }

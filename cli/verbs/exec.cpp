@@ -7,11 +7,12 @@
 namespace polter::cli {
 
 void add_exec(CLI::App& parent) {
-    auto* verb = parent.add_subcommand("exec", "Run one process of a launcher's job traced");
+    auto* verb = parent.add_subcommand("exec", "Trace one process of a job that mpirun or srun starts");
     auto arguments = std::make_shared<JobArguments>();
     add_job_options(*verb, *arguments);
     verb->footer(
-        "All processes of the job share one experiment directory, which must be on a file system that all of them see.\n"
+        "Put it between the launcher and the program. The process that ends last prints the result.\n"
+        "All processes write to one directory, which must be on a shared file system if there are several nodes.\n"
         "Example: srun -n 64 polter exec ./app");
     verb->callback([verb, arguments] {
         take_command(*verb, *arguments);

@@ -11,10 +11,10 @@
 #include "../../kmodule/node/interrupt.hpp"
 #include "../../kmodule/node/observe.hpp"
 #include "../../kmodule/node/summary.hpp"
-#include "noise_loop.hpp"
-#include "replay/base/printable.hpp"
 #include "../result_text.hpp"
 #include "../verb.hpp"
+#include "noise_loop.hpp"
+#include "replay/base/printable.hpp"
 
 namespace polter::cli {
 namespace {
@@ -41,8 +41,8 @@ void watch(const Arguments& arguments) {
     node::Interrupt interrupt;
     auto made = node::make_observer();
     if (const auto* why = std::get_if<std::string>(&made))
-        throw std::runtime_error(
-            fmt::format("noise: the node cannot be observed: {}; try: sudo polter noise (polter noise --loop selfish goes without)", *why));
+        throw std::runtime_error(fmt::format(
+            "noise: the node cannot be observed: {}; try: sudo polter noise (polter noise --loop selfish needs no privilege)", *why));
     auto& observer = *std::get<0>(made);
 
     std::function<void(const node::Observation&)> each_second;
@@ -55,32 +55,34 @@ void watch(const Arguments& arguments) {
         };
     const bool endless = arguments.live && arguments.seconds_option->count() == 0;
     const auto whole = node::observe(observer, endless ? 0 : static_cast<std::uint64_t>(arguments.seconds * 1e9), each_second);
-    if (arguments.live && !arguments.common.json) fmt::print("\nAll together:\n");
+    if (arguments.live && !arguments.common.json) fmt::print("\nThe whole time:\n");
     fmt::print("{}", formatted(arguments, whole, observer.name(), arguments.live ? -1 : 2));
 }
 
 }  // namespace
 
 void add_noise(CLI::App& parent) {
-    auto* verb = parent.add_subcommand("noise", "What the operating system does on this node: per CPU, source and culprit");
+    auto* verb = parent.add_subcommand("noise", "Show the OS noise of this node, without any program: by source and process");
     const auto arguments = std::make_shared<Arguments>();
     add_common(*verb, arguments->common);
     arguments->seconds_option =
-        verb->add_option("--seconds", arguments->seconds, "How long; Ctrl-C ends it earlier (with --live: for ever)")
+        verb->add_option("--seconds", arguments->seconds, "Duration; Ctrl-C ends it earlier (default: 10; with --live: until Ctrl-C)")
             ->check(CLI::Range(0.01, 1e6))
             ->capture_default_str()
             ->option_text("S");
-    verb->add_flag("--live", arguments->live, "Also each second's, until Ctrl-C (with --json one line each, the last one the whole)");
-    verb->add_flag("--per-cpu", arguments->text.per_cpu, "Also by CPU (JSON has that always)");
-    verb->add_flag("--histogram", arguments->text.histogram, "Also how long the events of each source took (JSON has that always)");
-    verb->add_option("--top", arguments->text.top, "Culprits shown for each source")->check(CLI::Range(0, 100000))->capture_default_str();
+    verb->add_flag("--live", arguments->live, "Also print every second (with --json: one line each, the last for the whole time)");
+    verb->add_flag("--per-cpu", arguments->text.per_cpu, "Also list by CPU (JSON: always)");
+    verb->add_flag("--histogram", arguments->text.histogram, "Also show a histogram of the durations for each source (JSON: always)");
+    verb->add_option("--top", arguments->text.top, "Processes or devices shown for each source")
+        ->check(CLI::Range(0, 100000))
+        ->capture_default_str();
     add_loop_options(*verb, arguments->loop);
     verb->footer(
         "Needs root, or CAP_BPF and CAP_PERFMON; --loop needs no privilege, but explains more with it.\n"
         "Example: sudo polter noise --seconds 30\n"
         "         sudo polter noise --live --per-cpu\n"
         "         sudo polter noise --json --seconds 60 > node.json\n"
-        "         sudo polter noise --loop selfish --cpu 3   # what a program on that CPU loses, and through whom");
+        "         sudo polter noise --loop selfish --cpu 3   # what a program on that CPU loses, and to what");
     verb->callback([arguments] {
         if (arguments->loop.kind.empty())
             watch(*arguments);

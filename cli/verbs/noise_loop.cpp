@@ -15,8 +15,8 @@
 #include "../../kmodule/loops/output.hpp"
 #include "../../kmodule/node/interrupt.hpp"
 #include "../../tracer/launch/exporter.hpp"
-#include "replay/base/printable.hpp"
 #include "../result_text.hpp"
+#include "replay/base/printable.hpp"
 
 namespace polter::cli {
 namespace {
@@ -53,24 +53,26 @@ loops::Kind kind_named(const std::string& name) {
 void add_loop_options(CLI::App& verb, LoopArguments& arguments) {
     auto* loop =
         verb.add_option("--loop", arguments.kind,
-                        "What a program on one CPU loses instead: selfish (late clock readings), fwq (the same work again and again), "
-                        "ftq (work for the same time again and again)")
+                        "Instead run a benchmark loop on one CPU, and explain what it loses: selfish (selfish detour: gaps between clock "
+                        "readings), fwq (fixed work quantum), ftq (fixed time quantum)")
             ->check(CLI::IsMember({"selfish", "fwq", "ftq"}))
             ->option_text("NAME");
-    verb.add_option("--cpu", arguments.cpu, "The loop's CPU; the last one allowed if not given")
+    verb.add_option("--cpu", arguments.cpu, "CPU of the loop (default: the last one allowed)")
         ->check(CLI::Range(0, CPU_SETSIZE - 1))
         ->needs(loop);
-    verb.add_option("--quantum", arguments.quantum_ns, "fwq: time of the undisturbed work, about; ftq: time; in nanoseconds")
+    verb.add_option("--quantum", arguments.quantum_ns,
+                    "Length of a quantum in nanoseconds; for fwq approximate, without disturbance (default: 1000000)")
         ->check(CLI::Range(10'000, 1'000'000'000))
         ->capture_default_str()
         ->option_text("NS")
         ->needs(loop);
-    verb.add_option("--threshold", arguments.threshold_ns,
-                    "What counts as disturbed, in nanoseconds; if not given nine turns (selfish), a hundredth of a quantum")
+    verb.add_option(
+            "--threshold", arguments.threshold_ns,
+            "Delay from which a turn or quantum counts as disturbed, in nanoseconds (default: nine turns of selfish, 1 % of a quantum)")
         ->check(CLI::Range(1, 1'000'000'000))
         ->option_text("NS")
         ->needs(loop);
-    verb.add_option("--exporter", arguments.exporter, "What records the loop's noise")
+    verb.add_option("--exporter", arguments.exporter, "How to record the noise that hits the loop")
         ->check(CLI::IsMember(launch::exporter_names()))
         ->option_text("NAME: as in polter run")
         ->needs(loop);
@@ -103,7 +105,7 @@ void run_loop(const LoopArguments& arguments, const Common& common, double secon
     }
     const auto columns = output_columns();
     fmt::print("{}", wrap(replay::printable(loops::to_text(result, top, histogram, columns), true), columns));
-    if (!why.empty()) fmt::print("{}", wrap(fmt::format("events: {}\n", replay::printable(why)), columns));
+    if (!why.empty()) fmt::print("{}", wrap(fmt::format("exporter: {}\n", replay::printable(why)), columns));
 }
 
 }  // namespace polter::cli

@@ -14,12 +14,12 @@
 #include "../../tracer/launch/layout.hpp"
 #include "../../tracer/launch/standard_streams.hpp"
 #include "../progress.hpp"
+#include "../result_text.hpp"
+#include "../verb.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/model/model_file.hpp"
 #include "replay/parallel/group.hpp"
 #include "replay/trace/archive.hpp"
-#include "../result_text.hpp"
-#include "../verb.hpp"
 
 namespace polter::cli {
 
@@ -92,7 +92,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     if (prints && !arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
     if (prints)
         for (const auto& further : launch::seal_left_behind(arguments.trace, arguments.seal_foreign))
-            tell(fmt::format("a further MPI job of that command is in {}", further.string()));
+            tell(fmt::format("another MPI job of the same command is in {}", further.string()));
     if (group) group->gather({});  // the others wait for that
     const replay::Result result = replayed(arguments, options);
     if (!prints) return;
@@ -146,59 +146,56 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_replay(CLI::App& parent) {
-    auto* verb = parent.add_subcommand("replay", "What the noise in a trace cost: accumulated, amplified, by source and by rank");
+    auto* verb = parent.add_subcommand("replay", "Compute what the noise in a trace cost, by cause, process, MPI call and rank");
     const auto arguments = std::make_shared<Arguments>();
     add_common(*verb, arguments->common);
-    verb->add_option("TRACE", arguments->trace, "Experiment directory or .otf2 file")->required()->check(named);
+    verb->add_option("TRACE", arguments->trace, "Directory that polter run wrote, or an .otf2 file of any tool")->required()->check(named);
     arguments->remove_option =
-        verb->add_option("--remove", arguments->remove, "Sources to remove, comma-separated (os-service:NAME for a service; \"\": none)")
+        verb->add_option("--remove", arguments->remove,
+                         "Sources to remove, comma-separated; default: all noise (os-service:NAME for a service; \"\": none)")
             ->expected(1)
             ->allow_extra_args(false)
             ->type_name("SOURCE,...");
-    verb->add_flag("--all", arguments->all, "Show what is below 0.1 % too, every rank and process, and the tables in detail");
+    verb->add_flag("--all", arguments->all, "Show everything: causes below 0.1 %, all ranks and processes, and the detailed tables");
     verb->add_flag("-v,--verbose", arguments->verbose, "Explain each warning");
     auto* attribution = verb->add_flag(
         "--attribution", arguments->attribution,
-        "Also the costliest noise events and the critical path; in JSON by culprit and rank of origin (a temporary file in TMPDIR, "
-        "some 30 bytes an MPI "
-        "call, in collectives a message)");
-    verb->add_option("--costliest", arguments->costliest, "Noise events listed by --attribution")
+        "Also list the costliest noise events and the critical path; JSON: also by culprit and rank of origin (needs a temporary file in "
+        "TMPDIR: about 30 bytes per MPI call, in collectives per message)");
+    verb->add_option("--costliest", arguments->costliest, "Number of noise events that --attribution lists")
         ->check(CLI::Range(1, 100000))
         ->needs(attribution)
         ->capture_default_str();
     arguments->windows_option =
-        verb->add_option(
-                "--windows", arguments->windows,
-                "Equal intervals of the run in the attribution (JSON), and in the line of delay over time, which has 60 if not given")
+        verb->add_option("--windows", arguments->windows,
+                         "Number of equal intervals of the run, in the JSON and in Delay over time (there 60 if not given)")
             ->check(CLI::Range(1, 10000))
             ->capture_default_str();
     verb->add_option("--write-approximated", arguments->write_approximated,
-                     "Write the timeline without what was removed as an OTF2 archive; DIR must not exist (made in DIR.partial-… beside it)")
+                     "Write the timeline without the removed noise as an OTF2 archive; DIR must not exist (first written as DIR.partial-…)")
         ->check(named)
         ->option_text("DIR");
     verb->add_option(
             "--inject", arguments->inject,
-            "Predict the run under the noise that FILE describes (JSON, see replay/README.md: in the source, or in share/doc/polter)")
+            "Predict the run under the noise that FILE describes (JSON; format: replay/README.md in the source or in share/doc/polter)")
         ->check(named)
         ->excludes(arguments->remove_option)
         ->option_text("FILE");
-    verb->add_flag("--model", arguments->model, "Show what was learned of this machine's communication");
-    verb->add_option("--save-model", arguments->save_model, "Write what was learned of this machine's communication, for --use-model")
+    verb->add_flag("--model", arguments->model, "Show the communication costs learned from the trace");
+    verb->add_option("--save-model", arguments->save_model, "Write the communication costs learned from the trace to FILE, for --use-model")
         ->check(named)
         ->option_text("FILE");
-    verb->add_option("--use-model", arguments->use_model, "Take what communication costs from there instead of from the trace")
+    verb->add_option("--use-model", arguments->use_model, "Use the communication costs in FILE instead of those of the trace")
         ->check(named)
         ->option_text("FILE");
-    verb->add_flag(
-        "--seal-foreign", arguments->seal_foreign,
-        "Seal an experiment that its run left unsealed although it belongs to another user (root does it with that user's rights)");
+    verb->add_flag("--seal-foreign", arguments->seal_foreign,
+                   "Also complete an archive that another user's run left unfinished (root does it with that user's rights)");
     verb->footer(
         "Example: polter replay --remove timer,preempt polter-lmp-20260102-030405\n"
-        "         polter replay --attribution polter-lmp-20260102-030405                # who made it, and which events to go after\n"
+        "         polter replay --attribution polter-lmp-20260102-030405                # which single noise events cost most\n"
         "         polter replay --write-approximated quiet polter-lmp-20260102-030405   # quiet/traces.otf2, for any OTF2 tool\n"
         "         polter replay --save-model here.json long-run && polter replay --use-model here.json short-run\n"
-        "         mpirun -n 4 polter replay polter-lmp-20260102-030405   # the same result from four processes, each reading some of the "
-        "ranks");
+        "         mpirun -n 4 polter replay polter-lmp-20260102-030405   # a large trace: four processes, the same result");
     verb->callback([arguments] { run(*arguments); });
 }
 

@@ -10,19 +10,19 @@
 namespace polter::cli {
 
 void add_run(CLI::App& parent) {
-    auto* verb = parent.add_subcommand("run", "Run a job traced, and say what the noise cost it");
+    auto* verb = parent.add_subcommand("run", "Trace an MPI job, and report what the noise cost it");
     auto arguments = std::make_shared<JobArguments>();
     add_job_options(*verb, *arguments);
     verb->footer(
-        "COMMAND is what you would type without polter: a launcher and its program, or a program alone.\n"
-        "With --json the job's standard output goes to standard error.\n"
+        "COMMAND is what you would type without polter: a launcher with its program, or the program alone.\n"
+        "With --json, standard output has only the JSON; the job's own output goes to standard error.\n"
         "Example: polter run -o melt mpirun -n 4 lmp -in melt.in");
     verb->callback([verb, arguments] {
         take_command(*verb, *arguments);
         if (const auto size = launch::launched_processes(); size > 1) {
             tell(
-                fmt::format("run: a launcher has started this as one of {} processes, and each would be a job of its own; "
-                            "use exec: mpirun -n {} polter exec {}",
+                fmt::format("run: a launcher started this as one of {} processes, and each would trace a job of its own; "
+                            "use polter exec: mpirun -n {} polter exec {}",
                             size, size, arguments->launch.command.front()));
             throw Exit{2};
         }

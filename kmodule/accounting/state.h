@@ -81,11 +81,11 @@ struct polter_thread {
     polter_u64 job;
     polter_u64 off_ns; /* since when it is off the CPU */
     polter_u32 stays;
-    polter_u32 stolen_known; /* its CPU's stolen_ns was read since this thread came */
+    polter_u32 stolen_known; /* 1: seen to come to its CPU, so the increase of the CPU's stolen_ns since then is its own */
     struct polter_stay stay[POLTER_STAYS];
     polter_u64 nmi_ns;
     polter_u64 nmi_end_ns;
-    polter_u64 interrupted_ns;          /* noise in all accounts when stolen_ns was read last */
+    polter_u64 interrupted_ns;          /* noise of interruptions and page faults when stolen_ns was read last */
     polter_u64 fault_ns;                /* since when it is in a page fault; 0: in none (faults.h) */
     polter_u64 fault_others_ns;         /* sum of the other accounts at that time */
     polter_u64 fault_count;             /* begun, and not recorded yet */

@@ -19,7 +19,7 @@
 namespace polter::exporter {
 namespace {
 
-// Pages kept ready in advance, 57 kB of memory each, so that one process a CPU registers without waiting.
+// Pages kept ready in advance, 57 kB of memory each, so that the processes of a typical node register without waiting.
 constexpr unsigned low = 32, full = 64;
 constexpr unsigned most_in_batch = 512;  // so that in a large request the first threads get their pages early
 constexpr unsigned writers = 16;         // that share grace periods where each element waits for one

@@ -34,7 +34,7 @@ int polter_find_tracepoints(void)
 		else if (!polter_probes[i].found)
 			missing |= polter_probes[i].accounts;
 	}
-	/* Each kind of inter-processor interrupt is optional: attach those that exist. */
+	/* The account needs only one of the kinds of inter-processor interrupt. */
 	if (!ipi_kinds)
 		missing |= 1u << POLTER_IPI;
 	/* Page faults are counted; they have a tracepoint at their beginning only. */

@@ -63,7 +63,8 @@ void polter_net_irqs_refresh(void)
 	struct net *net;
 	unsigned int i;
 
-	/* Others hold this lock for long, for example any user who creates a network namespace. Do not wait: keep the last result. */
+	/* Others may hold this lock for long, for example any user who creates a network namespace. Only the first scan waits for it; later
+	 * ones keep the last result. */
 	if (!READ_ONCE(known))
 		rtnl_lock();
 	else if (time_before(jiffies, READ_ONCE(refreshed) + REFRESH_EVERY) || !rtnl_trylock())

@@ -48,8 +48,8 @@ static DECLARE_DEFERRABLE_WORK(look, look_later);
 
 /* ---- users; with users_lock held ---- */
 
-/* The user that a page is charged to. Inside a user namespace one user has many ids; charge the creator of the namespace, unless that is
- * root. */
+/* The user that a page is charged to. Inside a user namespace one user has many ids; charge the creator of the outermost namespace
+ * that root did not create. */
 static kuid_t accountable(void)
 {
 	const struct user_namespace *space;

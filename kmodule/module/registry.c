@@ -126,7 +126,7 @@ static struct polter_group *new_group(u64 job, unsigned int slots)
 	group->tgid = task_tgid_nr(current);
 	group->user = user;
 	group->job_key = job;
-	/* The real user, even where a namespace's creator is charged: the right to see task names depends on the task's own user id. */
+	/* The effective user of the process itself, even where a namespace's creator is charged: the right to see task names depends on it. */
 	group->process.owner = from_kuid(&init_user_ns, current_euid());
 	group->process.names = polter_user_sees_names();
 	return group;
@@ -212,7 +212,7 @@ static bool is_registered_thread(void)
 
 	rcu_read_lock();
 	member = polter_find_member(task_pid_nr(current));
-	/* A thread of another process that lost this id to an exec still in progress. */
+	/* The id may stand for a thread of another process, which lost it to an exec still in progress: compare the tgid. */
 	registered = member && member->thread.tgid == task_tgid_nr(current);
 	rcu_read_unlock();
 	return registered;

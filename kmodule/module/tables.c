@@ -118,7 +118,7 @@ bool polter_table_member(struct polter_member *member)
 	bool ended;
 
 	raw_spin_lock_irq(&tables_lock);
-	ended = group->ended; /* another thread has removed it meanwhile */
+	ended = group->ended; /* another thread has ended the group meanwhile */
 	if (!ended) {
 		WRITE_ONCE(group->process.measured, 1);
 		list_add(&member->hashed, &group->hashed);

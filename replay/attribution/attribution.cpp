@@ -12,7 +12,7 @@ namespace polter::replay {
 
 Attribution attribute(const Definitions& definitions, const Scenarios& scenarios, const Payment& payment,
                       const std::vector<int64_t>& accumulated, const std::vector<int64_t>& end, bool cells_alone) {
-    // Window, where, caller, call site: names, since several regions may have one.
+    // Keys are names, as several regions may have the same: window, where, caller, call site.
     using Key = std::tuple<int64_t, std::string, std::string, std::string>;
     std::map<Key, std::vector<int64_t>> cells;
     const auto add = [&](const Key& key, const std::vector<int64_t>& lanes) {
@@ -28,7 +28,7 @@ Attribution attribute(const Definitions& definitions, const Scenarios& scenarios
     for (size_t i = 0; i < others.size(); ++i) others[i] = accumulated[i] - end[i];
     add({payment.windows() - 1, another_rank_ends_last, "", ""}, others);
 
-    // The cells up to each are shared out together, and a cell has what that adds: so each margin is exact, whatever is rounded.
+    // Shares cumulative sums of cells and assigns each cell the difference: so both margins are exact in spite of rounding.
     Attribution attribution;
     attribution.windows = payment.windows();
     std::vector<int64_t> upto(accumulated.size(), 0), before(scenarios.players().size(), 0);

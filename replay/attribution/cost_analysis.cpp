@@ -18,7 +18,7 @@ std::vector<size_t> watched_lanes(const Scenarios& scenarios) {
     return lanes;
 }
 
-// By lane, the thread of the rank that ends last in it; of several that of the lowest rank.
+// By lane, the thread of the rank that ends last; of several, the lowest rank.
 std::vector<uint32_t> last_threads(const Engine& engine, const Recorder& recorder) {
     std::vector<uint32_t> list;
     for (size_t w = 0; w < recorder.watched(); ++w) {
@@ -85,11 +85,10 @@ CostReport CostAnalysis::analyse(const std::function<void(const EventGraph::Visi
     options.keep_losses = faults_.keep_losses;
     const Backward backward = backward_pass(graph, recorder_, last_threads(trace.replayed, recorder_), carries, options);
 
-    // What the graph says of the end must be what the replay said: else it is not the replay's graph.
+    // The end in the graph must be the replay's: otherwise the graph is not complete.
     int64_t propagated = 0;
     for (const auto& [origin, ns] : backward.measured) propagated += ns;
-    // Where work is assigned, or locks are had, in another order, somebody may be later than in the measured run: more is lost than was
-    // gathered.
+    // Where tasks or locks are reordered, a rank may be later than in the measured run: then more delay is lost than was gathered.
     const auto seen = [&](Flaw flaw) { return trace.replayed.flaws()[static_cast<size_t>(flaw)].count > 0; };
     const bool reordered = seen(Flaw::tasks_reassigned) || seen(Flaw::locked_out);
     const bool whole = recorder_.consistent() && backward.least_slack >= 0 && (backward.unexplained >= 0 || reordered) &&

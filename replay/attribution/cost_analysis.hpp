@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `polter replay --attribution`: records the event graph during the replay pass, reads it backward, and completes the result by what
-// that finds.
+// `polter replay --attribution`: records the event graph during the replay pass, reads it backward, and adds what it finds to the result.
 #pragma once
 
 #include <functional>
@@ -20,7 +19,7 @@ class Group;
 
 class CostAnalysis {
   public:
-    // Throws InputError where no temporary file can be made. What is given must outlive it. `group`: none: the only process.
+    // Throws InputError if no temporary file can be made. All arguments must outlive it. `group`: null: the only process.
     CostAnalysis(const Scenarios& scenarios, size_t threads, Group* group, const Faults& faults);
     Recorder& recorder() { return recorder_; }
 
@@ -31,8 +30,8 @@ class CostAnalysis {
         const std::map<Engine::CulpritKey, std::pair<int64_t, int64_t>>& culprits;  // local noise
         int64_t first = 0, accumulated = 0;
     };
-    // After the pass. Splits the attribution's rows by culprit and rank of origin. Throws InputError. Of several processes the first alone
-    // has the answer, which reads the graphs of all; the others have none. `slack`: told of each node's, if not empty.
+    // After the pass: splits the attribution's rows by culprit and rank of origin. Throws InputError. Of several processes only the first,
+    // which reads all graphs, has the answer. `slack`: called with each node's, if not empty.
     std::optional<CostReport> finish(const Trace& trace, size_t costliest, Attribution& attribution,
                                      const std::function<void(uint64_t node, int64_t slack)>& slack = {});
 

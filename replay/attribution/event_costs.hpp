@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the backward pass found, in names and numbers: the noise events that cost most, the critical path before and after, what became of
-// the local noise.
+// The result of the backward pass in names and numbers: costliest noise events, critical path before and after, fate of the local noise.
 #pragma once
 
 #include <cstdint>
@@ -35,19 +34,19 @@ struct PathResult {
 struct RankBalance {
     int64_t rank = 0;
     int64_t local = 0;     // removed sources only
-    int64_t waiting = 0;   // hit while the rank waited anyway
-    int64_t dropped = 0;   // has no room in its interval, or lies outside the rank's first and last event
-    int64_t counted = 0;   // prolonged its computation or the completion overhead of its calls
-    int64_t imported = 0;  // in its calls, because others were late
-    int64_t lost = 0;      // in its calls, because something else was later still
+    int64_t waiting = 0;   // hit in wait states
+    int64_t dropped = 0;   // did not fit its interval, or lies before the rank's first or after its last event
+    int64_t counted = 0;   // prolonged computation or completion overhead
+    int64_t imported = 0;  // gained in calls that waited for delayed ranks
+    int64_t lost = 0;      // lost in calls where another dependency was critical
     int64_t accumulated = 0;
 };
 
 // Sums over the ranks; local = waiting + dropped + absorbed_downstream + reached, to the nanosecond.
 struct Propagation {
     int64_t local = 0, waiting = 0, dropped = 0;
-    int64_t absorbed_downstream = 0;  // counted where it hit, and something else was later on its way to the end
-    int64_t reached = 0;              // what the program ends later by: the accumulated noise
+    int64_t absorbed_downstream = 0;  // counted where it hit; absorbed later on the way to the end
+    int64_t reached = 0;              // reached the end of the program: the accumulated noise
     int64_t accumulated = 0, imported = 0;
     std::optional<double> multiplication;  // accumulated on all ranks / local
     std::vector<RankBalance> ranks;
@@ -58,7 +57,7 @@ struct CostReport {
     PathResult before, after;
     Propagation propagation;
     int64_t spilled_bytes = 0;  // of the temporary file
-    size_t most_open = 0;       // what the backward pass held at once: events that are known only by what depends on them
+    size_t most_open = 0;       // most events that the backward pass held at once
 };
 
 struct Backward;
@@ -66,7 +65,7 @@ struct Definitions;
 class Engine;
 class Recorder;
 
-// `accumulated`: of the program; `first`: the trace's first event.
+// `accumulated`: of the program; `first`: time of the trace's first event.
 CostReport report_costs(const Definitions&, const Engine& replayed, const Recorder&, const Backward&, int64_t accumulated, int64_t first);
 
 }  // namespace polter::replay

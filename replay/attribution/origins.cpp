@@ -12,7 +12,7 @@ namespace {
 
 using Origin = std::pair<std::string, int64_t>;  // culprit, rank
 using Amounts = std::map<Origin, int64_t>;
-using NoiseOfWindow = std::map<uint32_t, Amounts>;  // by the window in which it began
+using NoiseOfWindow = std::map<uint32_t, Amounts>;  // by window of its begin
 
 template <class Key>
 std::map<Key, int64_t> by_largest_remainder(int64_t ns, const std::map<Key, int64_t>& weights) {
@@ -38,7 +38,7 @@ void add(Amounts& to, const Amounts& amounts, int64_t sign) {
     for (const auto& [origin, ns] : amounts) to[origin] += sign * ns;
 }
 
-// Pays a source's share by its origins, those first whose noise hit first.
+// Pays a source's share from its origins, in order of time of their noise.
 class Payer {
   public:
     Payer(const NoiseOfWindow& noise, int64_t share) {
@@ -59,10 +59,10 @@ class Payer {
             for (const auto& [origin, part] : amounts) ns += part;
             stretches_.push_back({amounts, ns});
         }
-        if (stretches_.empty()) stretches_.push_back({all, 0});  // whatever is paid is taken back
+        if (stretches_.empty()) stretches_.push_back({all, 0});  // the share is 0: whatever a window pays, another takes back
     }
 
-    // What each pays of the next `ns`; negative: takes back.
+    // Amounts that each origin pays of the next `ns`; negative: takes back.
     Amounts pay(int64_t ns) {
         Amounts paid;
         add(paid, inside(), -sign_);
@@ -80,7 +80,7 @@ class Payer {
         std::erase_if(paid, [](const auto& entry) { return entry.second == 0; });
         return paid;
     }
-    // Whose turn it is, as weights.
+    // The weights of the origins whose noise is paid now.
     const Amounts& now() const { return stretches_[at_].due; }
 
   private:
@@ -91,7 +91,7 @@ class Payer {
         int64_t ns;
     };
     std::vector<Stretch> stretches_;
-    int64_t sign_ = 1, inside_ = 0;  // inside: paid of the stretch; before the first and behind the last more is paid than there is
+    int64_t sign_ = 1, inside_ = 0;  // inside: paid of the current stretch; below 0 before the first, above its ns behind the last
     size_t at_ = 0;
 };
 
@@ -111,7 +111,7 @@ class Rule {
         }
         for (const auto& [key, sums] : local_)
             if (key.account == account && sums.first > 0) found[0][origin(key.culprit, key.rank)] += sums.first;
-        if (found.empty()) found[0][{"unknown", -1}] = 1;  // on threads that carry no rank, and not on the path
+        if (found.empty()) found[0][{"unknown", -1}] = 1;  // all its noise was on threads that carry no rank, and off the path
         return found;
     }
 
@@ -125,7 +125,7 @@ class Rule {
     const std::map<Engine::CulpritKey, std::pair<int64_t, int64_t>>& local_;
 };
 
-// The cells of one source and window, in proportion to what each origin pays of that window.
+// Splits the cells of one source and window in proportion to what each origin pays of that window.
 void split_window(Payer& payer, const std::vector<AttributionRow>& rows, const std::vector<size_t>& cells, std::vector<Amounts>& parts) {
     int64_t all = 0;
     for (const size_t cell : cells) all += rows[cell].ns;
@@ -133,7 +133,7 @@ void split_window(Payer& payer, const std::vector<AttributionRow>& rows, const s
     Amounts weights;
     for (const auto& [origin, ns] : paid) weights[origin] = std::abs(ns);
     if (weights.empty()) weights = payer.now();
-    // The cells up to each together, so that both margins are exact.
+    // Splits cumulative sums, so that both margins are exact.
     Amounts before;
     int64_t upto = 0;
     for (const size_t cell : cells) {
@@ -153,7 +153,7 @@ void split_by_origin(Attribution& attribution, const Definitions& definitions, c
     const Rule rule(definitions, backward, players, ranks, local);
     std::vector<Amounts> parts(attribution.rows.size());
     for (const size_t account : players) {
-        std::map<int64_t, std::vector<size_t>> by_window;  // its rows
+        std::map<int64_t, std::vector<size_t>> by_window;  // the source's rows
         int64_t share = 0;
         for (size_t row = 0; row < attribution.rows.size(); ++row) {
             if (attribution.rows[row].account != account) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes from one analysis process to another: plain values one behind the other, in the machine's own form (all run the same program).
+// The bytes that analysis processes send each other: plain values one after the other, in the machine's representation (all run the same
+// program).
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ class Bytes {
     void put(const Bytes& bytes) { put(bytes.data); }
 };
 
-// Reads what Bytes wrote; lives no longer than the bytes. Reading on behind the end is a defect, and thrown as one.
+// Reads what Bytes wrote, which must outlive it. Reading beyond the end is a defect, and throws.
 class Input {
   public:
     explicit Input(const Bytes& bytes, size_t from = 0) : at_(bytes.data.data() + from), end_(bytes.data.data() + bytes.data.size()) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole stretches of a file, however the system cuts them. False: errno says why.
+// Reads and writes whole ranges of a file, whatever part the system transfers at a time. False: see errno.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace polter::replay {
 
-// Reads what another part of the program, or another process, has written. Throws InputError.
+// Reads what another part of the program, or another process, wrote. Throws InputError.
 using ReadAt = std::function<void(void* to, size_t bytes, int64_t at)>;
 
 inline bool write_all(int fd, const char* data, size_t bytes, int64_t at) {

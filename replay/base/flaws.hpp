@@ -31,7 +31,7 @@ enum class Flaw : uint8_t {
     tasks_reassigned,
     polling,
     locked_out,
-    counted_,  // how many of these there are; the kinds below are found elsewhere
+    counted_,  // number of kinds above; the kinds below are found outside the engine
     clock_disorder = counted_,
     unrecorded_waits,
     unrecorded_locks,
@@ -63,7 +63,7 @@ enum class Flaw : uint8_t {
     mpi_threads,
     sampled_shares,
     sampled_locks,
-    // Of what was asked for besides: the written timeline, injected noise.
+    // Requested besides the result: the written timeline, injected noise.
     work_order_kept,
     left_out_of_timeline,
     cut_from_timeline,
@@ -73,10 +73,10 @@ enum class Flaw : uint8_t {
     count_
 };
 
-// How much of the result it touches; warnings are shown in this order.
+// How much of the result it affects; warnings are shown in this order.
 enum class Severity : uint8_t { severe, caution, note };
 
-// Conditional: without the noise the program may have gone another way (Result::conditional). Prediction: that under injected noise may.
+// Conditional: without the noise the program may have behaved differently (Result::conditional). Prediction: the same under injected noise.
 enum class Effect : uint8_t { none, conditional, prediction };
 
 struct FlawKind {

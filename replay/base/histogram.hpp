@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A histogram of durations by logarithm, 16 linear parts an octave. Integers only, and merging is addition: what is learned does
-// not depend on the order in which it was seen, nor on who saw it.
+// A logarithmic histogram of durations, 16 linear bins an octave. Integers only, and merging is addition, so neither the order nor the
+// process of the samples matters.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ class Histogram {
         return static_cast<uint16_t>((octave << part_bits) + (value >> octave));
     }
 
-    std::map<uint16_t, Bin> bins_;  // few are ever used: a cost of communication spans little more than an octave or two
+    std::map<uint16_t, Bin> bins_;  // only bins in use: a cost of communication spans an octave or two
     int64_t count_ = 0;
 };
 

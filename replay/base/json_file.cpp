@@ -16,7 +16,7 @@ namespace polter::replay {
 
 nlohmann::json read_json(const std::string& file, const std::string& wanted) {
     std::ifstream in(file);
-    if (in) in.peek();  // a directory opens well
+    if (in) in.peek();  // opening a directory succeeds; reading it does not
     if (!in.is_open() || in.bad()) throw InputError(fmt::format("{}: cannot be read ({}); {}", file, std::strerror(errno), wanted));
     const std::string text(std::istreambuf_iterator<char>(in), {});
     try {
@@ -27,7 +27,7 @@ nlohmann::json read_json(const std::string& file, const std::string& wanted) {
         const size_t before = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
         const size_t column = before == std::string::npos ? at + 1 : at - before;
         throw InputError(fmt::format("{}: is no JSON (line {}, column {}); {}", file, line, column, wanted));
-    } catch (const nlohmann::json::exception& error) {  // a number that none can hold
+    } catch (const nlohmann::json::exception& error) {  // a number too large for any type
         throw InputError(fmt::format("{}: cannot be read ({}); {}", file, error.what(), wanted));
     }
 }

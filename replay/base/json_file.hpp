@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The JSON that people and programs give in a file of its own.
+// Reads JSON files that users or programs provide.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,7 +7,7 @@
 
 namespace polter::replay {
 
-// Throws InputError: what is wrong with it and where, and `wanted`, what file should be given.
+// Throws InputError: what is wrong and where, and `wanted`, the kind of file expected.
 nlohmann::json read_json(const std::string& file, const std::string& wanted);
 
 }  // namespace polter::replay

@@ -56,7 +56,7 @@ std::string fold(std::string_view text, size_t indent, size_t columns) {
     std::string out;
     size_t left = columns;
     for (size_t most; (most = prefix_of(text, left)) < text.size();) {
-        // Behind the last whole word; a word that is longer than the line is cut.
+        // Breaks after the last whole word; a word longer than the line is cut.
         size_t end = text.rfind(' ', most);
         const bool blank = end != text.npos && text.find_first_not_of(' ') < end;
         if (!blank) end = std::max<size_t>(1, most);

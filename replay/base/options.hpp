@@ -17,15 +17,15 @@ struct Options {
     std::optional<std::vector<std::string>> remove;  // sources (or os-service:…) of the scenario "all"; unset: every noise source
     // Not empty: the approximated timeline of the scenario "all" is written there, an OTF2 archive; the directory must not exist.
     std::string write_approximated;
-    // Attribution by culprit and rank of origin, costliest events, critical path: written to a temporary file in TMPDIR, some 30 bytes an
-    // MPI call (in collectives whose structure is known, a message), and read backward.
+    // Attribution by culprit and rank of origin, costliest events, critical path. Writes about 30 bytes for each MPI call (for each
+    // message, in collectives with a known algorithm) to a temporary file in TMPDIR.
     bool attribution = false;
-    size_t costliest = 10;                 // noise events listed then
-    uint32_t windows = 10;                 // of time, in the attribution; at least 1
-    std::string inject;                    // not empty: a file of injected noise; Result::injected says what it would add
-    std::string use_model;                 // a file with what communication costs, instead of learning it from the trace; empty: learn
+    size_t costliest = 10;                 // number of noise events listed
+    uint32_t windows = 10;                 // number of windows of time in the attribution; at least 1
+    std::string inject;                    // a file of injected noise; Result::injected has its effect; empty: none
+    std::string use_model;                 // a file with the costs of communication; empty: learn them from the trace
     std::function<void(double)> progress;  // 0…1, may be empty
-    Group* group = nullptr;                // the processes that share the work, each of which makes this call; none: this one alone
+    Group* group = nullptr;                // the analysis processes that share the work; all make this call; null: only this one
 };
 
 }  // namespace polter::replay

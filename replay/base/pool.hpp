@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Records that come and go with the messages in flight: taken from slabs, given back to a free list, never to the heap.
+// Pools of records that live as long as messages are in flight: taken from slabs and returned to a free list, without the heap.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace polter::replay {
 
-// Objects keep what they own (a vector's capacity) while they lie in the free list; take() hands them out as they were left.
+// Objects keep what they own (a vector's capacity) in the free list; take() returns them as they were left.
 template <class T>
 class Pool {
   public:
@@ -51,7 +51,7 @@ class LaneVector {
 
     inline void reset();
     int64_t* get() const { return data_; }
-    // Like a pointer to the first lane, but not of a temporary, which would dangle.
+    // Like a pointer to the first lane; deleted for temporaries, whose pointer would dangle.
     operator int64_t*() const& { return data_; }
     operator int64_t*() const&& = delete;
 
@@ -63,7 +63,7 @@ class LaneVector {
     int64_t* data_ = nullptr;
 };
 
-// Vectors of one length, in lanes. It outlives them. A length of 0 (the learning pass) makes vectors that must not be read.
+// Vectors of one length, by lane. The pool outlives them. Vectors of length 0 (learning pass) must not be read.
 class LanePool {
   public:
     explicit LanePool(size_t lanes) : lanes_(lanes) {}

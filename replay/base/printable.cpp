@@ -15,7 +15,7 @@ struct Character {
     bool valid = false;
 };
 
-// The first one of `text`, which is not empty: UTF-8 as RFC 3629 has it, without overlong forms and surrogates.
+// The length of the first character of `text`, which is not empty. UTF-8 according to RFC 3629, without overlong forms and surrogates.
 Character first(std::string_view text) {
     const auto lead = static_cast<unsigned char>(text[0]);
     if (lead < 0x80) return {1, lead, true};
@@ -36,7 +36,7 @@ bool controls(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-// Blocks that terminals show two columns wide (Unicode: East Asian Width W and F).
+// Ranges that terminals show two columns wide (Unicode: East Asian Width W and F).
 size_t columns_of(uint32_t code) {
     const bool wide = (code >= 0x1100 && code <= 0x115f) || (code >= 0x2e80 && code <= 0xa4cf && code != 0x303f) ||
                       (code >= 0xac00 && code <= 0xd7a3) || (code >= 0xf900 && code <= 0xfaff) || (code >= 0xfe30 && code <= 0xfe6f) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Aligned columns: the first to the left, the others to the right, where nothing else is asked for. Cells may hold names from outside.
+// Aligned columns: by default the first to the left, the others to the right. Cells may hold names from outside.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace polter::replay {
 
 class Table {
   public:
-    // `left`: columns aligned to the left. Where the table is wider than the terminal, `optional` columns are left out, the last of the
-    // list first, and then cells of `flexible` ones are shortened.
+    // `left`: columns aligned to the left. If the table is wider than the terminal, `optional` columns are left out, the last of the list
+    // first; then cells of `flexible` columns are shortened.
     explicit Table(std::vector<std::string> header, std::vector<size_t> left = {0}, std::vector<size_t> flexible = {},
                    std::vector<size_t> optional = {})
         : left_(std::move(left)), flexible_(std::move(flexible)), optional_(std::move(optional)) {

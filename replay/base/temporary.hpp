@@ -5,7 +5,7 @@
 
 namespace polter::replay {
 
-// TMPDIR, or what stands for it. Throws InputError where that is no directory: what is to lie there may be large, and the place was chosen.
+// TMPDIR or its default. Throws InputError if it is not a directory: the user chose the place, and the file may be large.
 std::string temporary_directory();
 
 }  // namespace polter::replay

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which calls are one collective: the k-th on a communicator of each member (MPI-4.0, section 6.1), counted apart for blocking and
-// non-blocking ones, which never match each other.
+// Which calls form one collective: the k-th collective of each member on a communicator (MPI-4.0, section 6.1). Blocking and non-blocking
+// collectives never match and are counted separately.
 #include <otf2/otf2.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace polter::replay {
 
-// Also where it is not known when within a call noise hit: then what the structure does not explain may be noise.
+// Also passed where the trace does not record when in a call noise hit: what the algorithm does not explain may then be noise.
 static const std::vector<NoisePiece> no_noise;
 
 Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* member) {
@@ -34,7 +34,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     if (peers_ && !thread.remote) peers_->ship_arrival(thread, arrival);
     Process& own = process(thread);
     auto& counters = arrival.nonblocking ? own.nonblocking_collectives : own.collectives;
-    // Starting and ending are not on the communicator: they must not shift what is.
+    // MPI_Init and MPI_Finalize are no operations on the communicator, so they must not shift its count.
     const bool outside = arrival.operation == operation_init || arrival.operation == operation_finalize;
     constexpr uint64_t windows = uint64_t{1} << 41, files = uint64_t{1} << 42;
     uint64_t key = arrival.comm;
@@ -73,7 +73,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     Collective* collective = slot;
     *member = static_cast<uint32_t>(place);
     Collective::Member& mine = collective->members[*member];
-    if (mine.thread) {  // two threads of one process in one collective: not to be told apart
+    if (mine.thread) {  // two threads of one process in one collective: cannot be told apart
         if (!thread.remote) count(Flaw::uncertain_order);
         return nullptr;
     }
@@ -148,13 +148,13 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
 }
 
-// Nobody has anything to do after finalize: whether it waits for all is seen from the whole of it.
+// No rank has MPI work after MPI_Finalize, so in an algorithm it counts as N-to-N.
 static Waits structural_waits(const Collective& collective) {
     return collective.operation == operation_finalize ? Waits::n_to_n : collective.waits;
 }
 
-// A root's size may count what it exchanges with everybody: its view of the class is one of its own. Where each member's size may be
-// another, or whoever completes first would decide, sizes are one class: who is read first must not matter.
+// The root's size may sum what it exchanges with all members, so its view is a class of its own. Where sizes may differ between members
+// (v-forms), or the first member to complete would decide (non-blocking), all sizes are one class: the order of reading must not matter.
 static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
     constexpr uint16_t apart = 0x100;
     const Waits waits = structural_waits(collective);
@@ -164,7 +164,7 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
             size};
 }
 
-// Of scans members count what passes between each of them and all others, each something else: the data alone.
+// In scans a member's recorded size sums its exchange with all others, differently for each rank: this is the size of the data alone.
 static uint64_t class_size(const Collective& collective, uint32_t member, uint64_t size) {
     const uint64_t above = collective.members.size() - member, most = std::max<uint64_t>(above, member + 1);
     return collective.waits == Waits::prefix ? size / most : size;
@@ -177,10 +177,10 @@ static bool is_rooted(Waits waits) {
 void Engine::learn_structure(Collective& collective) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
-    // A fence is more than one synchronisation, with what was put between them: none of the known algorithms, but near enough to some to
-    // be taken for them.
+    // A fence is several synchronisations with the transfers between them. That is no known algorithm, but similar enough to some to be
+    // mistaken for one.
     if (!has_structure(waits) || collective.operation == operation_fence) return;
-    if (peers_ && !peers_->first_is_own(collective.comm)) return;  // one of the processes that have it all
+    if (peers_ && !peers_->first_is_own(collective.comm)) return;  // one process learns from it: that of the first member
     const bool rooted = is_rooted(waits);
     const uint32_t root = !rooted || collective.root >= members ? 0 : collective.root, other = (root + 1) % members;
     const CostClass of = structure_class(collective, class_size(collective, other, collective.members[other].size), false),
@@ -228,7 +228,7 @@ static std::vector<InjectedClock>* injected(Collective::Member& member) {
     return member.injected.empty() ? nullptr : &member.injected;
 }
 
-// Those who came before the structure was known: of a non-blocking one they do what waits for nothing.
+// The members that arrived before the algorithm was known. In a non-blocking collective they do the steps that wait for nothing.
 void Engine::follow_those_who_came(Collective& collective) {
     if (!collective.instance.active()) return;
     std::vector<NoisePiece> noise;
@@ -243,8 +243,8 @@ void Engine::follow_those_who_came(Collective& collective) {
     }
 }
 
-// The two views of a rooted collective, or those of a scan's members, need not be of one class: always the same one counts, of a member
-// without which nobody ends who waits for others.
+// Members may see a collective as different classes (root and others; ranks of a scan). The algorithm is always chosen by the same member,
+// and without that member no other one that waits can end.
 static bool decides_structure(const Collective& collective, uint32_t member) {
     const Waits waits = structural_waits(collective);
     if (waits == Waits::one_to_n) return member == collective.root;

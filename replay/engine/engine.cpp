@@ -11,7 +11,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr uint64_t shortest_event = 2;  // bytes: no OTF2 event record is shorter
+constexpr uint64_t shortest_event = 2;  // bytes; no OTF2 event record is shorter
 
 }  // namespace
 
@@ -71,7 +71,7 @@ int32_t Engine::world_rank(const Thread& thread, uint32_t comm, uint32_t rank) {
     }
     if (known->self) return thread.rank;
     const auto* group = &known->ranks;
-    // On an intercommunicator ranks name the other group's members.
+    // on an intercommunicator, ranks are those of the remote group
     if (!known->remote.empty() && std::find(group->begin(), group->end(), thread.rank) != group->end()) group = &known->remote;
     return rank < group->size() ? (*group)[rank] : no_rank;
 }
@@ -110,7 +110,7 @@ void Engine::wake(Thread* thread) {
 }
 
 Request* Engine::new_request(Thread& thread, uint64_t id, Request::Kind kind) {
-    drop_request(thread, id);  // an id that is used again: its first request was freed
+    drop_request(thread, id);  // the id is used again: its first request was freed
     Request* request = request_pool_.take();
     *request = Request{};
     request->kind = kind;
@@ -167,7 +167,7 @@ bool Engine::advance(Thread& thread, uint64_t ticks) {
     return true;
 }
 
-// What holds at each event: the noise up to it is taken.
+// Called at each Enter, Leave and MPI record, after advance(): takes the noise up to it, and sets up the first event of a thread.
 void Engine::come_to(Thread& thread) {
     if (!thread.started) {
         thread.started = true;
@@ -202,7 +202,7 @@ void Engine::on_leave(Thread& thread, uint32_t region) {
         if (thread.depth > 0 && region != thread.region) {
             --thread.depth;
         } else {
-            if (thread.depth > 0) count(Flaw::call_not_left);  // regions inside were never left
+            if (thread.depth > 0) count(Flaw::call_not_left);  // regions inside the call were never left
             close_call(thread);
             return;
         }
@@ -244,7 +244,7 @@ void Engine::open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t 
 
 void Engine::add_operation(Thread& thread, const Operation& operation) {
     if (thread.rank < 0) return;
-    if (!thread.in_call) {  // a record on its own is a call without length
+    if (!thread.in_call) {  // an MPI record outside a call is a call of length 0
         come_to(thread);
         thread.last = thread.now;
         open_call(thread, CallKind::local, UINT32_MAX, no_call_site);
@@ -255,7 +255,7 @@ void Engine::add_operation(Thread& thread, const Operation& operation) {
     thread.operations.push_back(operation);
 }
 
-// The call is complete in the trace: first everybody may know what it did, then it waits for what the others did.
+// All records of the call are read. First publish what it did, then wait for its dependencies: otherwise rings of calls would deadlock.
 void Engine::close_call(Thread& thread) {
     thread.leave = thread.worked_until = thread.now;
     thread.in_call = false;
@@ -340,7 +340,7 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
             increment = value - before;
             if (before < 0) {
                 increment = 0;
-                // The baseline stands at the location's first event; a later one leaves open what was stolen before it.
+                // The baseline belongs at the location's first event; noise before a later one is unknown.
                 if (thread.started && thread.now > thread.first) count(Flaw::no_baseline);
             }
             before = value;
@@ -353,7 +353,7 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
         PendingNoise record{thread.now, increment, static_cast<uint16_t>(slot.account), culprit};
         if (ago == 0) {
             thread.pending.push_back(record);
-        } else if (learning_) {  // in the replay it stands in its place already
+        } else if (learning_) {  // the replay pass has it in its place already
             record.time = noise_ended(record.time, ago, ticks_per_second_);
             note_late_noise(thread, record);
         }
@@ -398,7 +398,7 @@ void Engine::join_late_noise(Thread& thread) {
 
 void Engine::count_noise(Thread& thread, const PendingNoise& record) {
     int64_t& local = thread.local[record.account];
-    local = std::min(local + record.ns, most_ns);  // more is damage
+    local = std::min(local + record.ns, most_ns);  // larger values are damage
     if (!learning_ || !thread.carries_rank) return;
     Thread::Culprit& latest = thread.culprits[record.account];
     if (!latest.sums || latest.name != record.culprit) latest = {record.culprit, &culprits_[{record.account, thread.rank, record.culprit}]};
@@ -431,8 +431,8 @@ void Engine::take_noise(Thread& thread, int64_t upto) {
     thread.pending.clear();
 }
 
-// What the hypervisor takes is found at the next timer tick, and that can be many events later: what has no room there was before. Other
-// noise ended when it is recorded. Returns what has no place.
+// Steal is detected at the next timer tick, possibly many events after it hit. What does not fit before the tick is moved to earlier
+// intervals. All other noise ended when it was recorded. Returns the ns that fit nowhere.
 int64_t Engine::carry_noise(Thread& thread, const PendingNoise& record, int64_t excess) {
     if (!archive_.definitions().accounts[record.account].found_late()) return excess;
     if (learning_)

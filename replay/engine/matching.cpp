@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which receive takes which message: first come, first served on each channel, receives in the order in which they were posted
-// (MPI-4.0, section 3.5). A channel holds one kind of halves at a time.
+// Which receive takes which message: on each channel, messages in order of sending and receives in order of posting (MPI-4.0, section 3.5).
+// A channel is an unexpected-message queue or a posted-receive queue, never both at once.
 #include <algorithm>
 
 #include "engine.hpp"
@@ -39,7 +39,7 @@ void unlink(Match* match) {
 Channel* Engine::channel(uint32_t comm, int32_t source, int32_t destination, uint32_t tag, uint32_t partitioned) {
     const ChannelKey key{comm, static_cast<uint32_t>(source), static_cast<uint32_t>(destination), tag, partitioned};
     if (Channel** found = channels_.find(key)) return *found;
-    if (channels_.size() > 2 * channels_after_sweep_ + 4096) {  // tags may be used once: keep what holds something
+    if (channels_.size() > 2 * channels_after_sweep_ + 4096) {  // tags may be used only once: remove the empty channels
         std::vector<std::pair<ChannelKey, Channel*>> empty;
         channels_.each([&](const ChannelKey& at, Channel* channel) {
             if (!channel->head && channel->probing.empty()) empty.emplace_back(at, channel);
@@ -67,7 +67,7 @@ Match* fresh(Pool<Match>& pool, const ChannelKey& key) {
     match->comm = key.comm;
     match->tag = key.tag;
     match->partitioned = key.partitioned;
-    match->users = 1;  // the receiver, who is here or may come
+    match->users = 1;  // the receiver, whether or not it has posted yet
     return match;
 }
 
@@ -82,7 +82,7 @@ Match* Engine::add_send(Thread& sender, const Thread& receiver, const Operation&
                                  operation.partitioned});
         match->elsewhere = true;
     } else if (receiver.state == Thread::State::finished && !(channel->head && !channel->holds_messages)) {
-        count(Flaw::unmatched_message);  // nobody is left to take it, which may have been found out later just as well: see give_up()
+        count(Flaw::unmatched_message);  // the receiver has ended; give_up_posting() counts the same if that is found out later
         match = fresh(matches_, channel->key);
         match->refused = true;
     } else if (channel->head && !channel->holds_messages) {
@@ -143,11 +143,11 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
 void Engine::withdraw_receive(Match* match) {
     if (match->queued) {
         unlink(match);
-        if (match->partitioned == 0) match->users = 1;  // else another thread may be asking for a part of it
+        if (match->partitioned == 0) match->users = 1;  // of a partitioned message another thread may be polling a part
         release(match);
         return;
     }
-    // A message was bound to it, and is lost with it.
+    // a message was matched to it, and is lost with it
     count(Flaw::uncertain_order);
     release(match);
 }

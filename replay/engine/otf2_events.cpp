@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OTF2's callbacks: each turns one record into an operation of the thread that it was written by.
+// OTF2's callbacks: each turns one record into an operation of the thread that wrote it.
 #include "otf2_events.hpp"
 
 #include <otf2/otf2.h>
@@ -11,7 +11,7 @@ namespace polter::replay {
 struct EventCallbacks {
     static const Definitions& definitions(const Thread& t) { return t.engine->archive_.definitions(); }
 
-    // A record that only moves time on needs no more than this.
+    // A record that only advances the thread's time needs no more than this.
     static OTF2_CallbackCode after(const Thread& t) {
         const bool stop = t.state != Thread::State::ready || t.now > t.engine->window_end_ || t.broken;
         return stop ? OTF2_CALLBACK_INTERRUPT : OTF2_CALLBACK_SUCCESS;
@@ -56,7 +56,7 @@ struct EventCallbacks {
         return t.engine->advance(t, time) ? after(t) : OTF2_CALLBACK_INTERRUPT;
     }
 
-    // Only the replay asks for it.
+    // Needed in the replay pass only.
     static uint32_t call_site(Thread& t, OTF2_AttributeList* list) {
         const uint32_t attribute = definitions(t).call_site;
         if (attribute == UINT32_MAX || t.engine->learning()) return no_call_site;

@@ -5,7 +5,7 @@
 
 namespace polter::replay {
 
-// For Archive::open_events; the user data of each location is its Thread. The caller deletes it.
+// Callbacks for Archive::open_events, whose user data is the Thread of each location. The caller deletes the result.
 OTF2_EvtReaderCallbacks* event_callbacks();
 
 }  // namespace polter::replay

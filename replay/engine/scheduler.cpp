@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who is read next: a location as far as it comes, within a window of measured time; and what is done about those that wait for what never
-// comes.
+// The order of reading: each location as far as its dependencies allow, within a window of measured time. Also what happens to threads that
+// wait for records which do not exist.
 #include <algorithm>
 
 #include "engine.hpp"
@@ -10,18 +10,18 @@ namespace polter::replay {
 namespace {
 
 constexpr int64_t first_window = 1'000'000;     // ns; adapts from there
-constexpr uint64_t events_per_turn = 1u << 14;  // of one thread, before the window is closed at where it has come
+constexpr uint64_t events_per_turn = 1u << 14;  // of one thread; then the window ends at the time it has reached
 
 }  // namespace
 
 void Engine::schedule() {
     int64_t width = first_window;
-    window_end_ = INT64_MIN / 2;  // the first turn only finds out where each thread begins
+    window_end_ = INT64_MIN / 2;  // the first turn only finds where each thread begins
     for (;;) {
         const Turn turn = work();
         report_progress();
         if (turn.parked > 0) {
-            // Wide enough that a turn is worth its cost, narrow enough that what is in flight stays small.
+            // Wide enough that a turn is worth its overhead, narrow enough that few messages are in flight.
             const uint64_t processes = peers_ ? static_cast<uint64_t>(peers_->processes()) : 1;
             const uint64_t wanted = std::max<uint64_t>(turn.parked * 256 * processes, 1024);
             if (turn.events < wanted / 2 && width < INT64_MAX / 8) width *= 2;
@@ -81,8 +81,8 @@ Engine::Turn Engine::work() {
     }
 }
 
-// Alone, whoever was woken last: what woke it is still in the cache. Of several processes, whoever has waited longest: so all threads
-// come equally far, also those whose messages another process waits for.
+// One process: the thread woken last, as the data it waited for is still in the cache. Several processes: the one that has waited longest,
+// so that all threads advance equally, also those on which other processes depend.
 Thread* Engine::next_ready() {
     Thread* next = peers_ ? ready_.front() : ready_.back();
     peers_ ? ready_.pop_front() : ready_.pop_back();
@@ -93,7 +93,7 @@ void Engine::read(Thread& thread) {
     if (thread.next_dependency < thread.dependencies.size() && !try_finish_call(thread)) return;
     const uint64_t before = thread.events;
     while (thread.state == Thread::State::ready) {
-        // Never asked again once it has ended: OTF2 then reads behind the file's end.
+        // After the end of its file, OTF2 must not be asked again: it would read beyond the buffer.
         if (!thread.ended && archive_.read(thread.index, &thread.events) == Archive::Progress::ended) thread.ended = true;
         if (thread.events > thread.most_events) thread.broken = true;
         if (thread.state == Thread::State::blocked) break;
@@ -107,7 +107,7 @@ void Engine::read(Thread& thread) {
             break;
         }
         if (thread.events - before >= events_per_turn && !faults_.no_window) {
-            // A burst: nobody need come further than this for now.
+            // A burst of events: no thread needs to read further than this for now.
             window_end_ = std::min(window_end_, thread.now);
             thread.state = Thread::State::parked;
             parked_.push_back(&thread);
@@ -118,11 +118,11 @@ void Engine::read(Thread& thread) {
 }
 
 void Engine::finish(Thread& thread) {
-    // OTF2 reports the same error at a good end after an interruption and in the middle of a damaged file: what the definitions
-    // say the location holds tells them apart.
+    // OTF2 reports the same error at a good end after an interruption and in the middle of a damaged file. The number of events in the
+    // definitions tells them apart.
     const uint64_t declared = archive_.definitions().locations[thread.index].declared_events;
     if (thread.broken || thread.events < declared) count(Flaw::truncated_location);
-    if (thread.in_call) {  // what it sent has still been sent
+    if (thread.in_call) {  // the trace ends inside a call: its sends count
         count(Flaw::call_not_left);
         thread.leave = thread.now;
         if (recorder_) thread.enter_node = thread.node = recorder_->begin_call(thread.recorded(), thread.enter);
@@ -138,9 +138,9 @@ void Engine::finish(Thread& thread) {
     if (peers_) peers_->ship_finished(thread);
 }
 
-// Nobody can go on: what is waited for never comes. Those whose partner has no more records go first (if so asked); if there are none,
-// the thread that is earliest in measured time does, of those before `passed`. A soft dependency goes before all that came later: what it
-// waited for was none of that. All processes decide the same, each for all.
+// No thread can continue, so the awaited records do not exist. With `hopeless_first`, threads whose partner has no more records are
+// released first; if there are none, the thread that is earliest in measured time, and ends before `passed`. A soft dependency is released
+// before all later ones, as it did not wait for them. All processes take the same decision for all threads.
 bool Engine::release_stuck(int64_t passed, bool hopeless_first) {
     std::vector<Stuck> stuck;
     for (auto& thread : threads_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A chunk is nodes one after the other, then its size, how many they are and what the last one before them was: so the file can be read
-// from its end. Numbers are of variable length (7 bits a byte, the sign in the lowest bit), times relative to the node before.
+// Format of a chunk: nodes, then its size, the number of nodes, and the number of the last node before it. So the file can be read
+// backward. Numbers have variable length (7 bits a byte, the sign in the lowest bit); times are relative to the previous node.
 #include "event_graph.hpp"
 
 #include <fcntl.h>
@@ -124,7 +124,7 @@ void get_node(Reader& in, GraphNode& node, uint64_t number, int64_t time_before)
     }
 }
 
-// One process's nodes from its last to its first.
+// Reads one process's nodes, last to first.
 class Cursor {
   public:
     Cursor(EventGraph::Part part, uint64_t process, uint64_t processes)
@@ -207,7 +207,7 @@ void EventGraph::write_chunk() {
     chunk_.clear();
     nodes_in_chunk_ = 0;
     last_of_chunk_before_ = last_;
-    time_before_ = 0;  // each chunk can be read on its own
+    time_before_ = 0;  // each chunk must be readable on its own
 }
 
 void EventGraph::finish() {
@@ -232,7 +232,7 @@ void EventGraph::backward(const std::vector<Part>& parts, const Visit& visit) {
     std::vector<Cursor> cursors;
     for (size_t process = 0; process < parts.size(); ++process) cursors.emplace_back(parts[process], process, parts.size());
     for (;;) {
-        // The greatest number, and how far down nobody else has one.
+        // The process with the greatest next number, and the greatest number of the others.
         Cursor* greatest = nullptr;
         uint64_t next = none;
         for (Cursor& cursor : cursors) {

@@ -7,7 +7,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr size_t most_noise = 256, most_regions = 64;  // of one node, between two calls: then another one follows
+constexpr size_t most_noise = 256, most_regions = 64;  // of one node, between two calls; more of them start another node
 
 uint64_t all_bits(size_t count) {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
@@ -116,7 +116,7 @@ void Recorder::hit(uint32_t thread, const NoisePiece& piece, uint32_t region) {
     if (removes(piece.account)) own.balance.counted += length;
 }
 
-// The thread has come to `time` by itself.
+// The thread has computed up to `time`.
 uint64_t Recorder::follow(const RecordedThread& thread, int64_t time) {
     OfThread& own = threads_[thread.index];
     GraphNode& node = own.next;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t nobody_waits = INT64_MAX / 4;
 
-// The events that cost most. One that counts at several places (its call went on later, and its message left later) costs what it costs
-// where it costs most.
+// The costliest events. An event may count at several nodes (the end of its call, the departure of its message): its cost is the greatest
+// of these.
 class Costliest {
   public:
     explicit Costliest(size_t most) : most_(most) {}
@@ -20,7 +20,7 @@ class Costliest {
         const auto key = [](const CostlyEvent& e) { return std::tie(e.thread, e.begin, e.account, e.culprit); };
         const auto same = std::find_if(list_.begin(), list_.end(), [&](const CostlyEvent& e) { return key(e) == key(event); });
         if (same != list_.end()) {
-            // In one place as in another: who is visited first must not matter.
+            // a total order: the order of visiting must not matter
             const auto worth = [](const CostlyEvent& e) { return std::make_tuple(e.cost, e.duration, e.place); };
             if (worth(*same) >= worth(event)) return;
             list_.erase(same);
@@ -40,10 +40,10 @@ class Costliest {
     std::vector<CostlyEvent> list_;
 };
 
-// Follows one critical path from its end to its beginning.
+// Follows one critical path from its end back to its begin.
 class Walker {
   public:
-    // `path`: none where only the noise on it matters; `only`: the account that counts, −1: all.
+    // `path`: null if only the noise on it matters; `only`: the source that counts, −1: all.
     Walker(size_t watched, uint64_t end, int64_t lost_at_end, int32_t only, CriticalPath* path, Origins* origins,
            const BackwardOptions& options)
         : bit_(uint64_t{1} << watched),
@@ -57,8 +57,8 @@ class Walker {
 
     void visit(uint64_t number, const GraphNode& node) {
         if (number != next_) return;
-        // On the measured path what is lost is told by the delays themselves: where messages come in another order without the noise, an
-        // edge's slack is not all of it.
+        // On the measured path the delays themselves give the loss: where messages have another order without the noise, an edge's slack is
+        // only part of it.
         if (bit_ == 1 && !options_.keep_losses && later_known_) debt_ += node.delay + later_noise_ - later_.delay;
         later_noise_ = 0;
         for (const GraphNoise& noise : node.noise) later_noise_ += noise.counted;
@@ -73,13 +73,13 @@ class Walker {
         if (path_ && next_ == EventGraph::none) spend(node, time(node));
     }
 
-    // What the path's end gained by no noise on it, but by messages that come in another order.
+    // Delay that the path's end gained without noise on the path, because messages have another order.
     int64_t unexplained() const { return -debt_; }
 
   private:
     int64_t time(const GraphNode& node) const { return node.time - (approximated_ ? node.delay : 0); }
 
-    // The time between this node and the one after it on the path.
+    // Accounts for the time from this node to the next one on the path.
     void measure(const GraphNode& node) {
         if (later_known_) {
             if (later_.thread == GraphNode::no_thread) later_.thread = thread_;
@@ -105,12 +105,12 @@ class Walker {
             path_->by_place[{no_region, region}] += own;
             computed += own;
         }
-        if (node.edges.empty()) ns = computed;  // the thread's beginning
+        if (node.edges.empty()) ns = computed;  // the begin of the thread
         path_->by_thread[node.thread] += ns;
         path_->by_place[node.place] += ns - computed;
     }
 
-    // What was gathered last is lost first; latest first.
+    // The noise gathered last is lost first. Latest first.
     void collect(const GraphNode& node) {
         for (auto noise = node.noise.rbegin(); noise != node.noise.rend(); ++noise) {
             if (only_ >= 0 && noise->account != only_) continue;
@@ -144,7 +144,7 @@ Backward backward_pass(const std::function<void(const EventGraph::Visit&)>& grap
     for (size_t thread = 0; thread < ends.size(); ++thread)
         if (carries[thread] && ends[thread].node != EventGraph::none) last = std::max(last, ends[thread].time - ends[thread].delay);
 
-    std::unordered_map<uint64_t, int64_t> slacks;  // of nodes that have not been read yet, by what has been
+    std::unordered_map<uint64_t, int64_t> slacks;  // of nodes that have not been read yet, by number
     for (size_t thread = 0; thread < ends.size(); ++thread)
         if (carries[thread] && ends[thread].node != EventGraph::none)
             slacks[ends[thread].node] = last - ends[thread].time + ends[thread].delay;

@@ -20,7 +20,7 @@ std::vector<int> spread(const Archive& archive, int processes) {
     }
     std::vector<int> of_rank(weight.size(), 0);
     uint64_t before = 0;
-    for (size_t rank = 0; rank < weight.size(); ++rank) {  // where the middle of its part lies
+    for (size_t rank = 0; rank < weight.size(); ++rank) {  // the owner is the process in whose share the middle of the rank's bytes lies
         const auto middle = static_cast<unsigned __int128>(before + weight[rank] / 2) * static_cast<unsigned>(processes);
         of_rank[rank] = std::min(processes - 1, static_cast<int>(middle / std::max<uint64_t>(all, 1)));
         before += weight[rank];
@@ -69,7 +69,7 @@ Bytes& Exchange::begin(int process, Kind kind) {
 namespace {
 
 struct SendRecord {
-    uint64_t proxy;  // the sender's half, for the posting to come back to; 0: it need not
+    uint64_t proxy;  // the sender's match, to which the posting is returned; 0: no posting is needed
     uint64_t size;
     uint64_t node, departure_node;
     int64_t time, noise;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One engine among several: each reads the locations of its own ranks, and what crosses between ranks of different processes goes as
-// records. A channel is where its receiver is: sends are shipped there, postings back to senders that have to know. A collective is
-// wherever it has members: each process follows it in a copy of its own, from the arrivals of all.
+// One engine among several. Each reads the locations of its own ranks; what crosses between ranks of different processes is sent as
+// records. A channel lives in the process of its receiver: sends are shipped there, and postings are returned to senders that need them. A
+// collective has a copy in each process with members, which evaluates it from the arrivals of all.
 //
-// Threads that are read elsewhere stand in the engine as mirrors: as far as they are known here, and never ready.
+// A thread read by another process is a mirror in this engine: it has what is known of it here, and is never ready.
 #pragma once
 
 #include <unordered_map>
@@ -15,8 +15,8 @@
 
 namespace polter::replay {
 
-// By location: the process that reads it. Ranks stay whole and in order; what there is to be read is spread evenly, by the size of the
-// event files, since not every writer says in the definitions how many events there are.
+// By location: the process that reads it. Processes get contiguous blocks of ranks with about equal bytes of event files; not all writers
+// record the number of events.
 std::vector<int> spread(const Archive& archive, int processes);
 
 class Exchange final : public Peers {
@@ -42,9 +42,9 @@ class Exchange final : public Peers {
   private:
     enum class Kind : uint8_t { send, posting, refused, arrival, resume, finished };
     struct Audience {
-        std::vector<int> others;  // processes besides this one that have members
+        std::vector<int> others;  // other processes that have members
         uint32_t own_members = 0;
-        int first = 0;  // where the first member is
+        int first = 0;  // the process of the first member
     };
     const Audience& audience(uint32_t comm);
     Bytes& begin(int process, Kind kind);

@@ -91,7 +91,7 @@ bool Group::poll() {
     return true;
 }
 
-// Process 0 collects and tells all.
+// Process 0 collects the contributions and sends the result to all.
 void Group::say(Kind kind, const Bytes& mine) {
     if (rank() == 0)
         heard(kind, 0, mine);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several analysis processes as one: batches of records between them, what all know together, and the error of one that ends all.
+// Several analysis processes as one: batches of records between them, collective agreement, and errors that end all.
 //
-// Process 0 prints and writes. Whoever fails tells the others, who then throw PeerError.
+// Process 0 prints and writes. A process that fails tells the others, which then throw PeerError.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@
 
 namespace polter::replay {
 
-// Another process has failed: what() is what it had to say.
+// Another process has failed; what() is its message.
 struct PeerError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -27,40 +27,40 @@ class Group {
     int rank() const { return transport_->rank(); }
     int size() const { return transport_->size(); }
 
-    // Records for another process: appended to its batch, which goes when it is full or with flush().
+    // Records for another process: appended to its batch, which is sent when it is full or by flush().
     Bytes& to(int process) { return batches_[static_cast<size_t>(process)]; }
-    void written(int process);  // a record is complete
+    void written(int process);  // marks the end of a record
     void flush();
-    // Gives what has come to `handle(process, records)`; true if there was anything.
+    // Passes what has arrived to `handle(process, records)`; true if anything had.
     bool deliver(const std::function<void(int, const Bytes&)>& handle);
 
-    // Asks whether nobody has anything to do any more and nothing is under way. Called by one who has nothing to do; others need not have
-    // come as far. `mine`: what all are to know of this process then. Until it is decided: empty; then what each said, by process.
-    // By counting in two waves (Mattern, Distributed Computing 2(3), 1987, the four counter method).
+    // Termination detection; called by a process that cannot continue, at whatever point the others are. Returns nothing while undecided.
+    // Once no process can continue and no record is under way: `mine` of each process, by process. Counts messages in two waves (the four
+    // counter method; Mattern, Distributed Computing 2(3), 1987).
     std::vector<Bytes> quiet(const Bytes& mine);
-    // What each says, by process; all must call it. Records that come meanwhile are kept for deliver().
+    // `mine` of each process, by process. Collective; records that arrive meanwhile are kept for deliver().
     std::vector<Bytes> gather(const Bytes& mine);
 
-    // Between two looks at what has come, `idle` in vain so far: where there are fewer cores than processes, looking all the time would
-    // keep the others from their work.
+    // Pause between two polls, after `idle` polls without a message: where there are fewer cores than processes, busy polling would slow
+    // the others down.
     static void rest(int idle);
 
-    // Tells the others why this one cannot go on; called once, before close().
+    // Tells the others why this process failed; called once, before close().
     void fail(const std::string& why);
-    // Waits until all have come to their end; after an error not for ever.
+    // Waits for the end of all processes; after an error, for a limited time.
     void close(bool failed);
 
     // The first byte of each message.
     enum class Kind : uint8_t { records, wave, wave_result, gather, gather_result, error, end };
 
   private:
-    struct Round {  // process 0: what has come of what all say
+    struct Round {  // in process 0: the contributions received so far
         std::vector<Bytes> said;
         int missing = 0;
     };
 
     void send(int to, Kind kind, const Bytes& bytes);
-    bool poll();  // takes one message from the transport
+    bool poll();  // receives one message from the transport
     void say(Kind kind, const Bytes& mine);
     void heard(Kind kind, int from, Bytes bytes);
     static std::vector<Bytes> split(const Bytes& result);
@@ -69,7 +69,7 @@ class Group {
     std::vector<Bytes> batches_;
     std::deque<std::pair<int, Bytes>> inbox_;
     Round wave_, gather_;
-    bool waving_ = false;  // this process has said what it has to say
+    bool waving_ = false;  // this process has sent its contribution
     std::vector<Bytes> wave_result_, gather_result_;
     uint64_t sent_ = 0, received_ = 0, received_before_ = UINT64_MAX;
     int ended_ = 0, idle_ = 0;

@@ -20,8 +20,8 @@ int number(const char* variable) {
     return text ? std::atoi(text) : 0;
 }
 
-// By what the launcher says of itself: which MPI it speaks, and for how many processes. Slurm's own variables stand in the whole job,
-// also where srun started nothing: a step's count only together with a process manager's.
+// The MPI of the launcher, from its environment variables; empty if there is only one process. Slurm sets its own variables in the whole
+// job, even where srun started nothing, so a step's count is believed only together with PMIX_RANK.
 std::string launcher_mpi() {
     const bool openmpi = number("OMPI_COMM_WORLD_SIZE") > 1 || (std::getenv("PMIX_RANK") && number("SLURM_STEP_NUM_TASKS") > 1);
     const bool mpich = number("PMI_SIZE") > 1;
@@ -33,7 +33,7 @@ std::string launcher_mpi() {
 class MpiTransport : public Transport {
   public:
     explicit MpiTransport(const std::string& library) {
-        // MPIs load parts of their own, which look for its symbols in what all see.
+        // RTLD_GLOBAL: MPI libraries load plug-ins that look up its symbols globally.
         void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
         if (!handle)
             throw InputError(

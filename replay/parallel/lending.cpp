@@ -7,10 +7,10 @@ namespace {
 
 struct Wanted {
     int64_t at = 0;
-    uint64_t bytes = 0;  // 0: nothing any more
+    uint64_t bytes = 0;  // 0: nothing more is needed
 };
 
-// What the next batch of records brings.
+// Waits for the next batch of records.
 Bytes await(Group& group) {
     Bytes come;
     for (int idle = 0; !group.deliver([&](int, const Bytes& records) { come = records; }); ++idle) Group::rest(idle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each process has spilled to a temporary file of its own, read by process 0: in pieces, as it asks for them. So no file has to be
-// seen by another process, and no memory grows with what lies in it.
+// Temporary files of all processes, read by process 0. It requests pieces of them as messages, so no file must be visible to another
+// process, and memory does not grow with their size.
 #pragma once
 
 #include "group.hpp"
@@ -8,16 +8,16 @@
 
 namespace polter::replay {
 
-// Any process but 0: gives what process 0 asks for, until that needs no more. Throws what `read` throws.
+// In every process but 0: answers the requests of process 0 until it ends them. Throws what `read` throws.
 void lend(Group& group, const ReadAt& read);
 
-// Process 0, while all others lend. Nothing else may be under way between the processes.
+// In process 0, while all others are in lend(). No other messages may be under way.
 class Borrowing {
   public:
     explicit Borrowing(Group& group) : group_(group) {}
-    // Of another process; lives no longer than this. Throws PeerError where that cannot read it.
+    // Reads the file of another process; valid while this object lives. Throws PeerError if that process cannot read it.
     ReadAt of(int process);
-    void end();  // what is lent is needed no longer
+    void end();  // ends lend() in the other processes
 
   private:
     Group& group_;

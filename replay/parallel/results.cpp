@@ -163,7 +163,7 @@ void Engine::merge_results(Input& from) {
     semantics_->merge(from);
 }
 
-// A mirror hit and waited here only as far as collectives showed it.
+// Of a mirror, this process knows only the noise and waiting inside collectives, so each process writes its own threads only.
 void Recorder::write_results(Bytes& to, const std::vector<bool>& own) const {
     for (size_t thread = 0; thread < threads_.size(); ++thread) {
         if (!own[thread]) continue;

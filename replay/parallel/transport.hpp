@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How bytes get from one analysis process to another. Between two processes messages come in the order in which they were sent.
+// Transfers bytes between analysis processes. Messages from one process to another arrive in the order in which they were sent.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ class Transport {
     virtual int rank() const = 0;
     virtual int size() const = 0;
     virtual void send(int to, std::vector<uint8_t> message) = 0;  // does not wait for the receiver
-    // False: nothing is there. Also moves on what was sent. Throws InputError where another process has died.
+    // False: no message is there. Also completes pending sends. Throws InputError if another process has died.
     virtual bool receive(int* from, std::vector<uint8_t>* message) = 0;
-    // All have come to their end and nothing is under way.
+    // Called when all processes have ended their work and no message is under way.
     virtual void close() = 0;
-    // Ends all processes with this exit code, where they no longer come to their end by themselves.
+    // Ends all processes with this exit code, when they can no longer end by themselves.
     [[noreturn]] virtual void abort(int code) = 0;
 };
 
-// The processes that a launcher started together with this one (mpirun, mpiexec, srun: its environment tells, and by which MPI); none where
-// this one is alone. `find_part`: the path of a file that is installed with polter. Throws InputError.
+// The processes that a launcher (mpirun, mpiexec, srun) started together with this one, found from its environment; null if this process is
+// alone. `find_part` returns the path of a file installed with polter. Throws InputError.
 std::unique_ptr<Transport> launched_together(const std::function<std::string(const std::string&)>& find_part);
 
 }  // namespace polter::replay

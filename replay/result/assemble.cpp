@@ -31,7 +31,7 @@ std::optional<double> amplification(int64_t accumulated, const LocalNoise& local
     return static_cast<double>(accumulated) / local.mean;
 }
 
-// Of which ranks a mean of the noise is taken: those that the trace has and that were measured; where nobody was, those it has.
+// The ranks over which noise is averaged: those in the trace that were measured; if none was, all in the trace.
 std::vector<bool> counted_ranks(const std::vector<const Thread*>& ranks, const std::vector<std::string>& measured_by) {
     std::vector<bool> counted(ranks.size());
     for (const bool unmeasured_too : {false, true}) {
@@ -41,7 +41,7 @@ std::vector<bool> counted_ranks(const std::vector<const Thread*>& ranks, const s
     return counted;
 }
 
-// Within the services' own list.
+// Index in the list of services.
 std::string short_name(const Account& account) {
     return account.service ? account.name.substr(names::service_prefix.size()) : display_name(account);
 }
@@ -83,12 +83,12 @@ Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
 
 namespace {
 
-// Widens the bounds by what the trace cannot show: message costs vary even without noise. True where that variation could matter, to the
-// run time or to what the noise cost: then messages contend for the network, and how they would without the noise is not in the trace.
+// Widens the bounds by what the trace cannot show, as message costs vary even without noise. True if that variation could matter to the run
+// time or to the cost of the noise: then messages contend for the network, and the contention without noise is not in the trace.
 bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
-    constexpr double too_much = 0.02, too_much_of_cost = 1.0 / 3;  // of the runtime; of the noise's cost
+    constexpr double too_much = 0.02, too_much_of_cost = 1.0 / 3;  // of the run time; of the noise's cost
     constexpr double deviations = 3;
-    if (result.bounds_low_ns == result.measured_ns) return false;  // nothing was removed
+    if (result.bounds_low_ns == result.measured_ns) return false;  // no noise was removed
     double variance = 0;
     int64_t spread = 0, carried = 0;
     for (const Thread* rank : ranks) {
@@ -129,7 +129,7 @@ void fill_sources(Result& result, const Definitions& definitions, const Scenario
         const bool service = definitions.accounts[account].service;
         if (service) result.services.push_back({short_name(definitions.accounts[account]), local, alone});
         if (service && !scenarios.removed(account)) continue;
-        // A service that is removed because it was asked for shares in the sum as a source does, under its full name.
+        // A removed service takes part in the shares like a source, under its full name.
         result.sources.push_back({display_name(definitions.accounts[account]), local, scenarios.removed(account), alone,
                                   scenarios.without(ends.accumulated, account), share_of[account], amplification(alone, local)});
     }
@@ -175,14 +175,14 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
     result.removed_local = local_noise(removed);
 }
 
-// Besides those that carry ranks.
+// threads that do not carry a rank
 int64_t other_mpi_threads(const Engine& engine) {
     return std::count_if(engine.threads().begin(), engine.threads().end(),
                          [](const auto& thread) { return !thread->carries_rank && thread->has_mpi; });
 }
 
 void fill_culprits(Result& result, const Definitions& definitions, const Engine& learned) {
-    std::map<std::tuple<size_t, int64_t, std::string>, CulpritResult> by_name;  // two strings may be one name
+    std::map<std::tuple<size_t, int64_t, std::string>, CulpritResult> by_name;  // the trace may define the same name twice
     for (const auto& [key, sums] : learned.culprits()) {
         const std::string name = definitions.culprit_name(key.culprit);
         CulpritResult& culprit = by_name.try_emplace({key.account, key.rank, name}).first->second;
@@ -198,7 +198,8 @@ void fill_culprits(Result& result, const Definitions& definitions, const Engine&
 }
 
 void fill_call_sites(Result& result, const Definitions& definitions, const Engine& engine) {
-    std::map<std::pair<std::string, std::string>, CallSiteResult> by_name;  // one line may have several calls, and several files one line
+    // several calls may share a line, and several files may share a name
+    std::map<std::pair<std::string, std::string>, CallSiteResult> by_name;
     for (const auto& [key, sums] : engine.call_site_costs()) {
         const auto& [region, site] = key;
         const std::string operation = definitions.region_name(region);
@@ -237,10 +238,10 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     result.approximated_ns = result.measured_ns - result.accumulated_noise_ns;
     result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
     result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
-    // Where work is assigned in another order, higher costs may end earlier, or the whole later than measured: the bounds hold it.
+    // Where tasks are reassigned, higher costs may mean an earlier end: the bounds must include the estimate.
     result.bounds_low_ns = std::min(result.bounds_low_ns, result.approximated_ns);
     result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
-    if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // nothing was removed
+    if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // no source has noise
     result.conditional = widen_bounds(result, ranks);
     result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
     result.provenance = definitions.properties;
@@ -292,7 +293,7 @@ void tell_what_is_open(Result& result, const Replayed& replayed) {
     append(flaw_lines(replayed.engine.flaws(), replayed.clock_disorder_ns));
     append(unrecorded_lines(Flaw::unrecorded_waits, replayed.engine.unrecorded_calls(), replayed.definitions));
     append(unrecorded_lines(Flaw::unrecorded_locks, replayed.engine.lock_calls(), replayed.definitions));
-    if (result.conditional) result.warnings.push_back(warning(Flaw::contention));  // the bounds have found that
+    if (result.conditional) result.warnings.push_back(warning(Flaw::contention));  // widening the bounds has found that
     result.conditional = any_with(Effect::conditional, result.warnings);
 }
 

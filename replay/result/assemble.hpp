@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The result, from what the passes over the trace have left behind: its figures, what was read, and what the trace leaves open.
+// Assembles the result from what the passes over the trace have found: figures, bounds and warnings.
 #pragma once
 
 #include <string>
@@ -13,40 +13,40 @@
 
 namespace polter::replay {
 
-// Of the runtime: nothing is known better than so.
+// As part of the run time: the least width of the bounds.
 inline constexpr double resolution = 0.0005;
 
-// Of each rank its MPI thread; ranks of which nothing is left are null.
+// By rank, its MPI thread; null for ranks without events.
 std::vector<const Thread*> rank_threads(const Engine&, int32_t ranks);
 
-// What the ranks' ends say of the program's: its end is the latest of theirs.
+// The program's end, from the ranks' ends: the latest of them.
 struct Ends {
     int64_t first = 0, last = 0;
-    std::vector<int64_t> accumulated;  // in lanes
+    std::vector<int64_t> accumulated;  // by lane
 };
 
 Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes);
-// The rank that ends last in the measured run, of several the lowest; null where no rank has events.
+// The rank that ends last in the measured run; of several, the lowest. Null if no rank has events.
 const Thread* last_rank(const Engine& engine, int32_t ranks);
 
-// Behind the last pass.
+// What the passes leave behind.
 struct Replayed {
     const Definitions& definitions;
     const Scenarios& scenarios;
     const Engine& learner;             // of the learning pass
     const Engine& engine;              // of the pass over all scenarios
-    std::vector<const Thread*> ranks;  // of the latter; null: nothing is left of it
+    std::vector<const Thread*> ranks;  // of the last pass; null: no events of that rank
     Ends ends;
     int64_t clock_disorder_ns = 0;  // as learned
 
-    // Throws InputError where no rank has events.
+    // Throws InputError if no rank has events.
     Replayed(const std::string& anchor, const Definitions&, const Scenarios&, const Engine& learner, const Engine&,
              int64_t clock_disorder_ns);
 };
 
 // Figures and bounds.
 Result assemble(const Replayed&, const Options&, const Model&);
-// Warnings, in the order in which a reader needs them; `unknown`: of a given model.
+// Warnings, in the order in which they are shown; `unknown`: of a model read from a file.
 void tell_what_was_read(Result&, const Replayed&, const std::vector<Warning>& unknown);
 void tell_what_is_open(Result&, const Replayed&);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI calls by call site, for machines and for people.
+// MPI calls by call site, as JSON and as text.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace polter::replay {
 
 nlohmann::json call_sites_json(const std::vector<CallSiteResult>&);
-// Means over the ranks; empty where the trace has no call sites.
+// Means over the ranks; empty if the trace has no call sites.
 std::string call_sites_text(const Result&, const TextOptions&);
 
 }  // namespace polter::replay

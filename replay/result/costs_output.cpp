@@ -70,7 +70,7 @@ std::string path_text(const CostReport& report, const std::string& without, size
     for (const auto& [source, ns] : before.noise)
         if (ns > 0) noise += fmt::format("{}{} {}", noise.empty() ? "" : ", ", printable(source), short_time(ns));
     if (!noise.empty()) out += fold("  noise on it: " + noise, 4, columns) + "\n";
-    // Those that are listed, then what is left of both paths in one row.
+    // The listed places; the rest of both paths is one row.
     Table places({"on it", "measured", without}, {0}, {0, 2});
     int64_t left = 0, left_then = 0;
     for (const PathPlace& place : before.by_place) left += place.ns;

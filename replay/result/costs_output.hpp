@@ -8,7 +8,8 @@
 
 namespace polter::replay {
 
-void add_costs_json(nlohmann::json& result, const CostReport&);                         // keys costliest, critical_path, propagation
-std::string costs_text(const CostReport&, const std::string& without, size_t columns);  // `without`: as the text names the scenario "all"
+void add_costs_json(nlohmann::json& result, const CostReport&);  // keys costliest, critical_path, propagation
+// `without`: the name of the scenario "all" in the text
+std::string costs_text(const CostReport&, const std::string& without, size_t columns);
 
 }  // namespace polter::replay

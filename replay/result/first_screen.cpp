@@ -105,7 +105,13 @@ void add_tracing(Table& table, const Result& result) {
         return;
     }
     ns /= result.ranks;
-    table.add({"Tracing", short_time(ns), short_percent(ns, result.measured_ns), "a rank"});
+    table.add({"Tracing", short_time(ns), short_percent(ns, result.measured_ns), "per rank"});
+}
+
+// Where the trace tells nothing of noise: what that means, and what to do.
+std::string next_step(const Result& result) {
+    if (known(result, "EXPORTER") == "none") return "Unknown, not zero. polter doctor names the exporters that work here.";
+    return "Unknown, not zero. polter run records it; --inject FILE predicts its effect.";
 }
 
 std::string figures(const Result& result, const TextOptions& options) {
@@ -118,7 +124,7 @@ std::string figures(const Result& result, const TextOptions& options) {
     if (why.empty() && any) {
         const auto in_brackets = [](int64_t low, int64_t high) { return "(" + between(low, high) + ")"; };
         if (!what.empty()) out = fold("Removed: " + what, 2, options.columns) + "\n";
-        const char *rest = what.empty() ? "Without noise" : "Without these", *delay = what.empty() ? "OS noise delay" : "Delay by these";
+        const char *rest = what.empty() ? "Without noise" : "Without these", *delay = what.empty() ? "OS noise delay" : "Delay caused";
         if (cost.open) {
             table.add({rest, "open", "", in_brackets(result.bounds_low_ns, result.bounds_high_ns)});
             table.add({delay, "open", "", in_brackets(cost.low, cost.high)});
@@ -132,9 +138,10 @@ std::string figures(const Result& result, const TextOptions& options) {
     out += table.text(options.columns, 0);
     const auto add = [&](const std::string& line) { out += fold(line, 2, options.columns) + "\n"; };
     if (why.empty() && any && cost.open) add("The bounds are wide: the trace leaves open how much the noise cost.");
-    if (why.empty() && any && result.conditional) add("Conditional: without noise the run may have gone another way (see Warnings).");
+    if (why.empty() && any && result.conditional) add("Conditional: without noise the program may behave differently (see Warnings).");
     if (why.empty() && !any && !result.sources.empty()) add("Nothing was removed: --remove was given no source.");
     if (!why.empty()) add(fmt::format("Noise: not measured ({})", printable(why)));
+    if (!why.empty()) add(next_step(result));
     return out;
 }
 
@@ -173,7 +180,7 @@ std::string causes_text(const Result& result, const TextOptions& options) {
         left_out == 0 ? ""
                       : fmt::format("  {} below 0.1 %: replay --all\n", left_out == 1 ? "1 cause" : fmt::format("{} causes", left_out));
     if (order.empty()) return left.empty() ? "" : "\n" + left;
-    Table table({"cause", "stolen a rank", "delay", "share", "top process"}, {0, 4}, {0, 4}, {3});
+    Table table({"cause", "stolen / rank", "delay", "share", "top process"}, {0, 4}, {0, 4}, {3});
     for (const SourceResult* source : order) {
         const bool share = source->removed && !open;
         const auto found = top.find(source->name);
@@ -267,11 +274,13 @@ std::string unreplayed_screen(const Result& result, const std::string& why, cons
     table.add({"Run time", short_time(result.measured_ns), "", ""});
     if (unmeasured.empty())
         table.add({"OS noise stolen", short_time(static_cast<int64_t>(result.local.mean)),
-                   short_percent(static_cast<int64_t>(result.local.mean), result.measured_ns), "a rank"});
+                   short_percent(static_cast<int64_t>(result.local.mean), result.measured_ns), "per rank"});
     add_tracing(table, result);
     std::string out = head(result, options) + "\n" + table.text(options.columns, 0) +
-                      fold("OS noise delay: not known, " + printable(why), 2, options.columns) + "\n";
-    if (!unmeasured.empty()) return out + fold(fmt::format("Noise: not measured ({})", printable(unmeasured)), 2, options.columns) + "\n";
+                      fold("OS noise delay: not known (" + printable(why) + ")", 2, options.columns) + "\n";
+    if (!unmeasured.empty())
+        return out + fold(fmt::format("Noise: not measured ({})", printable(unmeasured)), 2, options.columns) + "\n" +
+               fold(next_step(result), 2, options.columns) + "\n";
     const auto top = top_processes(result);
     const auto add = [&](Table& to, const std::string& source, const LocalNoise& local) {
         if (local.max == 0 || below_threshold(local.mean, static_cast<double>(result.measured_ns))) return false;
@@ -282,7 +291,7 @@ std::string unreplayed_screen(const Result& result, const std::string& why, cons
     };
     auto order = result.sources;
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.local.mean > b.local.mean; });
-    Table causes({"cause", "stolen a rank", "worst rank", "top process"}, {0, 3}, {0, 3});
+    Table causes({"cause", "stolen / rank", "worst rank", "top process"}, {0, 3}, {0, 3});
     bool any = false;
     for (const SourceResult& source : order) any |= add(causes, source.name, source.local);
     for (const ServiceResult& service : result.services)

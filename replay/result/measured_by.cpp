@@ -11,7 +11,7 @@ std::vector<std::string> measured_by(const std::map<std::string, std::string>& p
     const auto all = properties.find("EXPORTER"), each = properties.find("EXPORTER_BY_RANK");
     std::vector<std::string> out(ranks, all == properties.end() ? "" : all->second);
     if (each == properties.end()) return out;
-    size_t left = 2 * ranks;  // a list that names each rank once takes half of it
+    size_t left = 2 * ranks;  // limit of the length: a list that names each rank once takes half of it
     std::istringstream exporters(each->second);
     for (std::string one; std::getline(exporters, one, ';');) {
         const size_t colon = one.find(':');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What measured each rank, as the archive's properties say it (tracer/README.md, "Trace conventions").
+// Which exporter measured each rank, from the archive's properties (tracer/README.md, "Trace conventions").
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace polter::replay {
 // By rank: the exporter's name, "none" where nothing measured it, empty where the trace does not say.
 std::vector<std::string> measured_by(const std::map<std::string, std::string>& properties, size_t ranks);
 
-// "0-2,5": the ranks that were not measured where others were; empty: there are none. `count` is their number.
+// The ranks that were not measured although others were, as in "0-2,5"; empty: none. `count`: their number.
 std::string unmeasured_ranks(const std::vector<std::string>& measured_by, size_t& count);
 
 }  // namespace polter::replay

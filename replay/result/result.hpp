@@ -18,14 +18,14 @@
 namespace polter::replay {
 
 struct LocalNoise {
-    double mean = 0;  // over all ranks that were measured
+    double mean = 0;  // over all measured ranks
     int64_t max = 0;
 };
 
 struct SourceResult {
     std::string name;  // without "os:"
     LocalNoise local;
-    bool removed = true;  // else it has no share, and nothing that it adds as the last
+    bool removed = true;  // false: no share, nothing added as the last one
     int64_t alone_ns = 0, without_ns = 0, share_ns = 0;
     std::optional<double> amplification;  // unset where there was no local noise
 };
@@ -50,11 +50,11 @@ struct RankResult {
 
 struct CulpritResult {
     std::string source, culprit;
-    int64_t rank = 0;  // where it hit
+    int64_t rank = 0;  // where its noise hit
     int64_t local_ns = 0, events = 0;
 };
 
-// The run as it would have been under injected noise besides its own.
+// The run with injected noise besides its own.
 struct Injected {
     std::string file;
     int64_t predicted_ns = 0, bounds_low_ns = 0, bounds_high_ns = 0;
@@ -65,7 +65,7 @@ struct Injected {
         int64_t rank = 0, predicted_ns = 0, added_ns = 0, local_noise_ns = 0;
     };
     std::vector<Rank> per_rank;
-    bool conditional = false;       // the measured run is, or collectives were followed through what is only their likeliest structure
+    bool conditional = false;       // as the measured run is, or because collectives were replayed through their likeliest algorithm only
     std::vector<Warning> warnings;  // beside the result's
 };
 
@@ -81,7 +81,7 @@ struct Result {
     int64_t measured_ns = 0, approximated_ns = 0;
     int64_t bounds_low_ns = 0, bounds_high_ns = 0;
     int64_t accumulated_noise_ns = 0;
-    LocalNoise local, removed_local;  // removed: of what "all" removes; the amplification is of that
+    LocalNoise local, removed_local;  // removed: noise of the removed sources only; the amplification refers to it
     std::optional<double> amplification;
     std::vector<SourceResult> sources;
     std::vector<ServiceResult> services;
@@ -98,17 +98,17 @@ struct Result {
     Learned model;                                  // what communication costs here
 };
 
-std::string not_measured(const Result&);  // why the trace tells nothing of noise, so that no noise is no result; empty: it does
+std::string not_measured(const Result&);  // why the trace says nothing about noise, so 0 would be wrong; empty: it does
 nlohmann::json to_json(const Result&);    // schema polter.replay/1
 
 struct TextOptions {
-    bool all = false;      // what is small too, every rank and process, and the tables in detail
+    bool all = false;      // also small values, all ranks and processes, and the detailed tables
     bool costs = false;    // the tables of --attribution
-    bool verbose = false;  // warnings are explained
+    bool verbose = false;  // with explanations of the warnings
     size_t columns = 80;   // of the terminal
-    bool unicode = false;  // it shows UTF-8
+    bool unicode = false;  // the terminal shows UTF-8
 };
-// The first screen and what follows it in `polter replay`.
+// The first screen and the sections that follow it in `polter replay`.
 std::string to_text(const Result&, const TextOptions& = {});
 nlohmann::json injected_to_json(const Injected&);
 std::string injected_to_text(const Injected&, const TextOptions& = {});

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t most_processes = 10, most_places = 8, most_ranks = 5;
 
-// Largest first, whichever sign; equal ones in the order of their keys.
+// Largest absolute value first; equal ones in the order of their keys.
 template <class Key>
 std::vector<std::pair<Key, int64_t>> by_weight(const std::map<Key, int64_t>& sums) {
     std::vector<std::pair<Key, int64_t>> list(sums.begin(), sums.end());
@@ -36,7 +36,7 @@ std::string more(size_t count, const char* one, const char* several, const std::
     return fmt::format("  and {} more {}{}{}: --all\n", count, count == 1 ? one : several, much.empty() ? "" : ", ", much);
 }
 
-// One who made noise, on all ranks.
+// One culprit's noise, on all ranks.
 struct Origin {
     int64_t delay = 0, stolen = 0, events = 0;
     std::map<int64_t, int64_t> delay_by_rank, stolen_by_rank;
@@ -64,14 +64,14 @@ Origins origins_of(const Result& result, bool all) {
             origin.delay += row.ns;
             origin.delay_by_rank[row.rank] += row.ns;
         }
-    const auto is_noise = [&](const std::string& source) {  // a service is none, unless it was removed
+    const auto is_noise = [&](const std::string& source) {  // false for a service, unless it was removed
         return std::any_of(result.sources.begin(), result.sources.end(), [&](const SourceResult& one) { return one.name == source; });
     };
     std::erase_if(origins, [&](const auto& entry) { return !is_noise(entry.first.first) || !(all || names_processes(entry.first.first)); });
     return origins;
 }
 
-// What a rank lost most by, and to whom.
+// The largest loss of a rank, and its culprit.
 std::pair<std::string, std::string> most_on(const Result& result, const RankResult& rank) {
     std::string source = "-", process = "-";
     int64_t most = 0;
@@ -84,7 +84,7 @@ std::pair<std::string, std::string> most_on(const Result& result, const RankResu
     return {source == "-" ? source : cause(source), process};
 }
 
-// Of a place: the MPI call and where it was called from. What is no MPI call is the program's own code.
+// Name of a place: the MPI call and its caller; all else is the program's own code.
 std::pair<std::string, std::string> call_and_caller(const AttributionRow& row) {
     const std::string from = called_from(row.caller, row.call_site);
     if (row.where.starts_with(names::mpi_prefix) || !from.empty()) return {row.where, from.empty() ? "-" : from};
@@ -168,12 +168,12 @@ std::string over_time_text(const Result& result, const TextOptions& options) {
     constexpr size_t frame = 4, least_for_axis = 24;
     const auto windows = static_cast<size_t>(result.attribution.windows);
     if (nothing_to_tell(result, options) || windows < 2 || result.attribution.rows.empty()) return "";
-    // As many windows a column as it takes for the line to fit.
+    // As many windows in one column as needed for the line to fit.
     const size_t room = options.columns - frame, together = (windows + room - 1) / room;
     std::vector<int64_t> sums((windows + together - 1) / together, 0);
     for (const AttributionRow& row : result.attribution.rows) sums[static_cast<size_t>(row.window) / together] += row.ns;
     const auto peak = std::max_element(sums.begin(), sums.end());
-    const auto at = [&](size_t column) {  // measured time at which it begins
+    const auto at = [&](size_t column) {  // measured time at which the column begins
         const double part = static_cast<double>(std::min(column * together, windows)) / static_cast<double>(windows);
         return static_cast<int64_t>(part * static_cast<double>(result.measured_ns));
     };

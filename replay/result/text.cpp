@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The result for people: the first screen, through whom, where and when, the tables in detail, and the warnings.
+// The result as text: the first screen, processes, places and times, the detailed tables, and the warnings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string totals_text(const Result& result, const TextOptions& options) {
     return "\n" + table.text(options.columns);
 }
 
-// Not among the accounts that the exporter could see, where the trace says which.
+// Accounts that the exporter could not see, if the trace says which it could.
 bool unrecorded(const Result& result, const std::string& source) {
     const auto seen = result.provenance.find("ACCOUNTS_SEEN");
     return seen != result.provenance.end() && ("," + seen->second + ",").find("," + source + ",") == std::string::npos;
@@ -97,7 +97,7 @@ std::string rank_times_text(const Result& result, const TextOptions& options) {
     return "\nBy rank\n" + table.text(options.columns);
 }
 
-// One line of 80 columns each, the severe ones first; explained where that was asked for.
+// One line of 80 columns each, severe ones first; with explanations if asked for.
 std::string warnings_text(const Result& result, const TextOptions& options, size_t most, const char* explained) {
     std::vector<const Warning*> order;
     for (const Warning& warning : result.warnings)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What becomes a warning where the engine does not count it: the archive's properties, calls without a record. The words: base/flaws.cpp.
+// Warnings that the engine does not count: from the archive's properties, and calls without a record. Their texts: base/flaws.cpp.
 #include "warnings.hpp"
 
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
     return parts;
 }
 
-// Accounts that the trace defines but that are not in a property's list.
+// Accounts that the trace defines and that the property's list lacks.
 std::string missing_from(const std::string& list, const std::vector<Account>& accounts) {
     const std::vector<std::string> listed = split(list, ',');
     std::vector<std::string> missing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lines that say what a trace leaves open.
+// Turns what a trace leaves open into warnings.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace polter::replay {
 
-// What the learning pass found, in the order of the enumeration: one line for each kind of flaw that occurred.
+// From the learning pass: one warning for each kind of flaw that occurred, in the order of the enumeration.
 std::vector<Warning> flaw_lines(const std::vector<FlawCount>&, int64_t clock_disorder_ns);
-// Calls of whose waits the trace has no record: one line, none where there were no such calls.
+// Calls that may have waited without a record: one warning, or none.
 std::vector<Warning> unrecorded_lines(Flaw, const std::map<uint32_t, FlawCount>& calls, const Definitions& definitions);
-// That the job's own threads took each other's CPUs, where they did so for more than a hundredth of the run; else nothing.
+// The job's own threads took CPUs from each other for more than a hundredth of the run: one warning, or none.
 std::vector<Warning> oversubscription_lines(const Result& result);
 
-// Lines from the archive's properties: what the exporter could not see, ranks that never finished, dropped events.
+// From the archive's properties: what the exporter could not see, ranks that did not finish, dropped events.
 std::vector<Warning> provenance_lines(const std::map<std::string, std::string>& properties, const std::vector<Account>& accounts);
 
 }  // namespace polter::replay

@@ -7,7 +7,7 @@
 #include "replay/trace/archive.hpp"
 #include "replay/trace/otf2_records.hpp"
 
-// Callsites and callpaths are deprecated for those who measure, but a trace may hold them.
+// OTF2 has deprecated callsites and callpaths for recorders, but a trace may contain them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace polter::replay {
@@ -19,7 +19,7 @@ OTF2_CallbackCode written(DefinitionCopy& copy, OTF2_ErrorCode code) {
     return code == OTF2_SUCCESS ? OTF2_CALLBACK_SUCCESS : OTF2_CALLBACK_INTERRUPT;
 }
 
-// What the reader's callback gets is what the writer takes.
+// The reader's callback and the writer take the same arguments.
 template <auto Write>
 struct Plain;
 template <class... Values, OTF2_ErrorCode (*Write)(OTF2_GlobalDefWriter*, Values...)>
@@ -97,7 +97,7 @@ uint64_t copy_properties(OTF2_Reader* reader, OTF2_Archive* archive) {
         refused += copied ? 0 : 1;
         std::free(value);
     }
-    std::free(list);  // one block holds the names too
+    std::free(list);  // one block, which also holds the names
     return refused;
 }
 

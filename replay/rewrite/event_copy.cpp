@@ -7,7 +7,7 @@
 #include "replay/trace/metric_value.hpp"
 #include "replay/trace/otf2_records.hpp"
 
-// The older OpenMP records are deprecated for those who measure, but a trace may hold them.
+// OTF2 has deprecated these OpenMP records for recorders, but a trace may contain them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace polter::replay {
@@ -46,7 +46,7 @@ int64_t ApproximatedClock::at(uint64_t record, int64_t ticks, bool begins) {
         else
             time = std::max(before_.ticks - before_.delay, ticks - after_.delay);
     }
-    // Delays are whole ticks, rounded, and so may disagree by one.
+    // Delays are rounded to whole ticks, and so may differ by one.
     return last_ = std::max(last_, time);
 }
 
@@ -83,14 +83,14 @@ EventCopy& copy_of(void* user) {
     return *static_cast<EventCopy*>(user);
 }
 
-// The record's new time; false: it is not to be written, nor is anything behind it.
+// The record's new time; false: neither it nor any later record is written.
 bool place(EventCopy& copy, uint64_t record, OTF2_TimeStamp time, bool begins, OTF2_TimeStamp* placed) {
     const auto ticks = static_cast<int64_t>(time - copy.definitions.global_offset);
     if (copy.code != OTF2_SUCCESS || record > copy.most_records || (copy.last != INT64_MIN && ticks < copy.last)) return false;
     int64_t approximated = 0;
     try {
         approximated = copy.clock.at(record, ticks, begins);
-    } catch (const std::exception& error) {  // OTF2 is C: nothing may be thrown through it
+    } catch (const std::exception& error) {  // OTF2 is C: exceptions must not leave the callback
         copy.error = error.what();
         return false;
     }
@@ -107,7 +107,7 @@ OTF2_CallbackCode written(EventCopy& copy, OTF2_ErrorCode code) {
     return code == OTF2_SUCCESS ? OTF2_CALLBACK_SUCCESS : OTF2_CALLBACK_INTERRUPT;
 }
 
-// What the reader's callback gets is what the writer takes.
+// The reader's callback and the writer take the same arguments.
 template <auto Write, bool Begins>
 struct Plain;
 template <class... Values, OTF2_ErrorCode (*Write)(OTF2_EvtWriter*, OTF2_AttributeList*, OTF2_TimeStamp, Values...), bool Begins>
@@ -129,7 +129,7 @@ OTF2_CallbackCode buffer_flush(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t r
     return written(copy, OTF2_EvtWriter_BufferFlush(copy.writer, list, placed, placed + (stop - time)));
 }
 
-// One metric record: `ended`: of the noise, in ns.
+// A metric record; `ended`: the time at which its noise ended, in ns.
 struct MetricRecord {
     OTF2_MetricRef metric;
     const OTF2_Type* types;
@@ -137,7 +137,7 @@ struct MetricRecord {
     std::vector<OTF2_MetricValue> values;
 };
 
-// What of a kept account has no place any more is cut off its record, and so off the total from there on. True: of this record.
+// Cuts what does not fit any more from the record of a kept account, and from its total from there on. True: this record was cut.
 bool cut(EventCopy& copy, const MetricSlot& slot, const MetricRecord& record, size_t member, OTF2_MetricValue& value) {
     EventCopy::Counter& counter = copy.counters[static_cast<size_t>(slot.account)];
     const int64_t ns = metric_ns(slot, record.types[member], value);
@@ -152,7 +152,7 @@ bool cut(EventCopy& copy, const MetricSlot& slot, const MetricRecord& record, si
     return less > 0;
 }
 
-// The members of removed accounts stay what they were at first; false: nothing but them has moved.
+// Members of removed accounts keep their first value; false: only such members have changed, so the record is omitted.
 bool strip(EventCopy& copy, MetricRecord& record) {
     std::vector<OTF2_MetricValue>& values = record.values;
     const auto slots = copy.definitions.metrics.find(record.metric);
@@ -164,7 +164,7 @@ bool strip(EventCopy& copy, MetricRecord& record) {
     for (size_t i = 0; i < values.size(); ++i) {
         const MetricSlot slot = i < slots->second.size() ? slots->second[i] : MetricSlot{};
         if (slot.account < 0) {
-            kept_moved = true;  // a counter of another kind: each of its records counts
+            kept_moved = true;  // a counter of another kind: keep each of its records
             continue;
         }
         OTF2_MetricValue still = known.baseline[i];

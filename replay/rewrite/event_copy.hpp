@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One location's events from one archive to another, at their approximated times.
+// Copies one location's events to another archive, at their approximated times.
 #pragma once
 
 #include <otf2/otf2.h>
@@ -17,36 +17,36 @@
 
 namespace polter::replay {
 
-// The approximated time of each record of a location, asked in their order. At an Enter or Leave it is what the replay found, and so it
-// is at moments between them where noise that stays lies there (rewrite/remaining_noise.hpp).
-// Between two of these: outside MPI calls, and for what begins something inside one, the distance to the earlier is kept; for everything
-// else inside a call, which ends with it, the distance to the later. Never outside the two, never backward.
+// The approximated time of each record of a location, asked for in their order. It is the replay's at each Enter and Leave, and at turns
+// between them, where noise stays (rewrite/remaining_noise.hpp). Between two such points, a record keeps its distance to the earlier one if
+// it lies outside MPI calls or begins something inside a call; any other record inside a call ends with it, and keeps its distance to the
+// later one. Records never leave the two points, nor run backward.
 class ApproximatedClock {
   public:
-    // `delays`: none where nothing moves. Times are ticks since the global offset.
+    // `delays`: null where nothing moves. Times are ticks since the global offset.
     ApproximatedClock(DelayFile::Reader* delays, bool faulty);
     int64_t at(uint64_t record, int64_t ticks, bool begins);  // throws InputError
-    // Of something that ended `ago` ticks before the record that was asked for last, which stands at `placed` now: how long ago that is
-    // there.
+    // For something that ended `ago` ticks before the last record asked for, which is at `placed` now: how long before it did that end in
+    // the new timeline?
     int64_t ago(int64_t ticks, int64_t placed, int64_t ago);
-    uint64_t forgotten() const { return forgotten_; }  // so many were longer ago than is remembered
-    // How much of `ns`, recorded for that moment, has no place any more; each is told once.
+    uint64_t forgotten() const { return forgotten_; }  // number of times that were too long ago to be remembered
+    // How much of `ns`, recorded at that time, does not fit any more; each cut is returned once.
     int64_t cut(int64_t recorded, uint16_t account, int64_t ns);
 
   private:
     static constexpr size_t most_passed = 65536;  // points
     void advance();
-    void pass();  // what is ahead
+    void pass();  // moves the next point to the passed ones
 
     DelayFile::Reader* delays_;
     const bool faulty_;
     DelayPoint before_, after_;
-    std::deque<DelayPoint> passed_;  // up to before_
+    std::deque<DelayPoint> passed_;  // points up to before_
     bool dropped_ = false;
     uint64_t forgotten_ = 0;
     bool more_ = false;
     std::vector<NoiseCut> read_cuts_;
-    std::map<std::pair<int64_t, uint16_t>, int64_t> cuts_;  // by when it was recorded and the account
+    std::map<std::pair<int64_t, uint16_t>, int64_t> cuts_;  // by time of the record and account
     int64_t last_ = INT64_MIN;
 };
 
@@ -68,7 +68,7 @@ struct EventCopy {
     OTF2_ErrorCode code = OTF2_SUCCESS;                                          // of the writer
     std::string error;                                                           // of the clock
 
-    // Of each metric: the values of the first record, and of the last that was written.
+    // By metric: the values of its first record, and of the last one written.
     struct Metric {
         std::vector<OTF2_MetricValue> baseline, written;
     };

@@ -36,8 +36,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t shortest_event = 2;  // bytes: no OTF2 event record is shorter
-constexpr size_t most_chunks = 4;       // of OTF2's buffers: then it writes them out
-constexpr const char* part = "traces";  // the archive's name and that of its folder of events
+constexpr size_t most_chunks = 4;       // of OTF2's buffer; more are written to the file
+constexpr const char* part = "traces";  // name of the archive and of its folder of events
 
 struct Chunks {
     size_t count = 0;
@@ -66,8 +66,8 @@ OTF2_FlushType write_out(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
     return OTF2_FLUSH;
 }
 
-// What the file system said first, while this exists. OTF2 loses that on its way: calls that lost data come back with success, or with
-// the last of the errors that followed.
+// While it exists, remembers the first error of the file system. OTF2 does not report it: calls that lost data return success, or a later
+// error.
 struct Cause {
     OTF2_ErrorCode code = OTF2_SUCCESS;
     OTF2_ErrorCallback before = OTF2_Error_RegisterCallback(keep, this);
@@ -84,7 +84,7 @@ struct Cause {
     }
 };
 
-// The trace that is read and the archive that is written, closed however that ends.
+// The trace being read and the archive being written; closes both in any case.
 struct Pair {
     Cause cause;
     OTF2_Reader* reader = nullptr;
@@ -105,7 +105,7 @@ struct Pair {
         check(OTF2_Archive_SetSerialCollectiveCallbacks(archive));
     }
     ~Pair() {
-        // OTF2 frees twice when it closes what it could not write.
+        // After a failed write, OTF2 would free memory twice when closing.
         if (archive && std::uncaught_exceptions() == 0) OTF2_Archive_Close(archive);
         if (reader) OTF2_Reader_Close(reader);
     }
@@ -192,7 +192,7 @@ void Approximated::begin(const Definitions& definitions, std::vector<bool> remov
     open_.assign(definitions.locations.size(), {});
     ticks_per_second_ = definitions.ticks_per_second;
     global_offset_ = definitions.global_offset;
-    // A process that writes no archive has no folder for one.
+    // A process that writes no archive needs no folder for one.
     delays_ = std::make_unique<DelayFile>(reach_.empty() ? temporary_directory() + "/polter-delays" : reach_ + "/delays",
                                           definitions.locations.size());
 }
@@ -209,7 +209,7 @@ Observers Approximated::following(Observers others, size_t lane) {
 }
 
 void Approximated::note(const Thread& thread, int64_t delay) {
-    if (thread.in_call && thread.now > thread.enter) return;  // regions inside a call: where they are is known when it is left
+    if (thread.in_call && thread.now > thread.enter) return;  // inside a call: the times of its regions are known at its Leave
     Open& open = open_[thread.index];
     if (!faults_.noise_stays_behind) note_kept(thread, delay);
     open.since = thread.now;
@@ -325,7 +325,7 @@ void Approximated::write(const std::string& anchor, const Engine& replayed, cons
 
     const std::string made = reach_ + "/archive";
     if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, directory_.c_str(), RENAME_NOREPLACE) != 0) {
-        // Some file systems cannot promise it.
+        // Some file systems do not support it.
         const int why = errno;
         std::error_code error;
         if (why != EINVAL || fs::exists(fs::symlink_status(directory_, error)))

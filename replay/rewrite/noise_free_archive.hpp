@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Writes the approximated timeline as an OTF2 archive: every record of every location at the time that the replay found for it.
 //
-// While the replay runs, its delays are spilled; then each location is copied, one at a time. Everything is made in
-// DIR.partial-XXXXXX beside DIR and becomes DIR in one step at the end: a DIR that is there is whole.
+// The delays are spilled during the replay; then the locations are copied, one at a time. Everything is written to DIR.partial-XXXXXX
+// beside DIR, which is renamed to DIR at the end: so an existing DIR is complete.
 //
-// Of several processes each spills what it replays, in TMPDIR; the first writes the archive.
+// Of several processes, each spills its delays in TMPDIR, and the first writes the archive.
 #pragma once
 
 #include <cstdint>
@@ -28,25 +28,25 @@ class Group;
 
 class Approximated {
   public:
-    // Throws InputError where `directory` exists or nothing can be made beside it.
-    // `group`: none: the only process.
+    // Throws InputError if `directory` exists or nothing can be created beside it.
+    // `group`: null: the only process.
     Approximated(const std::string& directory, Group* group, Faults faults = {});
-    ~Approximated();  // removes what is unfinished
+    ~Approximated();  // removes an unfinished archive
     Approximated(const Approximated&) = delete;
     Approximated& operator=(const Approximated&) = delete;
 
-    // Before the replay pass: `removed` says by account whether its noise is gone.
+    // Before the replay pass. `removed`: by account, whether its noise is removed.
     void begin(const Definitions& definitions, std::vector<bool> removed);
-    // Observers of that pass: each Enter, Leave and stretch of noise, and then `others`; `lane`: the scenario that is written.
+    // Observers of that pass, which also call `others`. `lane`: the scenario to write.
     Observers following(Observers others, size_t lane);
 
-    // After it: `anchor` is the trace's, `what` says for people what is removed.
-    // Throws InputError. Appends to `warnings` what could not be kept. All processes have to call it.
+    // After the pass. `anchor`: the trace's anchor file; `what`: a text for what is removed.
+    // Throws InputError. Appends to `warnings` what could not be kept. Collective: all processes call it.
     void write(const std::string& anchor, const Engine& replayed, const Definitions& definitions, const std::string& what,
                const std::function<void(double)>& progress, std::vector<Warning>& warnings);
 
   private:
-    // Where the delays of each location are.
+    // The positions of each location's delays in the spill file.
     struct Spilled {
         ReadAt read;
         int64_t first = -1;
@@ -64,7 +64,7 @@ class Approximated {
 
     Group* group_;
     std::string directory_, partial_;
-    std::string reach_;  // a path that leads into partial_ whatever is renamed: the folder around it may be another user's
+    std::string reach_;  // a path into partial_ that stays valid if a parent folder is renamed, which may be another user's
     int held_ = -1;
     Faults faults_;
     uint64_t ticks_per_second_ = 1'000'000'000, global_offset_ = 0;

@@ -21,14 +21,14 @@ void compute(const ApproximatedInterval& interval, const Pieces& pieces, KeptNoi
     int64_t delay = interval.begin_delay;
     for (const ClaimedPiece& piece : pieces) {
         if (piece.stays) continue;
-        // What was recorded behind an Enter or Leave outside MPI may have hit before it: known from there on.
+        // Noise recorded after an Enter or Leave outside MPI may have hit before it; its time is known from there on.
         result.turns.push_back({std::max(piece.begin, interval.begin), delay});
         delay += piece.end - piece.begin;
         result.turns.push_back({std::max(piece.end, interval.begin), delay});
     }
 }
 
-// The latest first: what would have hit when the waiting was over.
+// Cuts the latest noise first: it hit when the wait state would have ended.
 void cut(Pieces& pieces, int64_t ns, KeptNoise& result) {
     for (size_t i = pieces.size(); i > 0 && ns > 0; --i) {
         ClaimedPiece whole = pieces[i - 1];
@@ -44,7 +44,7 @@ void cut(Pieces& pieces, int64_t ns, KeptNoise& result) {
     }
 }
 
-// Its ends, in measured and in approximated time.
+// A part of a call: its ends in measured and in approximated time.
 struct Part {
     int64_t begin, end, approximated_begin, approximated_end;
     bool waiting, stepwise;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where the noise that stays lies in the approximated timeline.
 //
-// In words: while a thread computes, a moment is as long after the last Enter or Leave as it was, less the noise between them that was
-// removed. In a call, what waits is elastic and the tail is not: of the tail as much is left behind a moment as there was, less the noise
-// that was removed there (in a collective that is followed through its messages, as much as there was); a moment of the wait state is as
-// long after the Enter as it was, or sooner where the waiting ends sooner. Noise that stays keeps its length, in its own part of the call.
-// Where that is too short for all of it, the rest hit while the thread waited for what has come sooner: it is cut off.
+// In words: in computation, a time keeps its distance from the last Enter or Leave, less the noise removed between them. In a call, the
+// wait state is elastic and the completion overhead is not. A time in the completion overhead keeps its distance from the Leave, less the
+// noise removed after it (in a collective replayed through its messages: its full distance). A time in the wait state keeps its distance
+// from the Enter, but is at most the end of the wait state. Noise that stays keeps its length within its part of the call. What does not
+// fit, because the part is shorter, hit while the thread waited for something that now comes earlier: it is cut off.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@
 
 namespace polter::replay {
 
-// What one noise record claimed of an interval, or a part of that.
+// What one noise record claims of an interval, or a piece of that.
 struct ClaimedPiece {
     int64_t begin = 0, end = 0;  // measured ns
-    int64_t recorded = 0;        // when the record says that it ended
+    int64_t recorded = 0;        // time of the record
     uint16_t account = 0;
     bool stays = false;
 };
 
-// From one Enter or Leave to the next, but for those inside MPI calls.
+// From one Enter or Leave to the next, outside MPI calls; a call is one interval.
 struct ApproximatedInterval {
     int64_t begin = 0, end = 0;  // measured ns
     int64_t begin_delay = 0, end_delay = 0;
     bool in_call = false;
-    // Of a call: where its waiting ended, and where it does in the approximated timeline.
+    // Of a call: end of the wait state, measured and approximated.
     int64_t waited_until = 0, approximated_until = 0;
-    bool stepwise = false;  // it waits more than once: removed noise in its tail may have been waiting
+    bool stepwise = false;  // several wait states: noise removed in its completion overhead may have been in one
 };
 
-// From this moment on the delay goes evenly to that of the next one.
+// From here on, the delay changes linearly to that of the next turn.
 struct DelayTurn {
     int64_t time = 0, delay = 0;
     bool operator==(const DelayTurn&) const = default;
 };
 
-// So much of what was recorded at this time has no place any more.
+// So much of the noise recorded at this time does not fit any more.
 struct NoiseCut {
     int64_t recorded = 0, ns = 0;
     uint16_t account = 0;
@@ -45,11 +45,11 @@ struct NoiseCut {
 };
 
 struct KeptNoise {
-    std::vector<DelayTurn> turns;  // between the interval's ends, by time; of equal ones the first reaches it
+    std::vector<DelayTurn> turns;  // between the interval's ends, by time; with equal times the first ends what was before
     std::vector<NoiseCut> cuts;
 };
 
-// Where nothing stays there are no turns: nothing has to have room. `pieces` are sorted.
+// Without noise that stays there are no turns. `pieces` are sorted.
 KeptNoise place_kept_noise(const ApproximatedInterval&, std::vector<ClaimedPiece>& pieces, bool keep_absorbed = false);
 
 }  // namespace polter::replay

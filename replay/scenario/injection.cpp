@@ -8,7 +8,7 @@ namespace polter::replay {
 
 namespace {
 
-// In (0, 1], of nothing but the three numbers: any event can be asked for without those before it, and a clock needs no generator.
+// A random number in (0, 1] from three numbers alone, without a generator's state: any event can be computed without those before it.
 double draw(uint64_t seed, uint64_t rank, uint64_t number) {
     uint64_t x = seed * 0x9e3779b97f4a7c15u + (rank + 1) * 0xbf58476d1ce4e5b9u + number * 0x94d049bb133111ebu;
     for (int round = 0; round < 2; ++round) {
@@ -86,7 +86,7 @@ bool InjectedClock::have_upcoming() {
 int64_t InjectedClock::finish(int64_t now, int64_t work) {
     while (have_upcoming()) {
         const int64_t end = upcoming_.begin + upcoming_.duration;
-        if (upcoming_.begin <= now) {  // what ended before hit while the rank waited, and cost it nothing
+        if (upcoming_.begin <= now) {  // earlier events hit while the rank waited and cost nothing
             now = std::max(now, end);
         } else if (upcoming_.begin < now + work) {
             work -= upcoming_.begin - now;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Injected noise: what hits which rank when, in a timeline that did not have it.
+// Injected noise: which noise hits which rank when, in a timeline without it.
 //
-// It hits a rank's processor at times of the new timeline, whatever the program does then: it prolongs work, and costs nothing in a wait
-// state except what lasts beyond it. Events that would overlap are served one after the other, as pending interrupts are. Times are
-// nanoseconds since the trace's first event.
+// Noise takes a rank's CPU at times of the new timeline, whatever the program does then. It prolongs work; in a wait state it costs only
+// what lasts beyond it. Overlapping events are served one after the other, like pending interrupts. Times are nanoseconds since the trace's
+// first event.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ struct InjectedEvent {
 
 struct InjectedSource {
     enum class Arrival : uint8_t {
-        events,    // those that are listed
+        events,    // a list of events
         periodic,  // at phase + k · period, always of the same duration
-        random,    // exponential distances and durations, `period` and `duration` their means
+        random,    // exponential gaps and durations, with means `period` and `duration`
     };
     std::string name;
     Arrival arrival = Arrival::events;
-    std::vector<int32_t> ranks;  // sorted; empty: all. Not of listed events
+    std::vector<int32_t> ranks;  // sorted; empty: all; not for listed events
     int64_t period = 0, duration = 0;
-    int64_t phase = -1;  // −1: each rank's own, drawn
+    int64_t phase = -1;  // −1: each rank draws its own
     uint64_t seed = 1;
     std::map<int32_t, std::vector<InjectedEvent>> events;  // by rank, in order
 
@@ -36,21 +36,21 @@ struct InjectedSource {
 
 // Reads and checks a file of schema polter.inject/1 (README.md). Throws InputError: what, where in it, what is wanted.
 std::vector<InjectedSource> read_injected_noise(const std::string& path);
-// What can only be checked against the trace. Throws InputError.
+// Checks against the trace. Throws InputError.
 void check_injected_noise(const std::vector<InjectedSource>& sources, const std::string& path, int32_t ranks);
 
-// One rank's processor under some of the sources. Moves forward in time only. When it is stolen is the same whatever it is asked, so
-// copies that were made at one time give the same answers later.
+// The CPU of one rank under some of the sources. Its time only moves forward. Its noise does not depend on what it is asked, so copies give
+// the same answers.
 class InjectedClock {
   public:
-    // `sources`: must outlive it. `which`: bit set of them. `begin`: of the trace, in the clock's time.
+    // `sources`: must outlive it. `which`: bit set of sources. `begin`: begin of the trace, in the clock's time.
     InjectedClock(const std::vector<InjectedSource>& sources, uint64_t which, int32_t rank, int64_t begin);
 
-    // When `work` ns of work that begin at `now` are done. Work of 0 waits out the event that `now` lies in.
+    // The end of `work` ns of work that begins at `now`. With work 0: the end of the event during which `now` is, if any.
     int64_t finish(int64_t now, int64_t work);
-    // Nobody will ask for what had ended by then.
+    // Forgets events that ended before this time: no query will need them.
     void skip(int64_t now);
-    // Noise that has hit by then, by source; waiting or not.
+    // Noise that has hit by then, by source, in work and in wait states.
     const std::vector<int64_t>& noise_ns() const { return noise_ns_; }
     void set_noise_ns(const std::vector<int64_t>& by_source) { noise_ns_ = by_source; }
 
@@ -63,7 +63,7 @@ class InjectedClock {
     };
     void advance(Stream&) const;
     bool have_upcoming();
-    void serve();  // the upcoming one is over
+    void serve();  // the next event is over
 
     int32_t rank_;
     int64_t origin_, last_end_ = INT64_MIN / 4;
@@ -81,15 +81,15 @@ class Injection {
     Injection(const std::vector<InjectedSource>& sources, const std::vector<uint64_t>& sets, int32_t ranks, int64_t begin);
 
     bool hits(size_t lane) const { return sets_[lane] != 0; }
-    // The rank's clocks by lane, for somebody who asks later, or elsewhere: they stand at `time − delay`.
-    // `mirror`: the rank is read by another process, and its clocks here move by this alone.
+    // Copies of the rank's clocks by lane, set to `time − delay`, for later queries or other processes.
+    // `mirror`: another process reads the rank, so its clocks here advance by this call alone.
     std::vector<InjectedClock> copies(int32_t rank, int64_t time, const int64_t* delay, bool mirror);
     InjectedClock& clock(int32_t rank, size_t lane) { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
     const InjectedClock& clock(int32_t rank, size_t lane) const { return clocks_[static_cast<size_t>(rank) * sets_.size() + lane]; }
 
     // The rank works from `from` to `to` (measured); `delay` at `from` becomes that at `to`, in every lane.
     void work(int32_t rank, int64_t from, int64_t to, int64_t* delay);
-    // The same for a part of a call that has not been concluded yet: the clocks stay where they are.
+    // The same for part of a call that has not been concluded yet: the clocks do not advance.
     void look_ahead(int32_t rank, int64_t from, int64_t to, int64_t* delay) const;
 
   private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The file of injected noise: JSON from people and from programs, so nothing in it is taken on trust.
+// Reads the file of injected noise. It is written by people and programs, so everything in it is checked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,13 +17,13 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* schema = "polter.inject/1";
-constexpr size_t most_sources = 62;                 // sets of them are bits of a word
-constexpr int64_t most_ns = 1'000'000'000'000'000;  // eleven days: sums fit a word
+constexpr size_t most_sources = 62;                 // a set of sources is a bit set in one word
+constexpr int64_t most_ns = 1'000'000'000'000'000;  // eleven days; sums of such times fit into a word
 constexpr int64_t most_rank = (int64_t{1} << 31) - 1;
 
 struct Place {
     const std::string& path;
-    std::string at;  // in words
+    std::string at;  // where in the file, for messages
     [[noreturn]] void fail(const std::string& what) const { throw InputError(fmt::format("{}: {}: {}", path, at, what)); }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One source, compiled for several processors; which of them is used is found out once. Not by the compiler's own dispatch
-// (target_clones): its resolvers run before a sanitizer is ready for them.
+// The same source compiled for several processors; one is chosen at the first call. Not with the compiler's target_clones: its resolvers
+// run before sanitizers are initialised.
 #include "lanes.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace polter::replay {
 
 namespace {
 
-// The vectors' overlap (see LaneLoops) is no dependency between lanes: what the compiler is told by ivdep.
+// Lanes are independent even where vectors overlap (see LaneLoops): ivdep tells the compiler so.
 #define POLTER_LANE_LOOP _Pragma("GCC ivdep") for (size_t i = 0; i < lanes; ++i)
 #define POLTER_INLINE [[gnu::always_inline]] inline
 
@@ -32,7 +32,7 @@ POLTER_INLINE void raise_lanes_to_time(int64_t* t, int64_t time, const int64_t* 
     }
 }
 
-// Each vector is read once: three are what a Wait has that completes a receive.
+// Each vector is read once. Three is the number of a Wait that completes a receive.
 POLTER_INLINE void least_lanes(int64_t* d, const LaneBound* bounds, size_t count, size_t lanes) {
     const int64_t *a = bounds[0].delay, ra = bounds[0].residual;
     if (count == 1) {
@@ -82,7 +82,7 @@ POLTER_INLINE void least_lanes(int64_t* d, const LaneBound* bounds, size_t count
 POLTER_LANE_LOOPS(plain)
 #if defined(__x86_64__)
 POLTER_LANE_LOOPS(avx2, [[gnu::target("avx2")]])
-// Its 64-bit minimum is one instruction; vectors stay at 256 bits, for longer ones some processors lower their clock.
+// Has a 64-bit minimum instruction. Vectors stay at 256 bits, as some processors lower their clock for longer ones.
 POLTER_LANE_LOOPS(avx512, [[gnu::target("avx512f,avx512vl,prefer-vector-width=256")]])
 #endif
 

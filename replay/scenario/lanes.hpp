@@ -10,24 +10,25 @@
 namespace polter::replay {
 
 struct Lanes {
-    size_t count = 0;  // estimates and, where asked for, two bounds behind them
+    size_t count = 0;  // estimates, followed by the two bounds if asked for
     size_t estimates = 0;
-    // The scenario "all" with the costs and positions that make its end earliest and latest; count where there are no bounds.
+    // Lanes of the scenario "all" whose costs and placement of noise make its end earliest (low) and latest (high); `count` if there are
+    // none.
     size_t low = 0, high = 0;
-    size_t all = 0;                           // their estimate
+    size_t all = 0;                           // the estimate of "all"
     std::vector<std::vector<int64_t>> masks;  // by account: −1 in the lanes that remove it, 0 in the others
 
     bool bounded() const { return low < count; }
 };
 
-// "Not before this": a delay in lanes, and how much earlier than it did the call could have ended for all of it.
+// A constraint: the call would have ended `residual` earlier than measured if this delay were its only dependency.
 struct LaneBound {
     const int64_t* delay = nullptr;
     int64_t residual = 0;
 };
 
-// The loops over lanes that most of the time goes into, for one kind of processor. A vector that is written may be one that is read
-// from its first lane on; else they do not overlap.
+// The inner loops over lanes, for one kind of processor. An output vector may be the same as an input vector; otherwise they do not
+// overlap.
 struct LaneLoops {
     const char* name;
     // `d += n` in the lanes that remove the account.
@@ -41,7 +42,7 @@ struct LaneLoops {
     void (*least)(int64_t* d, const LaneBound* bounds, size_t count, size_t lanes);
 };
 
-// All that run here, the plain ones first; the last is what is used.
+// All implementations that run on this processor; the plain one first, the one in use last.
 const std::vector<LaneLoops>& lane_loops();
 extern const LaneLoops best_lane_loops;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where in time the noise lies. A record at time e of n nanoseconds fills the time before e that no earlier record has claimed,
-// back to the previous MPI event of the thread at most; so durations that are net of what is nested in them fall into place.
-// Where a record is made later than the noise ended, RecentRoom finds the time in which it can have been.
+// Where in time noise lies. A record at time e of n nanoseconds takes the time before e that no earlier record has claimed, at most back to
+// the thread's previous MPI event. Records of nested interruptions, net of each other, then fit. For noise that is recorded long after its
+// end, RecentRoom finds an interval with enough time.
 #pragma once
 
 #include <algorithm>
@@ -14,20 +14,20 @@ namespace polter::replay {
 struct NoisePiece {
     int64_t begin = 0, end = 0;  // measured time
     uint16_t account = 0;
-    // Which noise event it is a piece of: several pieces in a row may be.
+    // 1-based index of the noise record; it may have several pieces in a row
     uint32_t culprit = UINT32_MAX, number = 0;
 };
 
 class ClaimedTime {
   public:
-    // Nothing before `floor` can be claimed from now on.
+    // Starts an interval: nothing before `floor` can be claimed from now on.
     void start(int64_t floor) {
         floor_ = floor;
         taken_ = 0;
         claimed_.clear();
     }
     int64_t floor() const { return floor_; }
-    // So much between the floor and `until` is not claimed.
+    // Unclaimed ns between the floor and `until`.
     int64_t room(int64_t until) const { return std::max<int64_t>(0, until - floor_ - taken_); }
 
     // Claims `ns` back from `at`; calls `piece(begin, end)` for each stretch, latest first. Returns what did not fit.
@@ -35,7 +35,7 @@ class ClaimedTime {
     int64_t claim(int64_t at, int64_t ns, Piece piece) {
         // Stretches are disjoint and ordered; those that reach `at` or lie behind what is filled are merged into one.
         size_t i = claimed_.size();
-        while (i > 0 && claimed_[i - 1].begin >= at) --i;  // records of other accounts may end later
+        while (i > 0 && claimed_[i - 1].begin >= at) --i;  // records of other sources may end later
         const size_t last = i;
         int64_t top = at;
         while (ns > 0 && top > floor_) {
@@ -68,13 +68,13 @@ class ClaimedTime {
     std::vector<Stretch> claimed_;
 };
 
-// A thread's latest intervals between MPI events, with the time in them that no noise has claimed. Noise that is made known late is in one
-// of them: somewhere between two events there is as much time as it took.
+// A thread's latest intervals between MPI events, with their unclaimed time. Noise that is recorded late lies in one of them, where there
+// is enough unclaimed time.
 class RecentRoom {
   public:
-    // A timer tick is no longer than this, and what the hypervisor took is found at the next one.
+    // No timer tick is longer; steal is recorded at the next tick.
     static constexpr int64_t remembered_ns = 10'000'000;
-    static constexpr int64_t least_ns = 5'000;  // shorter intervals are not remembered: there may be millions
+    static constexpr int64_t least_ns = 5'000;  // shorter intervals are not kept: there may be millions
 
     void add(int64_t begin, int64_t end, int64_t free) {
         if (end - begin < least_ns) return;
@@ -82,8 +82,8 @@ class RecentRoom {
         while (intervals_.front().end < end - remembered_ns) intervals_.pop_front();
     }
 
-    // Where `ns` that ended by `at` have room: calls `place(end, ns)` for the latest interval with room for all of it; where there is none,
-    // for those with the most room. Returns what has no room anywhere.
+    // Places `ns` of noise that ended by `at`: calls `place(end, ns)` for the latest interval with room for all of it, or else for those
+    // with the most room. Returns the ns that fit nowhere.
     template <class Place>
     int64_t find(int64_t at, int64_t ns, Place place) {
         while (ns > 0) {
@@ -104,8 +104,8 @@ class RecentRoom {
         return ns;
     }
 
-    // The end of noise of `ns` that is said to have ended at `at`: the clocks of who says so and of the events differ a little, and where
-    // most of it would lie before the last event, it ended before that one.
+    // The end of noise of `ns` that was recorded as ended at `at`. The clocks of the kernel and of the trace differ slightly: if most of it
+    // has no room since the last event, it ended before that event.
     int64_t ended(int64_t at, int64_t ns) {
         for (size_t i = intervals_.size(); i > 0; --i) {
             Interval& interval = intervals_[i - 1];

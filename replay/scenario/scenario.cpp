@@ -19,7 +19,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr size_t most_accounts = 62;   // sets are bits of a word
+constexpr size_t most_accounts = 62;   // a set of accounts is a bit set in one word
 constexpr size_t sampled_orders = 24;  // each with its reverse: 2 × 24 orders, at most 24 × 2 × sources lanes
 
 std::string known_names(const std::vector<Account>& accounts) {
@@ -28,7 +28,7 @@ std::string known_names(const std::vector<Account>& accounts) {
     return list.empty() ? "none at all" : fmt::format("{}", fmt::join(list, ", "));
 }
 
-size_t distance(const std::string& a, const std::string& b) {  // letters to change, add or leave out
+size_t distance(const std::string& a, const std::string& b) {  // edit distance: letters to change, add or leave out
     std::vector<size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), size_t{0});
     for (size_t i = 0; i < a.size(); ++i) {
@@ -39,7 +39,7 @@ size_t distance(const std::string& a, const std::string& b) {  // letters to cha
     return row.back();
 }
 
-// The account that `name` may stand for, as a question; empty: none is near.
+// A suggestion for the misspelt account `name`, as a question; empty: no similar name.
 std::string suggestion(const std::vector<Account>& accounts, const std::string& name) {
     size_t least = 3;
     std::string nearest;
@@ -56,7 +56,7 @@ std::string suggestion(const std::vector<Account>& accounts, const std::string& 
     return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
-// Deterministic: the same trace gives the same answer.
+// A fixed generator: the same trace gives the same answer.
 size_t draw(uint64_t& state, size_t below) {
     state += 0x9e3779b97f4a7c15u;
     return static_cast<size_t>(((state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u >> 33) % below);
@@ -115,7 +115,7 @@ Scenarios::Scenarios(const std::vector<Account>& accounts, const std::optional<s
     }
     for (size_t i = 0; i < accounts.size(); ++i)
         if (effective >> i & 1) add(Set{1} << i);
-    // Sources without noise change nothing: their sets are those without them.
+    // Sources without noise change nothing: a set is equal to the same set without them.
     for (size_t i = 0; i < accounts.size(); ++i)
         if (!(effective >> i & 1)) lane_of_.emplace(Set{1} << i, 0);
     lane_of_.emplace(all_, lane_of_.at(grand));
@@ -169,7 +169,7 @@ int64_t Scenarios::without(const std::vector<int64_t>& value, size_t account) co
 std::vector<int64_t> Scenarios::shares(const std::vector<int64_t>& value, std::vector<double>* error) const {
     const size_t n = players_.size();
     if (n == 0) return {};
-    // Numerators over one denominator, in integers, so that nothing is rounded before the end.
+    // Numerators over a common denominator, in integers: rounded only once, at the end.
     std::vector<__int128> numerator(n, 0);
     __int128 denominator = 1;
     std::vector<double> squares(n, 0);
@@ -206,7 +206,7 @@ std::vector<int64_t> Scenarios::shares(const std::vector<int64_t>& value, std::v
                 seen[place[account]].push_back(at(value, set) - before);
             }
         }
-        for (size_t i = 0; i < n; ++i) {  // of pairs: an order and its reverse are not independent
+        for (size_t i = 0; i < n; ++i) {  // pairs, since an order and its reverse are not independent
             const double mean = static_cast<double>(numerator[i]) / static_cast<double>(denominator);
             for (size_t k = 0; k + 1 < seen[i].size(); k += 2) {
                 const double pair = 0.5 * static_cast<double>(seen[i][k] + seen[i][k + 1]) - mean;
@@ -219,7 +219,7 @@ std::vector<int64_t> Scenarios::shares(const std::vector<int64_t>& value, std::v
         const double pairs = static_cast<double>(orders_.size()) / 2;
         for (size_t i = 0; sampled_ && i < n; ++i) (*error)[i] = std::sqrt(squares[i] / (pairs * (pairs - 1)));
     }
-    // Largest remainder: round all down, then give what is left to those that lost most.
+    // Largest remainder: round all down, then give the rest to those that lost most.
     std::vector<int64_t> share(n);
     std::vector<__int128> rest(n);
     int64_t given = 0;

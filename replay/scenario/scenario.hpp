@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which sets of accounts are removed in which lane, and what the lanes' ends say about each account.
+// Which accounts each lane removes, and how the lanes' ends give each account's cost.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ namespace polter::replay {
 
 class Scenarios {
   public:
-    // `remove`: names as the user gives them; unset: every source. Throws InputError for one that the trace does not have.
-    // `has_noise`, by account: only those take part in shares.
+    // `remove`: names as the user gives them; unset: all sources. Throws InputError for a name that the trace does not have.
+    // `has_noise`: by account; only accounts with noise take part in the shares.
     Scenarios(const std::vector<Account>& accounts, const std::optional<std::vector<std::string>>& remove,
               const std::vector<bool>& has_noise, Faults faults = {});
 
     const Lanes& lanes() const { return lanes_; }
     size_t all() const { return lane_of_.at(all_); }
-    std::vector<uint64_t> lane_sets() const;  // by lane: the accounts it removes, as bits
+    std::vector<uint64_t> lane_sets() const;  // by lane: the set of removed accounts
     size_t alone_lane(size_t account) const { return lane_of_.at(Set{1} << account); }
     size_t all_but_lane(size_t player) const { return lane_of_.at(effective_ & ~(Set{1} << player)); }
-    // Those whose locks are worth a pass of their own: all, or where they are too many those that are printed themselves.
+    // Scenarios whose locks are simulated in a pass of their own: all, or if there are too many, "all", each source alone and all but each.
     std::vector<size_t> lanes_to_order() const;
     bool removed(size_t account) const { return all_ >> account & 1; }
-    const std::vector<size_t>& players() const { return players_; }  // accounts that share what "all" accumulated
+    const std::vector<size_t>& players() const { return players_; }  // the accounts among which the accumulated noise of "all" is shared
     bool sampled() const { return sampled_; }
 
-    // `value[lane]`: accumulated noise of one observer (the program or a rank).
+    // `value[lane]`: accumulated noise of the program or of a rank.
     int64_t alone(const std::vector<int64_t>& value, size_t account) const;
-    int64_t without(const std::vector<int64_t>& value, size_t account) const;  // what is added when it is removed last
+    int64_t without(const std::vector<int64_t>& value, size_t account) const;  // what the account adds when it is removed last
     // Shapley values of the players in integers that add up to value[all]; `error`: standard error of each where sampled.
     std::vector<int64_t> shares(const std::vector<int64_t>& value, std::vector<double>* error = nullptr) const;
 
@@ -49,7 +49,7 @@ class Scenarios {
     std::map<Set, size_t> lane_of_;
     std::vector<size_t> players_;
     std::vector<std::vector<size_t>> orders_;  // of players, where sampled
-    Set all_ = 0, effective_ = 0;              // effective: of those the ones that have noise
+    Set all_ = 0, effective_ = 0;              // effective: those that have noise
     bool sampled_ = false;
     Faults faults_;
 };

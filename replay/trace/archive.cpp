@@ -19,7 +19,7 @@ namespace {
 
 thread_local std::string otf2_error;
 
-// OTF2 prints to standard error; what it has to say belongs into our one line.
+// OTF2 prints to standard error; its message belongs into our own error message.
 OTF2_ErrorCode keep_error(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char* format, va_list arguments) {
     char text[256] = "";
     if (format) std::vsnprintf(text, sizeof text, format, arguments);
@@ -40,7 +40,7 @@ std::string find_anchor(const std::string& trace) {
     throw InputError(fmt::format("{}: holds no {}; give the directory that `polter run` printed, or an .otf2 file", trace, names::anchor));
 }
 
-// OTF2 would wait for ever for a pipe, and read a device without end. What is missing it says itself.
+// OTF2 would block on a pipe and read a device without end. Missing files it reports itself.
 void require_file(const std::filesystem::path& path) {
     std::error_code error;
     if (const auto kind = std::filesystem::status(path, error).type();
@@ -53,7 +53,7 @@ std::string beside(const std::string& anchor, const std::string& ending) {
     return std::filesystem::path(anchor).replace_extension().string() + ending;
 }
 
-// An open file for each location, and more than one for some.
+// OTF2 keeps a file open for each location, for some more than one.
 void raise_file_limit(size_t locations) {
     rlimit limit{};
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -103,7 +103,7 @@ std::string Archive::last_error() const {
     return otf2_error.empty() ? "no reason given" : otf2_error;
 }
 
-// Of all locations, and what it is to open them: for whoever reads alone.
+// For a single process: opens all locations, and judges the outcome.
 void Archive::open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<Warning>& warnings) {
     judge(open_events(callbacks, user_data, std::vector<bool>(definitions_.locations.size(), true)), warnings);
 }
@@ -167,7 +167,7 @@ uint64_t bytes_of(const std::string& anchor, const std::string& ending) {
     return error ? 0 : size;
 }
 
-// No record is shorter than a byte: more of them is the reader going round in a damaged file.
+// No record is shorter than a byte: with more records, the reader is looping in a damaged file.
 uint64_t most_records(uint64_t bytes) {
     return bytes > 0 ? bytes : OTF2_UNDEFINED_UINT64;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An OTF2 archive, read location by location. The merged order is never asked for: it costs three times as much at 64 locations.
+// An OTF2 archive, read location by location. OTF2's merged order is not used: it takes three times as long at 64 locations.
 //
 // Not thread-safe. Everything returned lives as long as the Archive.
 #pragma once
@@ -29,7 +29,7 @@ class Archive {
     // a single one that does not open is a warning, and is read as empty.
     void open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, std::vector<Warning>& warnings);
 
-    // Of `own` locations alone. What came of it is to be judged of all processes together.
+    // Only the locations in `own`. All analysis processes' results together decide whether this was an error.
     struct Opened {
         uint64_t files = 0, failed = 0, first_failure = UINT64_MAX, damaged = 0;  // first_failure: by location; damaged: local definitions
         std::string why, damage;                                                  // why: of the first failure
@@ -37,15 +37,15 @@ class Archive {
     Opened open_events(const OTF2_EvtReaderCallbacks* callbacks, const std::vector<void*>& user_data, const std::vector<bool>& own);
     void judge(const Opened& opened, std::vector<Warning>& warnings) const;
 
-    // Gives back OTF2's buffers, a chunk for each location. Not needed before the end, but they are most of the memory.
+    // Frees OTF2's buffers, a chunk for each location. Optional, but they are most of the memory.
     void close_events();
 
     enum class Progress { interrupted, more, ended };
     // Reads until a callback interrupts, a batch is full, or the location ends. *events is increased by the records read.
     Progress read(size_t location, uint64_t* events);
 
-    // What the location's events can be at most: the bytes of its file. The reader loops for ever over the last chunk of a
-    // killed writer's file, so whoever reads must stop here. 0 where unknown.
+    // Upper bound of the location's events: the bytes of its file. OTF2's reader loops for ever over the last chunk of a killed writer's
+    // file, so the caller must stop there. 0: unknown.
     uint64_t event_file_bytes(size_t location) const;
 
     std::string last_error() const;
@@ -57,11 +57,11 @@ class Archive {
     Definitions definitions_;
 };
 
-// Id mappings and clock offsets of these locations, which OTF2 then applies to their events. Returns how many files of them are damaged,
-// so that ids and times of their locations may be wrong.
+// Reads the id mappings and clock offsets of these locations, which OTF2 then applies. Returns the number of damaged files: ids and times
+// of their locations may be wrong.
 size_t read_mappings(OTF2_Reader* reader, const std::string& anchor, const std::vector<uint64_t>& locations);
 
-// All that the file holds, and no more.
+// Reads to the end of the file.
 OTF2_ErrorCode read_global_definitions(OTF2_Reader* reader, OTF2_GlobalDefReader* definitions, const std::string& anchor, uint64_t* read);
 
 // 0 where there is none.

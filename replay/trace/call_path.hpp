@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The regions that a thread is in, outside MPI calls. Regions that are never left do not pile up: below the deepest that is kept they
-// are only counted.
+// The stack of regions outside MPI calls. Regions that are never left must not fill the memory: below a fixed depth they are only counted.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +10,8 @@
 
 namespace polter::replay {
 
-inline constexpr uint32_t unnamed_region = UINT32_MAX;     // an MPI record that stands in no region
-inline constexpr uint32_t no_region = unnamed_region - 1;  // outside of all regions; of a place: no MPI call
+inline constexpr uint32_t unnamed_region = UINT32_MAX;     // an MPI record outside of all regions
+inline constexpr uint32_t no_region = unnamed_region - 1;  // outside of all regions; in a Place: no MPI call
 
 // Where something happened: in an MPI call (`operation`) that was made from `caller`, or in `caller` itself. `call_site`: of the call.
 struct Place {

@@ -12,7 +12,7 @@ std::string CallSite::text() const {
 
 namespace {
 
-// What is longer loses the outer of its scopes, which tell least.
+// Long names lose their outer scopes, which say least.
 std::string fitted(std::string call_site) {
     constexpr size_t most = 36;
     for (size_t scope; call_site.size() > most && (scope = call_site.find("::")) < call_site.find_first_of("<( ");)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the program called MPI from, and what the calls from each place were about (tracer/README.md, Call sites).
+// Call sites: where the program called MPI from, and the cost of the calls by site (tracer/README.md, Call sites).
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct CallSite {
     std::string text() const;  // "exchange (halo.c:123)"; the function alone where no line is known
 };
 
-// "called from", for a table: the region around the call and the call site, as far as they are known; long scopes are cut.
+// The column "called from": caller and call site, as far as known; long scopes are shortened.
 std::string called_from(const std::string& caller, const std::string& call_site);
 
-// Which call site each call of a location has: the trace names one only where it is not the one that is expected behind the last.
+// Decodes the call sites of a location: the trace names one only where it differs from the site that followed the previous one last time.
 class CallSiteReader {
   public:
-    uint32_t follow(uint32_t named) {  // no_call_site: the trace names none
+    uint32_t follow(uint32_t named) {  // no_call_site: the record names none
         State& before = states_[last_];
         const uint32_t site = named == no_call_site ? before.next : named;
         if (site == before.next) {
@@ -43,16 +43,16 @@ class CallSiteReader {
   private:
     struct State {
         uint32_t next = no_call_site;
-        bool doubted = false;  // another came in its place the last time
+        bool doubted = false;  // the last prediction after this site was wrong
     };
     std::vector<State> states_ = std::vector<State>(1);  // by call site + 1; 0: before the first call
     size_t last_ = 0;
 };
 
-// Of all calls of one MPI function from one call site, on all ranks.
+// Sums over all calls of one MPI function from one call site, on all ranks.
 struct CallSiteSums {
     int64_t calls = 0, ns = 0;
-    int64_t delay = 0;  // by how much the ranks' delay grew in them, without all noise that is removed; negative: waiting took it up
+    int64_t delay = 0;  // growth of the ranks' delays in these calls, with all noise removed; negative: wait states absorbed delay
 };
 using CallSiteCosts = std::map<std::pair<uint32_t, uint32_t>, CallSiteSums>;  // by region and call site
 

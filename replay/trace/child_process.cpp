@@ -36,7 +36,7 @@ void pass_on(int signal) {
     errno = before;
 }
 
-// While it exists these signals go to the child.
+// While it exists, these signals are passed on to the child.
 struct PassingOn {
     struct sigaction before[std::size(passed_on)];
     PassingOn() {
@@ -46,7 +46,7 @@ struct PassingOn {
         sigemptyset(&action.sa_mask);
         for (size_t i = 0; i < std::size(passed_on); ++i) {
             sigaction(passed_on[i], nullptr, &before[i]);
-            if (before[i].sa_handler != SIG_IGN) sigaction(passed_on[i], &action, nullptr);  // nohup stays nohup
+            if (before[i].sa_handler != SIG_IGN) sigaction(passed_on[i], &action, nullptr);  // keeps ignored signals ignored (nohup)
         }
     }
     ~PassingOn() {
@@ -115,7 +115,7 @@ bool told_to_end(int signal) {
     }
 }
 
-// The end of the pipe is seen at once; looking from time to time besides, for the child's own children may hold it open.
+// Waits for the end of the pipe. Also polls the child, as its own children may keep the pipe open.
 ChildEnd wait_for(pid_t pid, int pipe, const Watch& seen, double stall_s, const ApartFaults& faults, double limit_s) {
     const double began = monotonic_seconds();
     uint64_t steps = UINT64_MAX;
@@ -172,8 +172,8 @@ std::optional<ChildEnd> go_apart(double stall_s, ApartFaults faults, double limi
     auto* seen = new (memory) Watch();
     int pipe[2];
     if (pipe2(pipe, O_CLOEXEC) != 0) return std::nullopt;
-    std::fflush(nullptr);  // or both would print what is still in the buffers
-    // A signal between the fork and the handlers must not end the parent alone.
+    std::fflush(nullptr);  // otherwise both would print what is still in the buffers
+    // A signal between fork and the installation of the handlers must not end the parent alone.
     sigset_t blocked, before;
     sigemptyset(&blocked);
     for (const int signal : passed_on) sigaddset(&blocked, signal);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an archive's definitions say, as far as the replay needs it: who the ranks are, what the regions mean, which metrics are noise.
+// The definitions of an archive, as far as the replay needs them: ranks, kinds of regions, noise metrics.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr int32_t no_rank = -1;
 
 struct Location {
     uint64_t id = 0;
-    uint64_t declared_events = 0;  // as the definitions claim; 0 where unknown
+    uint64_t declared_events = 0;  // according to the definitions; 0: unknown
     int32_t rank = no_rank;        // the MPI rank of its process
     int32_t host = 0;              // equal numbers: same host
     bool carries_rank = false;     // it is the rank's MPI thread
@@ -31,10 +31,10 @@ struct Communicator {
     std::string name;
     std::vector<int32_t> ranks;   // communicator rank → world rank
     std::vector<int32_t> remote;  // of an intercommunicator: the other group
-    bool self = false;            // MPI_COMM_SELF and its like: one member, the first to ask
+    bool self = false;            // MPI_COMM_SELF and its duplicates: each rank has its own
 };
 
-// Whom a rank exchanges with in the neighbourhood collectives of a communicator, as world ranks.
+// The neighbours of a rank in the neighbourhood collectives of a communicator, as world ranks.
 struct Neighbours {
     std::vector<int32_t> in, out;
 };
@@ -44,15 +44,15 @@ struct Account {
     std::string name;  // "os:timer"
     bool service = false;
 
-    // Records say when it was found; when it ended may have been up to a timer tick before.
+    // Recorded when detected, up to a timer tick after it ended (steal).
     bool found_late() const { return name == names::steal; }
 };
 
-// As people write it: without "os:"; a service keeps its whole name.
+// For display: without "os:"; a service keeps its full name.
 std::string display_name(const Account& account);
 
 struct MetricSlot {
-    int32_t account = -1;                    // -1: not one of ours
+    int32_t account = -1;                    // -1: not a noise metric
     bool increment = false;                  // the record holds an increment, not a total
     int64_t numerator = 1, denominator = 1;  // scale to nanoseconds
 };
@@ -80,9 +80,9 @@ struct Definitions {
     std::map<std::string, std::string> properties;  // POLTER::, without the prefix
     std::vector<Warning> warnings;
 
-    // Of trace/call_path.hpp's stand-ins too, in words.
+    // Also names the special values of trace/call_path.hpp.
     std::string region_name(uint32_t region) const;
-    // The operation and from where it was called; of what lies outside MPI the region and nothing.
+    // The operation and its caller; outside MPI: the region, and no caller.
     std::pair<std::string, std::string> place_names(const Place& place) const;
     std::string call_site_name(const Place& place) const;  // empty: not known
     std::string culprit_name(uint32_t string) const;

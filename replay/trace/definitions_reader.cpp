@@ -18,9 +18,9 @@ namespace polter::replay {
 
 namespace {
 
-constexpr uint32_t most_regions = 1u << 22;  // OTF2 wants dense ids; what lies above is damage, not a program
+constexpr uint32_t most_regions = 1u << 22;  // OTF2 expects dense ids; larger ones are damage
 
-// The definitions as they come, before they are put together: OTF2 does not fix an order between most of them.
+// Definitions as they are read. They are combined afterwards, as OTF2 does not fix the order of most of them.
 struct Raw {
     uint64_t ticks = 0, offset = 0;
     std::unordered_map<uint32_t, std::string> strings;
@@ -50,7 +50,7 @@ struct Raw {
         uint64_t location;
         uint32_t name, value;
     };
-    std::vector<LocationProperty> location_properties;  // whose value is a string
+    std::vector<LocationProperty> location_properties;  // of type string
     struct Region {
         uint32_t name;
         bool mpi;
@@ -200,7 +200,7 @@ bool usable(const Raw::Place& place, const Raw& raw) {
     return group != raw.location_groups.end() && group->second.type == OTF2_LOCATION_GROUP_TYPE_PROCESS;
 }
 
-// The list of the locations that MPI ranks are: ranks are positions in it.
+// The group of MPI locations: its order defines the ranks.
 const Raw::Group* rank_list(const Raw& raw) {
     for (const auto& [id, group] : raw.groups)
         if (group.type == OTF2_GROUP_TYPE_COMM_LOCATIONS && group.mpi) return &group;
@@ -229,7 +229,7 @@ void place_ranks(const Raw& raw, Definitions& result, const std::string& anchor)
     if (const Raw::Group* list = rank_list(raw)) {
         for (size_t rank = 0; rank < list->members.size(); ++rank) {
             const auto found = at.find(list->members[rank]);
-            if (found == at.end()) continue;  // a rank of which nothing is left
+            if (found == at.end()) continue;  // a rank without any location
             Location& location = result.locations[found->second];
             location.rank = static_cast<int32_t>(rank);
             location.carries_rank = true;
@@ -237,7 +237,7 @@ void place_ranks(const Raw& raw, Definitions& result, const std::string& anchor)
         }
         result.ranks = static_cast<int32_t>(list->members.size());
     } else {
-        // No communicators at all: each process is a rank, its first thread the one that counts.
+        // No communicators: each process is a rank, carried by its first thread.
         for (size_t i = 0; i < result.locations.size(); ++i) {
             const uint32_t process = group_of[static_cast<uint32_t>(i)];
             if (rank_of_process.contains(process)) continue;
@@ -408,7 +408,7 @@ void read_properties(OTF2_Reader* reader, Definitions& result) {
         result.properties[name.substr(names::property_prefix.size())] = value;
         std::free(value);
     }
-    std::free(list);  // one block holds the names too
+    std::free(list);  // one block, which also holds the names
 }
 
 }  // namespace

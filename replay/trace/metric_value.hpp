@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the value of a noise metric says.
+// The value of a noise metric, in nanoseconds.
 #pragma once
 
 #include <otf2/otf2.h>
@@ -11,9 +11,9 @@
 
 namespace polter::replay {
 
-inline constexpr int64_t most_ns = int64_t{1} << 58;  // nine years: what lies beyond is damage, and sums of it would not fit a word
+inline constexpr int64_t most_ns = int64_t{1} << 58;  // nine years; larger values are damage, and their sums would overflow
 
-// In ns; −1: no time that can be.
+// In ns; −1: not a possible time.
 inline int64_t metric_ns(const MetricSlot& slot, OTF2_Type type, const OTF2_MetricValue& value) {
     __int128 given = value.signed_int;
     if (type == OTF2_TYPE_UINT64) given = value.unsigned_int;
@@ -25,7 +25,7 @@ inline int64_t metric_ns(const MetricSlot& slot, OTF2_Type type, const OTF2_Metr
     return given < 0 || given > most_ns ? -1 : static_cast<int64_t>(given);
 }
 
-// Takes that many ns from it.
+// Subtracts so many ns.
 inline void lessen(const MetricSlot& slot, OTF2_Type type, OTF2_MetricValue& value, int64_t ns) {
     const auto units = static_cast<int64_t>(static_cast<__int128>(ns) * slot.denominator / slot.numerator);
     if (type == OTF2_TYPE_DOUBLE)
@@ -40,12 +40,12 @@ inline int64_t ticks_in_ns(int64_t ticks, uint64_t ticks_per_second) {
     return static_cast<int64_t>(std::clamp<__int128>(ns, INT64_MIN, INT64_MAX));
 }
 
-inline int64_t ns_in_ticks(int64_t ns, uint64_t ticks_per_second) {  // the nearest
+inline int64_t ns_in_ticks(int64_t ns, uint64_t ticks_per_second) {  // rounded to the nearest tick
     if (ticks_per_second == 1'000'000'000) return ns;
     return static_cast<int64_t>((static_cast<__int128>(ns) * static_cast<int64_t>(ticks_per_second) + 500'000'000) / 1'000'000'000);
 }
 
-// When noise that is recorded `ago` ticks late ended; `time` and result in ns.
+// The end of noise that is recorded `ago` ticks after it ended; `time` and result in ns.
 inline int64_t noise_ended(int64_t time, uint64_t ago, uint64_t ticks_per_second) {
     return time - std::min(ticks_in_ns(static_cast<int64_t>(std::min<uint64_t>(ago, INT64_MAX)), ticks_per_second), most_ns);
 }

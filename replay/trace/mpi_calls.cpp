@@ -15,7 +15,7 @@ namespace polter::replay {
 
 namespace {
 
-// Functions whose records do not tell all. In lower case and without "mpi_".
+// Functions whose records do not say everything. In lower case and without "mpi_".
 constexpr std::pair<std::string_view, CallKind> special[] = {
     {"init", CallKind::init},
     {"init_thread", CallKind::init},
@@ -63,7 +63,7 @@ constexpr std::pair<std::string_view, CallKind> special[] = {
     {"comm_idup_with_info", CallKind::begins_unrecorded},
 };
 
-// Functions that synchronise with others, or may. Where they have records, those say with whom.
+// Functions that may synchronise with other ranks. If they have records, these say with which.
 constexpr std::string_view synchronising[] = {
     "comm_spawn",
     "comm_spawn_multiple",
@@ -106,7 +106,7 @@ bool is_collective(std::string_view name) {
     return std::find(std::begin(collectives), std::end(collectives), name) != std::end(collectives);
 }
 
-// Families of names: neighbourhood collectives, and all that ends in _all, _ordered or the halves of those among the file operations.
+// Families of names: neighbourhood collectives; file operations that end in _all or _ordered, with or without _begin and _end.
 CallKind kind_by_family(std::string_view name) {
     const auto drop = [&](std::string_view end) {
         if (name.ends_with(end)) name.remove_suffix(end.size());
@@ -117,7 +117,7 @@ CallKind kind_by_family(std::string_view name) {
                                                : CallKind::local;
     if (name.starts_with("ineighbor_") || (name.starts_with('i') && is_collective(name.substr(1)))) return CallKind::begins_unrecorded;
     if (name.starts_with("file_iread") || name.starts_with("file_iwrite"))
-        return name.ends_with("_all") ? CallKind::begins_unrecorded : CallKind::local;  // the others wait for nobody
+        return name.ends_with("_all") ? CallKind::begins_unrecorded : CallKind::local;  // the others are independent of other ranks
     if (!name.starts_with("file_read_") && !name.starts_with("file_write_")) return CallKind::local;
     const CallKind kind = name.ends_with("_begin") ? CallKind::file_begin : name.ends_with("_end") ? CallKind::file_end : CallKind::file;
     drop("_begin");
@@ -130,11 +130,11 @@ CallKind kind_by_family(std::string_view name) {
 CallKind call_kind(std::string_view region, bool paradigm_mpi) {
     std::string name(region.substr(0, region.find_first_of(" (")));
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    while (!name.empty() && name.back() == '_') name.pop_back();  // Fortran's linker names
+    while (!name.empty() && name.back() == '_') name.pop_back();  // underscores that Fortran compilers append
     if (name.starts_with("pmpi_")) name.erase(0, 1);
     if (!name.starts_with("mpi_")) return paradigm_mpi ? CallKind::local : CallKind::not_mpi;
     name.erase(0, 4);
-    for (const std::string_view form : {"_f08", "_c"})  // Fortran's, large counts
+    for (const std::string_view form : {"_f08", "_c"})  // Fortran 2008 bindings, large counts
         if (name.ends_with(form)) name.erase(name.size() - form.size());
     for (const auto& [known, kind] : special)
         if (name == known) return kind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an MPI function or an OTF2 record means: the one place that knows them by name. What each waits for: rules/README.md.
+// What an MPI function or an OTF2 record means: the only place that knows MPI functions by name. What each kind waits for: rules/README.md.
 #pragma once
 
 #include <cstdint>
@@ -7,38 +7,38 @@
 
 namespace polter::replay {
 
-// What the records inside a region cannot tell.
+// What a function's OTF2 records cannot say. Records decide the rest.
 enum class CallKind : uint8_t {
     not_mpi,
-    local,          // MPI; whom it waits for is told by its records, if by anything
-    poll,           // Test…, Iprobe: it may come back with nothing
-    probe,          // waits for a message and leaves it there
-    matched_probe,  // waits for a message and takes it aside
+    local,          // an MPI function whose records, if any, say what it waits for
+    poll,           // Test…, Iprobe: may return without success
+    probe,          // waits for a message and leaves it in its queue
+    matched_probe,  // waits for a message and removes it from its queue
     matched_receive,
     poll_matched,      // Improbe
-    synchronous_send,  // Ssend, Issend, whatever the records say
+    synchronous_send,  // Ssend, Issend, even if the send record has no mode
     init,
     finalize,
-    collective,  // a collective by its name; its records should say which
-    wait,        // Wait…: it completes what its records say, or requests that have none
-    win_post,    // these mean what their notices are
+    collective,  // a collective by its name; a record says which
+    wait,        // Wait…: completes what its records say, and requests without records
+    win_post,    // the meaning of their notices depends on the call
     win_start,
     win_complete,
     win_wait,
-    window,  // the other synchronisation of windows
+    window,  // other synchronisation of windows
     file,    // a collective of files
     neighbourhood,
     partitioned_init,  // Psend_init, Precv_init
     part_arrived,      // Parrived: a poll for a part of a message
-    // Where records are missing nobody knows whom these waited for (rules/unrecorded.cpp).
-    may_wait,                      // a call that synchronises with others, or may
-    begins_unrecorded,             // a request; its completion is in some Wait or Test
-    begins_unrecorded_persistent,  // a persistent one
-    file_begin,                    // the halves of a collective of files
+    // Without records it is unknown what these waited for (rules/unrecorded.cpp).
+    may_wait,                      // a call that may synchronise with other ranks
+    begins_unrecorded,             // begins a request that is completed in some Wait or Test
+    begins_unrecorded_persistent,  // the same, a persistent request
+    file_begin,                    // the two halves of a split collective of files
     file_end,
-    wait_any,  // Waitany, Waitsome: it takes what comes first
+    wait_any,  // Waitany, Waitsome: takes the first complete request of its list
     poll_any,
-    // Passive synchronisation of windows.
+    // Passive target synchronisation.
     win_lock,
     win_unlock,
     win_flush,
@@ -46,12 +46,12 @@ enum class CallKind : uint8_t {
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi);
 
-// Whom a collective waits for.
+// What the members of a collective wait for.
 enum class Waits : uint8_t {
-    n_to_n,         // and nobody may be left out
-    n_to_n_likely,  // v-forms with zero counts, freeing, init, finalize: only those who came before the measured leave
-    one_to_n,       // the root waits for nobody
-    n_to_one,       // the others wait for nobody
+    n_to_n,         // all members wait for all
+    n_to_n_likely,  // v-forms with zero counts, freeing, init, finalize: for the members that arrived before the own measured leave
+    one_to_n,       // all wait for the root
+    n_to_one,       // the root waits for all
     prefix,
     for_nobody,
 };
@@ -59,10 +59,10 @@ enum class Waits : uint8_t {
 // `operation` is an OTF2_CollectiveOp.
 Waits collective_waits(uint8_t operation);
 
-// The operation of a non-blocking collective's completion: OTF2's, or one of those below.
+// The operation that the completion of a non-blocking collective records: OTF2's, or one of those below.
 uint8_t completed_operation(uint8_t recorded);
 
-// Beside OTF2's own. A fence is apart where it may come without the others.
+// Besides OTF2's own operations. operation_fence_apart: a fence that need not wait for the others.
 inline constexpr uint8_t operation_neighbours = 249, operation_file = 250, operation_fence_apart = 251, operation_fence = 252,
                          operation_init = 253, operation_finalize = 254;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OTF2's kinds of records by name, for whoever handles all of them alike: POLTER_…(X) applies X to each.
+// OTF2's record kinds by name, for code that treats all of them alike: POLTER_…(X) applies X to each.
 // Source: OTF2 3.0, OTF2_EvtReaderCallbacks.h and OTF2_GlobalDefReaderCallbacks.h.
 #pragma once
 
-// Laid out by hand: clang-format does not agree with itself on lists like these.
+// Laid out by hand: clang-format's output for such lists is not stable.
 // clang-format off
 
-// Events that begin something, which ends later or elsewhere. Metric and BufferFlush, which hold more than plain values, are in neither.
+// Events that begin something which ends later or elsewhere. Metric and BufferFlush hold more than plain values and are in neither list.
 #define POLTER_BEGINNING_EVENTS(X) \
     X(MpiSend) X(MpiIsend) X(MpiIrecvRequest) X(MpiCollectiveBegin) X(NonBlockingCollectiveRequest) X(RmaCollectiveBegin) \
     X(RmaRequestLock) X(RmaPut) X(RmaGet) X(RmaAtomic) X(IoOperationBegin) X(IoOperationIssued)
@@ -23,7 +23,7 @@
     X(IoDeleteFile) X(IoOperationTest) X(IoOperationComplete) X(IoOperationCancelled) X(IoAcquireLock) X(IoReleaseLock) \
     X(IoTryLock) X(ProgramBegin) X(ProgramEnd) X(NonBlockingCollectiveComplete) X(CommCreate) X(CommDestroy)
 
-// All but ClockProperties and Location, which say something of the events.
+// All but ClockProperties and Location, which depend on the events.
 #define POLTER_DEFINITIONS(X) \
     X(Paradigm) X(ParadigmProperty) X(IoParadigm) X(String) X(Attribute) X(SystemTreeNode) X(LocationGroup) X(Region) X(Callsite) \
     X(Callpath) X(Group) X(MetricMember) X(MetricClass) X(MetricInstance) X(Comm) X(Parameter) X(RmaWin) X(MetricClassRecorder) \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a process that reads an archive lets the one that watches it see (trace/child_process.hpp): where in the OTF2 library it is, and
-// what must be removed if it dies. Shared memory, written by the reader alone; nobody watches unless `watch` is set.
+// Shared memory through which a process that reads an archive tells its parent (trace/child_process.hpp) where in the OTF2 library it is,
+// and what to remove if it crashes. Only the reader writes; without `watch` nobody reads it.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,11 @@ namespace polter::replay {
 enum class Reading : uint32_t { nothing, anchor, definitions, mappings, events };
 
 struct Watch {
-    std::atomic<uint64_t> steps;     // moves whenever a call into OTF2 begins or ends
-    std::atomic<Reading> reading;    // nothing: outside of OTF2
-    std::atomic<uint64_t> location;  // of mappings and events
+    std::atomic<uint64_t> steps;     // incremented when an OTF2 call begins or ends
+    std::atomic<Reading> reading;    // nothing: outside OTF2
+    std::atomic<uint64_t> location;  // for mappings and events
     char anchor[4096];
-    char unfinished[4096];  // a directory that is to vanish unless its work is done; empty: none
+    char unfinished[4096];  // a directory to remove if the process crashes; empty: none
 };
 
 inline Watch* watch = nullptr;
@@ -26,7 +26,7 @@ inline void watch_path(char (&to)[4096], const std::string& path) {
     std::snprintf(to, sizeof to, "%s", path.c_str());
 }
 
-// While one exists the process is inside a call to OTF2 that reads. Not nested.
+// Marks a call to OTF2 that reads, while it exists. Not nested.
 class InOtf2 {
   public:
     explicit InOtf2(Reading reading, uint64_t location = 0) {

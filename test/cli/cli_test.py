@@ -19,7 +19,7 @@ import polter_run as p
 # command line after `polter`, exit code, what standard error must say
 WRONG = [
     ([], 2, "Usage: polter"),
-    (["gremlins"], 2, "gremlins: no such verb; polter --help"),
+    (["gremlins"], 2, "gremlins: no such subcommand; polter --help"),
     (["rnu"], 2, "did you mean run?"),
     (["help", "repaly"], 2, "did you mean replay?"),
     (["replay", "--remov", "timer", "/polter/nowhere"], 2, "did you mean --remove?"),

@@ -112,7 +112,7 @@ class Node(Check):
         self.assertLessEqual(timers, whole["sources"]["timer"]["count"])
         self.assertGreater(timers, 0.8 * whole["sources"]["timer"]["count"])
         done = noise("--live", "--seconds", "1.2")
-        self.assertIn("All together:", done.stdout)
+        self.assertIn("The whole time:", done.stdout)
         self.assertNotIn("\033", done.stdout)  # no terminal
 
     def end_early(self, *words, number=signal.SIGINT):
@@ -133,7 +133,7 @@ class Node(Check):
     def test_interrupted(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             self.whole(json.loads(self.end_early("--json", "--seconds", "1000", number=number)))
-        self.assertIn("All together:", self.end_early("--live"))
+        self.assertIn("The whole time:", self.end_early("--live"))
         result = json.loads(self.end_early("--loop", "selfish", "--json", "--seconds", "1000"))
         self.assertGreater(result["wall_ns"], 0)
 

@@ -31,7 +31,7 @@ int64_t without_room(const replay::Result& result) {
     return told(result, "longer than the time they lie in", 0);
 }
 int64_t cut_off(const replay::Result& result) {
-    return told(result, "no longer waits as long", 1);
+    return told(result, "hit a wait that is now shorter", 1);
 }
 
 int64_t local_noise(const replay::Result& result, bool source1) {

@@ -130,7 +130,7 @@ TEST_CASE("what was removed is said, and the amplification is of that") {
     CHECK_FALSE(has(text, "without noise"));
     CHECK(has(text, "\nRemoved: timer interrupt\nRun time "));
     CHECK(has(text, "\nWithout these "));
-    CHECK(has(text, "\nDelay by these "));
+    CHECK(has(text, "\nDelay caused "));
     CHECK(has(text, "of what was removed"));
     const std::string by_source = text.substr(text.find("\nNoise by source"));
     CHECK(row(by_source, "timer") == std::vector<std::string>{"timer", "0.010", "us", "0.010", "us", "0.010", "us", "0.010", "us", "0.010",
@@ -239,8 +239,8 @@ TEST_CASE("the first screen: what the run took, what the noise cost, and through
         "Run time        5.72 s\n"
         "Without noise   3.84 s          (3.84 s to 3.86 s)\n"
         "OS noise delay  1.88 s  32.9 %  (1.86 s to 1.88 s)\n"
-        "Tracing         120 ms   2.1 %  a rank\n\n"
-        "  cause            stolen a rank    delay   share  top process\n"
+        "Tracing         120 ms   2.1 %  per rank\n\n"
+        "  cause            stolen / rank    delay   share  top process\n"
         "  preemption              1.03 s   1.85 s  98.6 %  apt-get\n"
         "  timer interrupt        13.0 ms  12.1 ms   0.6 %  -\n"
         "  run-queue wait         9.80 ms  10.6 ms   0.6 %  unknown\n"
@@ -252,7 +252,7 @@ TEST_CASE("the first screen: what the run took, what the noise cost, and through
     std::string all = head;
     const size_t at = all.find("  cause");
     all = all.substr(0, at) +
-          "  cause             stolen a rank    delay   share  top process\n"
+          "  cause             stolen / rank    delay   share  top process\n"
           "  preemption               1.03 s   1.85 s  98.6 %  apt-get\n"
           "  timer interrupt         13.0 ms  12.1 ms   0.6 %  -\n"
           "  run-queue wait          9.80 ms  10.6 ms   0.6 %  unknown\n"

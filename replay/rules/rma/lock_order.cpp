@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who waited for whose unlock.
+// The lock grant order: which epoch waited for which unlock.
 //
-// In words: of the epochs on one target those that exclude each other came one after the other. Where locks come back when they are had,
-// their ends tell in which order. Many libraries are lazy: then some come back before the one before has begun its unlock, and the
-// unlocks' ends, without the noise in them, tell the order, for an unlock ends soon after the lock has been given back. An exclusive epoch
-// comes after the exclusive one before it, or after all the shared ones in between; a shared one after the last exclusive one. It was
-// excluded if it was asked for before that was given back, which was no earlier than the unlock's beginning, nor than what that one
-// waited for.
+// In words: of the epochs on one target, those that exclude each other held the lock one after the other. Where a lock call returns when
+// the lock is granted, the ends of the lock calls give the order. In many libraries it returns earlier, sometimes before the previous
+// holder has begun its unlock; then the ends of the unlocks give the order, without the noise in them, as an unlock ends soon after the
+// lock is released. An exclusive epoch follows the previous exclusive one, or all shared ones in between; a shared epoch follows the last
+// exclusive one. It waited for the lock if it requested it before the previous holder released it. That release was not before the
+// beginning of the unlock, nor before the releases for which the previous holder itself waited.
 #include <algorithm>
 #include <tuple>
 
@@ -18,13 +18,14 @@ namespace polter::replay {
 
 namespace {
 
-constexpr int64_t longest_unlock = 20'000;  // ns, that waits for nobody: in a longer one noise was absorbed
+constexpr int64_t longest_unlock = 20'000;  // ns; of an unlock that waits for nothing. A longer one did wait, and its noise was absorbed.
 
 }  // namespace
 
 void LockLearning::requested(const Thread& thread, uint32_t window, uint32_t target, bool exclusive) {
     const LockKey key{thread.rank, window, target};
-    if (const auto open = open_.find(key); open != open_.end() && open->second.requested == thread.enter) return;  // asked for and had
+    // a second record in the same call: requested and granted
+    if (const auto open = open_.find(key); open != open_.end() && open->second.requested == thread.enter) return;
     open_[key] = {thread.enter, thread.enter, thread.leave, 0, exclusive};
 }
 
@@ -62,19 +63,19 @@ void LockLearning::merge(Input& from) {
 
 namespace {
 
-constexpr size_t most_out_of_order = 100;  // one of so many: clocks err
+constexpr size_t most_out_of_order = 100;  // one in so many may be out of order: clocks err
 
 struct Holder {
     const LockEpoch* epoch;
     LockKey key;
     uint32_t ordinal;
-    int64_t given_back;  // not before
+    int64_t given_back;  // the release was not earlier
 };
 
-// How many have come back from their lock before those had given it back that excluded them: were locks eager, none had.
+// How many lock calls returned before an epoch that excludes theirs had released the lock. If they returned when granted, none would.
 size_t too_early(const std::vector<Holder>& holders) {
     size_t count = 0;
-    int64_t exclusive = INT64_MIN, any = INT64_MIN;  // the last unlock's beginning
+    int64_t exclusive = INT64_MIN, any = INT64_MIN;  // the latest begin of an unlock: of exclusive epochs, of all
     for (const Holder& holder : holders) {
         count += holder.epoch->locked < (holder.epoch->exclusive ? any : exclusive);
         any = std::max(any, holder.given_back);
@@ -83,7 +84,7 @@ size_t too_early(const std::vector<Holder>& holders) {
     return count;
 }
 
-// All epochs on one target, in the order in which they had it.
+// All epochs on one target, in lock grant order.
 std::vector<Holder> in_order(const std::vector<std::pair<LockKey, const std::vector<LockEpoch>*>>& all, const Faults& faults) {
     std::vector<Holder> holders;
     for (const auto& [key, epochs] : all)
@@ -98,7 +99,8 @@ std::vector<Holder> in_order(const std::vector<std::pair<LockKey, const std::vec
     return holders;
 }
 
-// Shared ones tell only whom they excluded; exclusive ones tell whoever comes next, for others may have queued for it in a lane.
+// A shared epoch only releases those that waited for it. An exclusive one always passes its queue to the next exclusive one, which may have
+// to wait in another scenario.
 void grant_lock(LockPlan& plan, const Holder& from, Holder& to, uint32_t target, const Faults& faults) {
     const bool excluded = to.epoch->requested < from.given_back,
                queues = from.epoch->exclusive && to.epoch->exclusive && !faults.only_excluded;
@@ -110,8 +112,8 @@ void grant_lock(LockPlan& plan, const Holder& from, Holder& to, uint32_t target,
 }
 
 void plan_target(LockPlan& plan, std::vector<Holder> holders, uint32_t target, const Faults& faults) {
-    const Holder* exclusive = nullptr;  // the last
-    std::vector<const Holder*> shared;  // since then
+    const Holder* exclusive = nullptr;  // the last exclusive epoch
+    std::vector<const Holder*> shared;  // shared epochs since then
     for (Holder& holder : holders) {
         if (holder.epoch->exclusive)
             for (const Holder* one : shared) grant_lock(plan, *one, holder, target, faults);
@@ -125,7 +127,7 @@ void plan_target(LockPlan& plan, std::vector<Holder> holders, uint32_t target, c
     }
 }
 
-// Whoever had it later has asked no earlier. True where that has put off somebody.
+// An epoch that had the lock later requested it later, whatever the clocks say. True if a request was moved.
 bool order_turns(LockPlan& plan, const std::vector<Holder>& holders) {
     bool moved = false;
     int64_t last = INT64_MIN;
@@ -147,7 +149,7 @@ bool order_turns(LockPlan& plan, const std::vector<Holder>& holders) {
 LockPlan LockLearning::plan(const std::set<uint32_t>& exclusive_windows, const Faults& faults) const {
     LockPlan plan;
     std::vector<std::vector<Holder>> ordered;  // by target
-    int rounds = 8;                            // orders of targets may contradict each other
+    int rounds = 8;                            // limit: the orders on several targets may contradict each other
     std::map<std::pair<uint32_t, uint32_t>, std::vector<std::pair<LockKey, const std::vector<LockEpoch>*>>> targets;
     for (const auto& [key, epochs] : epochs_) {
         if (!exclusive_windows.contains(key.window)) continue;
@@ -165,7 +167,7 @@ LockPlan LockLearning::plan(const std::set<uint32_t>& exclusive_windows, const F
         ordered.push_back(in_order(all, faults));
         plan_target(plan, ordered.back(), target, faults);
     }
-    // A lock of a whole window stands in the order of each target.
+    // An epoch that locks the whole window takes part in the order of each target.
     for (bool moved = !faults.turns_by_clocks; moved && rounds > 0; --rounds) {
         moved = false;
         for (const std::vector<Holder>& holders : ordered) moved = order_turns(plan, holders) || moved;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Locks in their turn.
+// Simulation of the locks of one scenario.
 //
-// In words: in one scenario alone a lock can be given to the first to ask first there, also where somebody else had it first in the
-// measured run. Everybody goes on until they wait for a lock, or for somebody who does. Then nobody will ask any more before the first of
-// those who have asked: a conservative simulation of discrete events (Chandy and Misra 1979), whose only events are locks. What it finds,
-// when each epoch has the lock, is taken over by the pass over all scenarios. The measured order counts as the order of asking, whatever
-// the clocks say: so without a change of delays nobody overtakes anybody.
+// In words: in a pass over one scenario alone, a lock is granted to the first request in that scenario, even if another epoch had it first
+// in the measured run. All threads continue until each waits for a lock, or for a thread that does. From then on no request can come before
+// the earliest pending one, which is granted: a conservative discrete event simulation (Chandy and Misra 1979) whose only events are lock
+// grants. The pass over all scenarios takes over the grant times. Requests at equal delays keep the measured grant order, whatever the
+// clocks say, so without a change of delays no epoch passes another.
 #include <algorithm>
 #include <tuple>
 
@@ -21,14 +21,14 @@ LockTurns::LockTurns(const LockPlan& plan, size_t lane) : lane_(lane) {
 }
 
 void LockTurns::request(LockEpochState& epoch) {
-    std::erase(requests_, &epoch);  // a damaged trace may ask twice
+    std::erase(requests_, &epoch);  // a damaged trace may request a lock twice
     const auto later = [](const LockEpochState* a, const LockEpochState* b) {
         return std::tie(a->turn, a->key.rank) < std::tie(b->turn, b->key.rank);
     };
     requests_.insert(std::upper_bound(requests_.begin(), requests_.end(), &epoch, later), &epoch);
 }
 
-// One target is locked beside the whole window, that beside each target.
+// The locks that exclude `key`: a target's own and the whole window's; for the whole window, those of all targets.
 std::vector<LockTurns::Lock*> LockTurns::concerned(const LockKey& key) {
     std::vector<Lock*> all;
     if (key.target != every_target) {
@@ -62,7 +62,7 @@ Thread* LockTurns::grant() {
         }
         give(epoch);
         if (epoch.thread) return epoch.thread;
-        at = requests_.begin();  // a lazy one: it will hear of it when it looks
+        at = requests_.begin();  // no call of the epoch waits for the grant yet: none needs to be woken
     }
     return nullptr;
 }
@@ -89,7 +89,7 @@ void LockTurns::release(LockEpochState& epoch, int64_t time) {
 
 namespace rules {
 
-// The lock was had at `measured`, and is had in the scenario when its turn has come; what follows costs what it does behind a release.
+// The lock was granted at `measured`; in the scenario it is granted in its turn. The costs after it are those after a release.
 void constrain_turn(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const LockEpochState& epoch = *dependency.epoch;
     const size_t lane = of(engine).locks->turns()->lane();

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Locks of one-sided communication.
 //
-// In words: a lock that excludes others waits for the unlock of whoever had it before, and so does a shared one for the last that
-// excluded it. Implementations are lazy: the lock may come back at once, and the first operation, the flush or the unlock waits in its
-// place. So of an epoch's calls the first that ended behind that release waited for it; by causality those after it need not be told. The
-// release is a notice to the next, as a complete's to its targets: it leaves when the unlock's own waiting is over. Who had the lock before
-// whom is told by the learning pass (rules/rma/lock_order.cpp).
+// In words: an exclusive lock waits for the unlock of the previous holders, a shared lock for that of the last exclusive holder. In many
+// libraries a lock call returns at once, and the first operation, flush or unlock waits in its place. So of the calls of an epoch, the
+// first one that ended after the release waited for it; later ones follow by causality. A release is a notice to the next holder. Like the
+// notice of a complete it leaves when the unlock's own wait state is over. The learning pass finds the previous holders
+// (rules/rma/lock_order.cpp).
 //
-// In each lane the lock goes to the first to ask there. So a release brings along who has queued for it: when each asked in each lane,
-// and how long it had the lock (from when the lock was free for it). Whoever comes next waits in a lane for those of them who asked before
-// it there, one after the other, as a single server works off its queue (Lindley 1952). The same is done for the measured run, and the
-// lane's end of waiting lies before that one's by as much as the two differ. Who asked before all of them waits for nobody. Those that it
-// overtakes have been replayed by then, and keep their time; but it stands in the queue of all who come behind, so a lock that is always
-// busy stays as busy as it is. Where rules/rma/lock_simulation.cpp has found when each has it in a lane, that counts. The result is
-// conditional.
+// In each lane the lock goes to the earliest request in that lane. So a release carries a queue: when each epoch requested the lock in each
+// lane, and how long it held it, counted from when the lock was free for it. In a lane, the next epoch waits for those that requested
+// before it, one after the other, like customers of a single server (Lindley 1952). The same is computed for the measured run; the
+// difference between the two is the delay at the end of the wait state. An epoch whose request precedes all others waits for none. The
+// epochs that it passes have been replayed already and keep their times, but it stays in the queue that later epochs see, so a busy lock
+// stays equally busy. Where rules/rma/lock_simulation.cpp found the grant time in a lane, that one counts. The result is conditional.
 //
-// In the bounds what else an epoch does may have waited for the one before, though nothing says so, or may do so in another order:
-// each of its calls is as short as such calls ever were, or as long (rules/unrecorded.cpp).
+// Bounds: other calls of the epoch may have waited for the previous holder too, without a record of it, or may do so in another order. Each
+// is taken to be as short, or as long, as such calls ever were (rules/unrecorded.cpp).
 //
-// The order is inferred, and noise may have turned it around: so the dependency is soft.
+// The order is inferred, and noise may have reversed it: the dependency is soft.
 #include "locks.hpp"
 
 #include <algorithm>
@@ -29,7 +28,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr double rarely = 0.1;  // part of the time
+constexpr double rarely = 0.1;  // fraction of time: a lock that is free for less counts as always busy
 
 Notice release_of(const Grant& grant) {
     return static_cast<Notice>(static_cast<uint32_t>(Notice::release) + grant.number);
@@ -42,7 +41,7 @@ void LockQueue::add(size_t lane, Epoch epoch) {
     const auto later = [](const Epoch& a, const Epoch& b) { return a.asked < b.asked; };
     const auto place = all.insert(std::upper_bound(all.begin(), all.end(), epoch, later), epoch);
     if (all.size() <= most) return;
-    // Who came before all who are known did so in a gap, if there are any.
+    // Which epochs came before the known ones is forgotten; a lock that was often free was free for them too.
     if (place != all.begin() || idle(lane) <= rarely) free[lane] = std::max(free[lane], all.front().asked) + all.front().held;
     all.erase(all.begin());
 }
@@ -50,7 +49,7 @@ void LockQueue::add(size_t lane, Epoch epoch) {
 int64_t LockQueue::free_for(size_t lane, int64_t asked) const {
     const std::vector<Epoch>& all = epochs[lane];
     int64_t time = free[lane];
-    // Before all who are known: it waits as long as the first of these, or comes in a gap.
+    // Earlier than all known epochs: it waits as long as the first of these did, or finds the lock free.
     if (!all.empty() && asked < all.front().asked)
         return idle(lane) > rarely ? asked : asked + std::max<int64_t>(0, time - all.front().asked);
     for (const Epoch& epoch : all) {
@@ -101,7 +100,7 @@ bool Locks::knows(const Thread& thread, const Operation& lock) const {
 void Locks::lock(Thread& thread, const Operation& operation) {
     LockEpochState* at = state(thread, operation.comm, operation.peer);
     if (!at) return;
-    if (at->open) return wait(thread, *at, operation, false);  // asked for and had, in one call
+    if (at->open) return wait(thread, *at, operation, false);  // a second record in the same call: requested and granted
     at->open = true;
     at->counted = at->waited = false;
     at->exclusive = operation.synchronises;
@@ -164,7 +163,7 @@ void Locks::ask_in_turn(Thread& thread, LockEpochState& at) {
     if (at.due.empty()) attach(thread, at);
 }
 
-// The call waits until the lock is had.
+// Makes the call wait until the lock is granted.
 void Locks::attach(Thread& thread, LockEpochState& at) {
     if (at.attached) return;
     at.attached = true;
@@ -196,7 +195,7 @@ namespace rules {
 
 namespace {
 
-// The bounds have other queues than the estimate: each stays on its side of it.
+// The bounds have queues of their own, in which an epoch may pass others differently: keep them on their side of the estimate.
 void keep_order(const Lanes& lanes, int64_t* delay, int64_t* had) {
     if (!lanes.bounded()) return;
     delay[lanes.low] = std::max(delay[lanes.low], delay[lanes.all]);
@@ -207,7 +206,7 @@ void keep_order(const Lanes& lanes, int64_t* delay, int64_t* had) {
 
 }  // namespace
 
-// Of the epoch that a notice releases, whose unlock is at `time`: the queue with itself in it. None: it did not exclude others.
+// The queue of the epoch that releases the lock at `time`, with that epoch in it; null if it was shared. The caller owns it.
 LockQueue* queue_behind(const Engine& engine, const LockEpochState& epoch, int64_t time, const int64_t* delay) {
     const size_t lanes = engine.lanes().count;
     if (!epoch.exclusive) return nullptr;
@@ -221,14 +220,14 @@ LockQueue* queue_behind(const Engine& engine, const LockEpochState& epoch, int64
     return queue;
 }
 
-// The last constraint is that of the release: it moves to where the lane's queue lets its epoch have the lock.
+// Moves the last constraint, the release, to the time at which each lane's queue grants the lock.
 void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
     const size_t lanes = engine.lanes().count;
     if (engine.faults().as_locked || lanes == 0 || !waits.match->queue) return;
     LockEpochState& epoch = *waits.epoch;
     epoch.queue = *waits.match->queue;
     Constraint& release = scratch.constraints.back();
-    // Who had it later has asked no earlier, whatever the clocks say: then the release is what it waited for.
+    // An epoch that had the lock later requested it later, whatever the clocks say: then it waited for the release.
     const int64_t measured = std::max(epoch.asked[lanes], epoch.queue.free_for(lanes, epoch.asked[lanes]));
     release.time = std::max(release.time, epoch.asked[lanes]);
     const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(release.delay));
@@ -236,11 +235,11 @@ void queue_for_lock(Engine& engine, const Dependency& waits, Scratch& scratch) {
         const int64_t asked = epoch.asked[lane];
         int64_t& had = epoch.had[lane] = std::max(asked, epoch.queue.free_for(lane, asked));
         if (const int64_t foreseen = of(engine).locks->foreseen(epoch, lane); foreseen != INT64_MIN) had = std::max(asked, foreseen);
-        const bool at_once = had == asked && measured > epoch.asked[lanes];  // what a release costs is nothing to it
+        const bool at_once = had == asked && measured > epoch.asked[lanes];  // the lane has no wait, so no cost of a release either
         delay[lane] = at_once ? never : measured - had;
     }
     const size_t all = engine.lanes().all;
-    if (!epoch.counted && epoch.had[all] > epoch.asked[all]) engine.count(Flaw::locked_out);  // … in the scenario
+    if (!epoch.counted && epoch.had[all] > epoch.asked[all]) engine.count(Flaw::locked_out);  // … waits in the scenario "all" only
     epoch.counted = epoch.counted || epoch.had[all] > epoch.asked[all];
     keep_order(engine.lanes(), delay, epoch.had.data());
     epoch.had[lanes] = measured;

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One-sided communication: whom its synchronisation waits for.
+// One-sided communication: what its synchronisation waits for.
 //
-// In words: a fence, and the making and freeing of a window, is a collective on the window's communicator. A fence that may come
-// without the others (it ends no epoch, says its assertion: its record lacks the level PROCESS) waits only for those that came before
-// its measured leave. In general active-target synchronisation, a post is a notice to each origin, and a complete one to each target.
-// A wait, or the test that succeeded, waits for the notices of all completes. Which of start and complete waits for the posts is the
-// library's choice: each waits for those that came before its own measured leave. A complete's notices leave when its own waiting
-// is over. A lock waits for others' unlocks: rules/rma/locks.cpp. Puts, gets and accumulates are own work; their bytes tell a notice's
-// class of costs.
+// In words: a fence, and creating and freeing a window, is a collective on the window's communicator. A fence whose assertion says that it
+// ends no epoch need not wait (its record lacks the level PROCESS): it waits only for members that arrived before its own measured leave.
+// In general active-target synchronisation, a post is a notice to each origin, and a complete is one to each target. A wait, or a
+// successful test, waits for the notices of all completes. Whether start or complete waits for the posts is the library's choice: each
+// waits for the posts that came before its own measured leave. A complete's notices leave when its own wait state is over. A lock waits for
+// unlocks of other ranks: rules/rma/locks.cpp. Puts, gets and accumulates are own work; their bytes select the cost class of a notice.
 //
-// A flush, an unlock, or a wait for nothing but transfers, waits for what is under way: at least as long as it ever took for so many
-// bytes where nobody held it up. Noise in that is absorbed: it counts by as much as the call was longer, if it was, for where a library
-// moves the data itself all of it is work.
+// A flush, an unlock, or a wait for transfers only, waits for transfers under way: at least the least time that so many bytes ever took
+// without waiting for others. Noise is absorbed in that time; it counts by as much as the call exceeded it. Where the library moves the
+// data itself and noise prolongs that, all of it counts.
 //
-// A program may send a message between start and the post that the start did not wait for: so the engine must not insist on it.
-// A start's dependency is soft: where nobody can go on, the earliest of those goes on without its notice, which then came later.
+// A program may send a message between a start and the post that this start did not wait for. So a start's dependency is soft: when no
+// thread can continue, the earliest start continues without its notice.
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +23,7 @@ namespace polter::replay::rules {
 
 namespace {
 
-constexpr uint32_t window_channels = uint32_t{1} << 31;  // beside those of communicators
+constexpr uint32_t window_channels = uint32_t{1} << 31;  // keeps the channels of windows apart from those of communicators
 
 Channel* channel_of(Engine& engine, uint32_t window, Notice what, int32_t from, int32_t to) {
     return engine.channel(window_channels | window, from, to, static_cast<uint32_t>(what));
@@ -32,7 +31,7 @@ Channel* channel_of(Engine& engine, uint32_t window, Notice what, int32_t from, 
 
 }  // namespace
 
-// `node`: of the event graph, for `time` and `delay`.
+// `node`: event graph, of `time` and `delay`.
 void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, int64_t time, const int64_t* delay, uint64_t node) {
     Thread* receiver = notice.to == no_rank ? nullptr : engine.processes()[static_cast<size_t>(notice.to)].thread;
     if (!receiver) {
@@ -103,7 +102,7 @@ void await(Engine& engine, Thread& thread, uint32_t window, int32_t from) {
                          static_cast<uint32_t>(what)};
     Match* match = nullptr;
     const auto known = std::find_if(opened.begin(), opened.end(), [&](const auto& open) { return open.first == key; });
-    if (what == Notice::post && !start && known != opened.end()) {  // the one that the start has asked for
+    if (what == Notice::post && !start && known != opened.end()) {  // the notice that the start has asked for
         match = known->second;
         opened.erase(known);
     } else {
@@ -136,13 +135,13 @@ void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
     if (collective) thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member});
 }
 
-// A post that came after the call had ended is not what it waited for; a wait has waited for all of its notices.
+// A post that came after the call's end was not what it waited for. A wait always waits for the notices of all completes.
 bool waited_for(const Thread& thread, const Match& match) {
     if (!match.sent) return false;
     return match.send_time <= thread.leave || match.tag == static_cast<uint32_t>(Notice::completion);
 }
 
-// The call touches or completes what lies there.
+// Notes the target and the bytes that the call accesses or completes.
 void reach(Engine& engine, Thread& thread, uint32_t window, uint32_t target, uint64_t bytes) {
     thread.reached.bytes += bytes;
     const int32_t rank = target == every_target ? no_rank : engine.world_rank(thread, engine.window_communicator(window), target);
@@ -150,7 +149,7 @@ void reach(Engine& engine, Thread& thread, uint32_t window, uint32_t target, uin
     if (there && there->host != thread.host) thread.reached.same_host = false;
 }
 
-// And nothing else.
+// True for a call that completes transfers and waits for nothing else.
 bool completes_transfers(const Thread& thread) {
     const auto is_transfer = [](const Operation& operation) { return operation.kind == Operation::Kind::rma_request_complete; };
     if (thread.kind == CallKind::wait)
@@ -199,7 +198,7 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
                 if (rank != no_rank) await(engine, thread, window, rank);
             });
             break;
-        case Operation::Kind::rma_group:  // what it means is told by the call that it stands in
+        case Operation::Kind::rma_group:  // group-sync: the call that it lies in says what it means
             if (!starts)
                 each([&](int32_t rank) {
                     if (rank != no_rank) await(engine, thread, window, rank);
@@ -219,7 +218,7 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
         case Operation::Kind::rma_complete: {
             const auto found = transfers.find(operation.request);
             if (found == transfers.end()) break;
-            Operation complete = operation;  // where it was put
+            Operation complete = operation;  // with the target of the transfer
             complete.peer = found->second.target;
             reach(engine, thread, window, found->second.target, found->second.bytes);
             transfers.erase(found);
@@ -246,7 +245,7 @@ void learn_notices(Engine& engine, const Thread& thread) {
     const Dependency* latest = nullptr;
     if (!thread.watched.empty()) return;
     for (const Dependency& dependency : thread.dependencies) {
-        if (!dependency.notice) return;  // it waited for other things too
+        if (!dependency.notice) return;  // it waited for other dependencies too
         if (dependency.match && waited_for(thread, *dependency.match) &&
             (!latest || dependency.match->send_time > latest->match->send_time))
             latest = &dependency;
@@ -266,7 +265,7 @@ void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependen
     const Match& match = *dependency.match;
     if (engine.learning() || !waited_for(thread, match) || engine.faults().no_notices) return;
     Cost after = engine.model().cost(after_notice(thread, dependency)), own = engine.model().cost(own_of(thread, dependency));
-    // Of locks that seem to have waited for nobody some have: the least has not.
+    // Some locks that seem not to have waited did wait: only the least cost is certainly without a wait.
     if (dependency.lock) own.mid = own.low;
     if (!after.known) after = {0, own.mid, own.high, false};
     if (!own.known) own = {0, after.mid, after.high, false};
@@ -289,7 +288,7 @@ Cost by_itself(Engine& engine, const Thread& thread) {
 void constrain_transfers(Engine& engine, Thread& thread, Scratch& scratch) {
     if (engine.learning() || !completes_transfers(thread)) return;
     Cost own = engine.model().cost(own_of_epoch(thread));
-    // One that took less than that has it from others' sizes.
+    // A call shorter than that has the cost from messages of other sizes: it does not apply.
     if (!own.known || own.low > thread.leave - thread.enter || engine.faults().transfers_are_work) return;
     own.mid = own.low;
     scratch.own = own;
@@ -310,7 +309,7 @@ void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>&
         LockTurns& turns = *of(engine).locks->turns();
         turns.release(*epoch, approximated[turns.lane()]);
     }
-    for (size_t i = 0; i < lanes; ++i) approximated[i] = time - approximated[i];  // from here on the delay
+    for (size_t i = 0; i < lanes; ++i) approximated[i] = time - approximated[i];  // the delay from here on
     uint64_t node = EventGraph::none;
     if (Recorder* recorder = engine.recorder()) {
         recorder->start();

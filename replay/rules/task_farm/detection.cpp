@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which ranks are a task farm.
+// Which ranks form a task farm.
 //
-// In words: a rank that receives from anyone is a master, and another one its worker, if the worker sends it something and then does
-// nothing until it hears from it, each time; and if the master, whenever it sends the worker something, has taken all that the worker
-// had sent until it heard of that. Then nothing but the order of the requests decides which worker continues with what, and workers
-// that wait can stand for one another. One worker alone is no farm, nor are those who on average were answered but once: that may be
-// chance.
+// In words: a master receives from any source. A worker of it sends it a message and then does nothing until it receives one from the
+// master, each time; and whenever the master sends to the worker, it has received all that the worker sent until it receives that answer.
+// Then only the order of the requests decides which worker gets which task, and waiting workers are interchangeable. One worker is no farm,
+// nor are workers that were answered about once each: that may be chance.
 #include <algorithm>
 
 #include "replay/rules/internal.hpp"
@@ -15,8 +14,8 @@ namespace polter::replay {
 
 namespace {
 
-constexpr int64_t idle_limit_ns = 20'000;  // a request: below it nobody computes (as between two polls)
-constexpr int64_t idle_part = 10;          // … or one in so many of the time that the worker works
+constexpr int64_t idle_limit_ns = 20'000;  // per request: less idle time than this is no computation (as between two polls)
+constexpr int64_t idle_part = 10;          // … or one part in so many of the worker's computation
 
 }  // namespace
 
@@ -35,7 +34,7 @@ void FarmEvidence::add(const FarmEvidence& other) {
     foreign += other.foreign;
 }
 
-// The master cannot have taken more by an answer than the worker had sent by hearing it: so equal sums are equal every time.
+// By an answer the master has never taken more than the worker sent before receiving it; so equal sums mean equality at every answer.
 bool FarmEvidence::speaks_for_a_farm() const {
     return requests > 0 && taken == sent && answers == heard && at_answers == at_heard && interrupted == 0 && foreign == 0 &&
            idle_ns <= std::max(work_ns / idle_part, requests * idle_limit_ns);
@@ -135,7 +134,7 @@ void FarmLearning::called(const Thread& thread) {
                 pair->waits = true;
                 continue;
             }
-            pair->strayed = true;  // it counts if an answer follows
+            pair->strayed = true;  // counts only if an answer follows
         }
     }
 }

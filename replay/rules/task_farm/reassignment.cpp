@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Work that is assigned to the first to ask.
+// Reassignment of tasks.
 //
-// In words: at each request that the master takes from anyone, in each lane the worker is served that asked first there; the others
-// wait on. What follows the answer in the trace goes with the work that was assigned, not with the worker who happened to get it. So
-// the two who stand in each other's place are exchanged in that lane: the worker whose request was recorded goes on from where the
-// other one asked, and the other one from where it would have. A worker's place is its delay; so requests carry it to the master, which
-// exchanges them, and answers carry to the worker by how much it is elsewhere. Workers that ask for the same (communicator and tag) and
-// wait can be exchanged, no others.
+// In words: at each request that a master takes from any source, each lane serves the worker that asked first in that lane; the others keep
+// waiting. What follows an answer in the trace belongs to the assigned task, not to the worker that happened to get it. So in that lane two
+// workers change places: the worker whose request was recorded continues from the time at which the other one asked, and vice versa. A
+// worker's place is its delay. Requests carry delays to the master, which exchanges them; answers carry the change to the workers. Only
+// workers that wait with the same communicator and tag can be exchanged.
 //
-// The master looks at a request in the call that finds it: a receive from anyone, a probe for any source (what is received by its source
-// afterwards is that message), or a wait for any of several receives.
+// The master takes a request in the call that finds it: a receive from any source, a probe for any source (followed by a receive of that
+// message), or a wait for any of several receives.
 //
-// The master took the measured order. Where that was not the order of sending (another way, another queue), whoever was taken later
-// counts as having asked no earlier: so nothing changes where nothing moved. A wait for any of several receives takes of those that are
-// there the one that stands first in its list, which says nothing of who asked first: where it found both, either could have been
-// taken, and in each lane where it finds the recorded one when it looks that one is.
+// Identity: the master's measured order counts. Where it differs from the order of sending (another distance, another queue), a worker
+// taken later counts as having asked no earlier, so without a change of delays nothing is exchanged. A wait for any of several receives
+// takes the first complete one in its list, not the earliest. Where it found two requests, either could have been taken; a lane in which it
+// finds the recorded one when it looks takes that one.
 //
-// Before it takes a request the master waits until every worker that will ask again has: who is computing in the measured run may ask
-// first without the noise. A worker is always able to get there, unless it waits for something that the master does later: then
-// nobody can go on, and those who have asked are all there are.
+// Before the master takes a request, it waits for the requests of all workers that will ask again: a worker that still computes in the
+// measured run may ask first without the noise. A worker can always get there, unless it waits for something that the master does later.
+// Then no thread can continue, and the requests known so far are taken for all.
 #include <algorithm>
 
 #include "replay/rules/internal.hpp"
@@ -28,26 +27,26 @@ namespace polter::replay {
 struct Farms::Worker {
     FarmWorker plan;
     Master* master = nullptr;
-    int64_t left = 0;             // requests that have not been taken
-    bool in_service = false;      // its request has been taken, and no answer has been sent
-    bool synchronous = false;     // … and held it up until then
-    std::vector<Match*> waiting;  // its messages that have come and have not been given back, in the order of sending
-    LaneVector moved = {};        // by lane: by how much its delay is another since its request; none: 0
+    int64_t left = 0;             // requests that have not been taken yet
+    bool in_service = false;      // its request has been taken, the answer not yet sent
+    bool synchronous = false;     // … and it was blocked in a synchronous send until then
+    std::vector<Match*> waiting;  // its messages that have arrived and are in use, in order of sending
+    LaneVector moved = {};        // by lane: change of its delay since its request; null: none
     const Match* looked_at = nullptr;
-    int64_t earliest = 0;  // of all lanes, when that message left
+    int64_t earliest = 0;  // least departure time of `looked_at` over all lanes
 
     int64_t earliest_departure(const Match& match, size_t lanes);
 };
 
 struct Farms::Master {
     std::vector<Worker> workers;
-    size_t missing = 0;  // of them: have work, and will ask again
+    size_t missing = 0;  // workers that have a task and will ask again
     Thread* waits = nullptr;
 };
 
 namespace {
 
-// When the message left at the latest: noise of the sending call may have hit before.
+// The latest time at which the message can have left: noise in the sending call may have hit before that.
 int64_t departure(const Match& match) {
     return match.send_time + match.send_noise;
 }
@@ -56,7 +55,7 @@ int64_t departure(const Match& match, size_t lane) {
     return departure(match) - match.send_delay[lane] - (match.send_noise_removed ? match.send_noise_removed[lane] : 0);
 }
 
-// How much longer than the request this one is under way.
+// By how much longer `other` is under way than `request`.
 int64_t farther(Engine& engine, const Match& other, const Match& request) {
     if (other.same_host == request.same_host && other.synchronous_mode == request.synchronous_mode && other.size == request.size) return 0;
     const auto latency = [&](const Match& match) -> const Cost& {
@@ -66,7 +65,7 @@ int64_t farther(Engine& engine, const Match& other, const Match& request) {
     return its.known && own.known ? its.mid - own.mid : 0;
 }
 
-// How long the message is under way; no time where that is not known.
+// Latency of the message; 0 if it is not known.
 int64_t under_way(Engine& engine, const Match& match) {
     const Cost& latency = engine.model().cost(rules::message_class(CostKind::receive_after_send, match));
     return latency.known ? latency.mid : 0;
@@ -143,7 +142,7 @@ void Farms::answering(const Thread& thread, Match& match, int32_t to) {
     worker->in_service = false;
     worker->master->missing += missing(*worker);
     match.moved = std::move(worker->moved);
-    if (match.moved && worker->synchronous)  // it was delayed until its request was taken: no later than the answer
+    if (match.moved && worker->synchronous)  // it was blocked until its request was taken, so it is no later than the answer
         for (size_t lane = 0; lane < engine_.lanes().count; ++lane) match.moved[lane] = std::max<int64_t>(match.moved[lane], 0);
 }
 
@@ -169,7 +168,7 @@ void Farms::move(Worker& worker, size_t lane, int64_t by) {
     for (Match* match : worker.waiting) match->send_delay[lane] += by;
 }
 
-// When the wait of the master that picked a request looked for one: at once, and again when it had its processor back.
+// When a wait for any of several receives last looked for requests: at its begin, or after the last noise in it. By lane in `looks_`.
 int64_t Farms::looked(const Thread& thread) {
     int64_t time = thread.enter;
     std::copy_n(thread.delay.get(), looks_.size(), looks_.begin());
@@ -203,7 +202,7 @@ void Farms::assign_task(const Thread& thread, Match& request) {
         if (!other) continue;
         const int64_t way = farther(engine_, *other, request);
         if (worker.earliest_departure(*other, lanes) + std::min<int64_t>(way, 0) >= latest) continue;
-        const int64_t before = departure(request) - departure(*other);  // and taken later all the same
+        const int64_t before = departure(request) - departure(*other);  // left earlier, and was taken later all the same
         const bool either = there && departure(*other) + under_way(engine_, *other) <= look;
         const int64_t later = faults.as_asked || either ? way : std::max(way, before);
         for (size_t lane = 0; lane < lanes; ++lane) {
@@ -228,7 +227,7 @@ void Farms::forget(Match& match) {
     Master& master = *worker->master;
     master.missing -= missing(*worker);
     std::erase(worker->waiting, &match);
-    worker->looked_at = nullptr;  // messages are used again
+    worker->looked_at = nullptr;  // match records are reused
     master.missing += missing(*worker);
 }
 

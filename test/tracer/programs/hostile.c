@@ -42,6 +42,11 @@ static void talk(int times) {
     for (int i = 0; i < times; i++) MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 }
 
+/* Returns once both ranks have left all earlier calls. Without it, one rank's end could hit the other inside its last Allreduce. */
+static void end_talk(void) {
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
     const char* what = argc > 1 ? argv[1] : "";
     const int times = argc > 2 ? atoi(argv[2]) : 1000;
@@ -80,12 +85,15 @@ int main(int argc, char** argv) {
         MPI_Finalize();
         return disturbed(&action) ? 6 : 0;
     } else if (!strcmp(what, "exit")) {
+        end_talk();
         if (rank == 1) _exit(0);
         pause();
     } else if (!strcmp(what, "abort")) {
+        end_talk();
         if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
         pause();
     } else if (!strcmp(what, "kill")) {
+        end_talk();
         if (rank == 1) raise(SIGKILL);
         pause();
     } else if (!strcmp(what, "window")) {
@@ -98,7 +106,7 @@ int main(int argc, char** argv) {
             MPI_Put(&rank, 1, MPI_INT, 1 - rank, 0, 1, MPI_INT, win);
             MPI_Win_fence(0, win);
         }
-        MPI_Barrier(MPI_COMM_WORLD);
+        end_talk();
         if (rank == 1) raise(SIGKILL);
         pause();
     } else if (!strcmp(what, "errors")) {
