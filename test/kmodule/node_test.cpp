@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
@@ -320,22 +321,27 @@ TEST_CASE("a loop's detours are explained by the recorded events") {
                     if (key.second == name) theirs += stats.total_ns;
             }
             bool sound = true;
+            std::vector<double> shares;  // of the samples that hold most of a detour to the disturber, what is explained
             for (const auto& s : loop.samples) {
                 within += s.explained_ns;
+                if (s.explained_ns > ms / 2) shares.push_back(static_cast<double>(s.explained_ns) / static_cast<double>(s.lost_ns));
                 sound &= s.explained_ns <= s.lost_ns && s.lost_ns <= s.end_ns - s.begin_ns && s.begin_ns >= last;
                 last = s.end_ns;
             }
-            const double share = static_cast<double>(totals.explained_ns) / static_cast<double>(std::max<std::uint64_t>(totals.lost_ns, 1));
+            std::sort(shares.begin(), shares.end());
+            const double share = shares.empty() ? 0 : shares[shares.size() / 2];
             std::printf(
-                "%s: lost %.3f ms, %.2f %% explained, %llu of %llu disturbed without an event; the disturber took %.1f ms; beyond %.3f "
-                "ms\n",
-                loops::name_of(kind), static_cast<double>(totals.lost_ns) / 1e6, 100 * share,
+                "%s: lost %.3f ms, %.3f ms explained, %.2f %% in the median; %llu of %llu disturbed without an event; the disturber took "
+                "%.1f ms; beyond %.3f ms\n",
+                loops::name_of(kind), static_cast<double>(totals.lost_ns) / 1e6, static_cast<double>(totals.explained_ns) / 1e6, 100 * share,
                 static_cast<unsigned long long>(totals.without_event), static_cast<unsigned long long>(totals.disturbed),
                 static_cast<double>(theirs) / 1e6, static_cast<double>(loop.beyond_ns) / 1e6);
             std::fflush(stdout);
             if (!sound || within != totals.explained_ns || loop.lost_events) return 2;
             if (theirs < 20 * ms) return 3;
-            if (share < (kind == loops::Kind::selfish ? 0.8 : 0.5)) return 4;
+            // Not the share of the sum: a hypervisor that stops the CPU leaves no event.
+            if (share < (kind == loops::Kind::selfish ? 0.9 : 0.5)) return 4;
+            if (10 * totals.explained_ns < 9 * theirs) return 6;
             // Only where nothing else is in the samples than what the loop lost: fixed quanta hold noise that even the best of them has.
             if (kind == loops::Kind::selfish && loop.beyond_ns * 1000 > totals.lost_ns) return 5;
             return 0;

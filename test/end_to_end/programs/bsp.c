@@ -7,6 +7,8 @@
  *                                                        BYTES: of each message to a neighbour; 0: an Allreduce;
  *                                                        NAPS: sleeps of 50 us after each phase's work
  *
+ * Where BSP_UNTIL names a file, the ranks wait in the middle of the phases until it exists, rank 0 busily, the others in MPI_Barrier.
+ *
  * Rank 0 says in one JSON object, in the file BSP_RESULT or else on standard output: the elapsed time of the phases, what preemption of
  * the work cost them (`delay_ns`, see phases_delay), and the process ids. Where there is such a file each rank writes BSP_RESULT.<rank>
  * when MPI has ended: its run delay since main() began, and how much of it the kernel's counts show to be of one kind (struct account).
@@ -158,6 +160,14 @@ static void say(const char* path, long long elapsed, long long delay, const long
     if (path) fclose(said_to);
 }
 
+/* For a minute at most: a test that died makes no file. */
+static void wait_until(const char* file, int rank) {
+    const long long limit = now() + 60000000000ll;
+    while (rank == 0 && access(file, F_OK) != 0 && now() < limit) {
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
     keep_first();
     schedstat = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -176,12 +186,14 @@ int main(int argc, char** argv) {
     const int bytes = argc > 5 ? atoi(argv[5]) : 0, naps = argc > 6 ? atoi(argv[6]) : 0;
     char *in = calloc(1, bytes + 1), *out = calloc(1, bytes + 1);
     long long *work_ns = calloc(phases + 1, sizeof *work_ns), *without_ns = calloc(phases + 1, sizeof *without_ns);
+    const char* until = getenv("BSP_UNTIL");
     pin(rank);
 
     MPI_Barrier(MPI_COMM_WORLD);
     const long long start = now();
     double mine = rank, all = 0;
     for (long phase = 0; phase < phases; phase++) {
+        if (until && phase == phases / 2) wait_until(until, rank);
         stretch(0);
         const long long begin = now();
         work(rounds);
