@@ -161,10 +161,13 @@ std::function<void(double)> Stages::progress(double from, double to) const {
 
 // What the stages before have found: of the engine, and of the rules.
 EngineFacts Stages::facts() const {
+    const Ends ends = program_ends(rank_threads(learner(), definitions().ranks), 0);
     return {.cancelled_postings = hooks_.faults.forget_cancelled ? std::set<Posting>() : learner().cancelled_postings(),
             .late_noise = learner().late_noise(),
             .counter_only = counter_only_,
             .most_delay = noise_removed(learner(), scenarios_->lanes()),
+            .first = ends.first,
+            .last = ends.last,
             .reverse_order = hooks_.reverse_order,
             .most_in_flight = learner().facts().most_in_flight};
 }

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
+
+#include "layout.hpp"
 
 namespace polter::replay {
 
@@ -240,7 +243,18 @@ std::span<const FlawKind> flaw_kinds() {
 }
 
 bool any_with(Effect effect, const std::vector<Warning>& warnings) {
-    return std::any_of(warnings.begin(), warnings.end(), [&](const Warning& warning) { return kind_of(warning.flaw).effect == effect; });
+    return std::any_of(warnings.begin(), warnings.end(), [&](const Warning& warning) { return warning.effect() == effect; });
+}
+
+void limit(Warning& warning, const Extent& extent, int64_t run_time_ns) {
+    constexpr int64_t thousandth = 1000;
+    const std::string_view prefix = "conditional: ";
+    warning.extent = extent;
+    warning.negligible = extent.change_ns * thousandth < run_time_ns;
+    if (warning.negligible && warning.text.starts_with(prefix)) warning.text.erase(0, prefix.size());
+    warning.text += fmt::format("; this concerns {:.3f} ms of the run and can change its length by at most {:.3f} ms",
+                                static_cast<double>(extent.concerned_ns) / 1e6, static_cast<double>(extent.change_ns) / 1e6);
+    warning.brief += fmt::format("; at most {}", short_time(extent.change_ns));
 }
 
 }  // namespace polter::replay

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -92,11 +93,24 @@ struct FlawKind {
 const FlawKind& kind_of(Flaw);
 std::span<const FlawKind> flaw_kinds();  // in the order of the enumeration
 
+// Of an open question: the time of the run that it concerns, and by how much its answer can change the run time at most.
+struct Extent {
+    int64_t concerned_ns = 0, change_ns = 0;
+};
+
 // One occurrence in a result.
 struct Warning {
     Flaw flaw;
     std::string text, brief;
+    std::optional<Extent> extent = {};  // none: not known, or the flaw leaves nothing open
+    bool negligible = false;            // what it can change is too little to make a result conditional
+
+    Effect effect() const { return negligible ? Effect::none : kind_of(flaw).effect; }
+    Severity severity() const { return negligible ? Severity::note : kind_of(flaw).severity; }
 };
+
+// Says how much it concerns; negligible where that can change less than 0.1 % of the run time.
+void limit(Warning&, const Extent&, int64_t run_time_ns);
 
 template <class... Arguments>
 Warning warning(Flaw flaw, const Arguments&... arguments) {

@@ -221,6 +221,15 @@ void Engine::count_call(CallCounts& all, const Thread& thread) {
     calls.ns += thread.leave - thread.enter;
 }
 
+void Engine::leaves_open(Flaw flaw, int64_t begin, int64_t end, int64_t change) {
+    if (learning_ || facts_.first >= facts_.last) return;
+    OpenQuestion& question = open_questions_[flaw];
+    ++question.limited;
+    question.concerned.add(facts_.first, facts_.last, begin, end);
+    change = std::min(change, facts_.most_delay);
+    question.change.add(facts_.first, facts_.last, end - change, end);
+}
+
 void Engine::record(Recorder& recorder) {
     recorder_ = &recorder;
     for (auto& thread : threads_) thread->follows_regions = true;

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "open_questions.hpp"
 #include "peers.hpp"
 #include "replay/base/flaws.hpp"
 #include "replay/graph/end_delay.hpp"
@@ -47,6 +48,7 @@ struct EngineFacts {
     std::vector<std::vector<PendingNoise>> late_noise;  // by thread and time: recorded behind later events
     bool counter_only = false;                          // the trace places no noise inside calls
     int64_t most_delay = 0;                             // nobody can be late by more than all noise that is removed
+    int64_t first = 0, last = 0;                        // measured, of all ranks; equal: not known yet
     bool reverse_order = false;                         // of the first turn
     // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
     // not exist, and what piles up behind the wait is no message in flight but unbounded.
@@ -85,6 +87,7 @@ class Engine {
     const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
     std::vector<Process>& processes() { return processes_; }
     const std::vector<FlawCount>& flaws() const { return flaws_; }
+    const OpenQuestions& open_questions() const { return open_questions_; }
     struct CulpritKey {
         uint16_t account;
         int32_t rank;
@@ -128,6 +131,8 @@ class Engine {
         ++counted.count;
         counted.ns = std::min(counted.ns + ns, INT64_MAX / 4);
     }
+    // One occurrence of a flaw concerns [begin, end), and can change the run time by `change` at most. Nothing in a learning pass.
+    void leaves_open(Flaw flaw, int64_t begin, int64_t end, int64_t change);
     void count_unrecorded(const Thread& thread) { count_call(unrecorded_calls_, thread); }  // the call that has been read
     void count_lock_call(const Thread& thread) { count_call(lock_calls_, thread); }
     Injection* injection() const { return injection_; }  // none: nothing is injected
@@ -258,6 +263,7 @@ class Engine {
     int64_t window_end_ = 0;
     uint64_t events_in_window_ = 0;
     std::vector<FlawCount> flaws_;
+    OpenQuestions open_questions_;
     std::vector<Warning> warnings_;
     NoisePlacement noise_placement_;
     CallCounts unrecorded_calls_, lock_calls_;

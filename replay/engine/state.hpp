@@ -213,6 +213,7 @@ struct Dependency {
     bool notice = false;       // message: one of one-sided communication
     bool soft = false;         // it may not have been waited for: where nobody can go on, it was not
     bool lock = false;         // notice: of a lock's release
+    bool wildcard = false;     // message, probe: it took the first one that came
     Match* match = nullptr;    // request: the one that the master took; who else may ask first decides
     Collective* collective = nullptr;
     uint32_t member = 0;

@@ -78,6 +78,13 @@ void Engine::write_results(Bytes& to) const {
     }
     to.put(false);
     to.put(flaws_);
+    to.put(static_cast<uint64_t>(open_questions_.size()));
+    for (const auto& [flaw, question] : open_questions_) {
+        to.put(flaw);
+        to.put(question.limited);
+        to.put(question.concerned.covered());
+        to.put(question.change.covered());
+    }
     to.put(events_);
     to.put(noise_placement_.at_leave);
     to.put(noise_placement_.inside);
@@ -129,6 +136,15 @@ void Engine::merge_results(Input& from) {
     for (size_t i = 0; i < flaws_.size(); ++i) {
         flaws_[i].count += flaws[i].count;
         flaws_[i].ns += flaws[i].ns;
+    }
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        OpenQuestion& question = open_questions_[from.get<Flaw>()];
+        question.limited += from.get<int64_t>();
+        for (UnionOfTime* time : {&question.concerned, &question.change}) {
+            std::vector<int64_t> covered;
+            from.get(covered);
+            time->merge(covered, facts_.first, facts_.last);
+        }
     }
     events_ += from.get<int64_t>();
     noise_placement_.at_leave += from.get<int64_t>();

@@ -286,6 +286,18 @@ void tell_what_was_read(Result& result, const Replayed& replayed, const std::vec
     if (const int64_t threads = other_mpi_threads(replayed.engine); threads > 0) add(Flaw::mpi_threads, threads);
 }
 
+namespace {
+
+std::map<Flaw, int64_t> occurrences(const Engine& engine) {
+    std::map<Flaw, int64_t> counts;
+    for (size_t i = 0; i < engine.flaws().size(); ++i) counts[static_cast<Flaw>(i)] = engine.flaws()[i].count;
+    for (const auto& [region, calls] : engine.unrecorded_calls()) counts[Flaw::unrecorded_waits] += calls.count;
+    for (const auto& [region, calls] : engine.lock_calls()) counts[Flaw::unrecorded_locks] += calls.count;
+    return counts;
+}
+
+}  // namespace
+
 void tell_what_is_open(Result& result, const Replayed& replayed) {
     const auto append = [&](const std::vector<Warning>& lines) {
         result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
@@ -293,6 +305,7 @@ void tell_what_is_open(Result& result, const Replayed& replayed) {
     append(flaw_lines(replayed.engine.flaws(), replayed.clock_disorder_ns));
     append(unrecorded_lines(Flaw::unrecorded_waits, replayed.engine.unrecorded_calls(), replayed.definitions));
     append(unrecorded_lines(Flaw::unrecorded_locks, replayed.engine.lock_calls(), replayed.definitions));
+    limit_open_questions(result.warnings, replayed.engine.open_questions(), occurrences(replayed.engine), result.measured_ns);
     if (result.conditional) result.warnings.push_back(warning(Flaw::contention));  // widening the bounds has found that
     result.conditional = any_with(Effect::conditional, result.warnings);
 }

@@ -21,6 +21,23 @@ Json optional_json(const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
 }
 
+// What makes the result conditional, or would if it could change more.
+nlohmann::json open_questions_json(const Result& result) {
+    nlohmann::json questions = nlohmann::json::array();
+    for (const Warning& warning : result.warnings) {
+        const FlawKind& kind = kind_of(warning.flaw);
+        if (kind.effect != Effect::conditional) continue;
+        nlohmann::json question{
+            {"name", kind.name}, {"conditional", !warning.negligible}, {"concerned_ns", nullptr}, {"change_ns", nullptr}};
+        if (warning.extent) {
+            question["concerned_ns"] = warning.extent->concerned_ns;
+            question["change_ns"] = warning.extent->change_ns;
+        }
+        questions.push_back(std::move(question));
+    }
+    return questions;
+}
+
 nlohmann::json plain_json(const Result& result) {
     nlohmann::json sources = nlohmann::json::object(), services = nlohmann::json::object(), ranks = nlohmann::json::array(),
                    culprits = nlohmann::json::array(), removed = nlohmann::json::array();
@@ -75,6 +92,7 @@ nlohmann::json plain_json(const Result& result) {
             {"init_ns", result.init_ns},
             {"finalize_ns", result.finalize_ns},
             {"conditional", result.conditional},
+            {"open_questions", open_questions_json(result)},
             {"warnings", texts},
             {"provenance", result.provenance}};
 }

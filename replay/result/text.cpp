@@ -103,8 +103,7 @@ std::string warnings_text(const Result& result, const TextOptions& options, size
     for (const Warning& warning : result.warnings)
         if (!on_first_screen(result, warning)) order.push_back(&warning);
     if (order.empty()) return "";
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Warning* a, const Warning* b) { return kind_of(a->flaw).severity < kind_of(b->flaw).severity; });
+    std::stable_sort(order.begin(), order.end(), [](const Warning* a, const Warning* b) { return a->severity() < b->severity(); });
     std::string out = "\n" + fold(options.verbose ? "Warnings" : explained, 2, options.columns) + "\n";
     std::set<Flaw> told;
     size_t count = 0;

@@ -10,6 +10,17 @@
 
 namespace polter::replay {
 
+void limit_open_questions(std::vector<Warning>& warnings, const OpenQuestions& questions, const std::map<Flaw, int64_t>& occurrences,
+                          int64_t run_time_ns) {
+    for (Warning& warning : warnings) {
+        const auto question = questions.find(warning.flaw);
+        const auto count = occurrences.find(warning.flaw);
+        if (warning.effect() != Effect::conditional || question == questions.end() || count == occurrences.end()) continue;
+        if (question->second.limited < count->second) continue;  // what the others can change is not known
+        limit(warning, {question->second.concerned.length(), question->second.change.length()}, run_time_ns);
+    }
+}
+
 std::vector<Warning> flaw_lines(const std::vector<FlawCount>& flaws, int64_t clock_disorder_ns) {
     std::vector<Warning> lines;
     for (size_t i = 0; i < flaws.size(); ++i)

@@ -77,6 +77,7 @@ void publish(Engine& engine, Thread& thread) {
     thread.reached = {};
     if (thread.kind == CallKind::collective && thread.operations.empty()) {
         engine.count(Flaw::collective_without_record);
+        engine.leaves_open(Flaw::collective_without_record, thread.enter, thread.leave, thread.leave - thread.enter);
         thread.unrecorded = true;
     }
     publish_operations(engine, thread);

@@ -42,6 +42,7 @@ void give_up_message(Engine& engine, Thread& thread, Dependency& dependency) {
         return;
     }
     engine.count(Flaw::unmatched_receive);
+    engine.leaves_open(Flaw::unmatched_receive, thread.enter, thread.leave, thread.leave - thread.enter);
     thread.unrecorded = true;        // it waited for somebody, or it did not
     if (of(engine).farm_learning) {  // whose messages the trace does not have all is no worker that could be known
         auto& evidence = of(engine).farm_learning->evidence;
@@ -113,6 +114,7 @@ void give_up_members(Engine& engine, Thread& thread, Dependency& dependency) {
     // Who left before another came, where not all need be waited for, has not waited for that one.
     if (dependency.collective->waits != Waits::n_to_n_likely || members_finished(engine, dependency)) {
         engine.count(Flaw::unmatched_collective);
+        engine.leaves_open(Flaw::unmatched_collective, thread.enter, thread.leave, thread.leave - thread.enter);
         thread.unrecorded = true;
     }
     dependency.collective->members[dependency.member].released = true;
@@ -134,6 +136,7 @@ void wait_for_any_message(Engine&, Thread& thread, const Dependency& dependency)
 
 void give_up_probe(Engine& engine, Thread& thread, Dependency& dependency) {
     engine.count(Flaw::unmatched_receive);
+    engine.leaves_open(Flaw::unmatched_receive, thread.enter, thread.leave, thread.leave - thread.enter);
     thread.unrecorded = true;
     std::erase(dependency.channel->probing, &thread);
     dependency.channel = nullptr;

@@ -23,6 +23,11 @@ struct LearnedRules {
     std::optional<size_t> turns_in;                  // a lane: in this pass locks go to the first to ask first in its own time
 };
 
+// Of the messages that wildcard receives took so far: the latest in the scenario "all".
+struct LastArrival {
+    int64_t measured = INT64_MIN, approximated = INT64_MIN;
+};
+
 class MpiRules final : public Semantics {
   public:
     explicit MpiRules(LearnedRules learned = {});
@@ -49,7 +54,8 @@ class MpiRules final : public Semantics {
     std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet
     // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
     std::map<RankPair, bool> wildcards;
-    std::unique_ptr<Scratch> scratch;  // of the call that is being concluded; kept for its capacity
+    std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator
+    std::unique_ptr<Scratch> scratch;                                   // of the call that is being concluded; kept for its capacity
 };
 
 }  // namespace polter::replay

@@ -36,7 +36,10 @@ void before_call(Engine& engine, Thread& thread) {
                             thread.operations.empty();  // MPI_Wtime and its like
         const int64_t gap = thread.enter - polling.last_leave - polling.noise_since;
         const bool worked = gap > std::max(shortest_work_ns, 4 * polling.last_length);
-        if ((!polls(thread) && !silent) || worked) polling.active = false;
+        if ((!polls(thread) && !silent) || worked) {
+            polling.active = false;
+            engine.leaves_open(Flaw::polling, polling.begin, thread.enter, thread.enter - polling.begin);
+        }
     }
     if (failed && !polling.active) {
         polling.active = true;
@@ -58,7 +61,10 @@ std::optional<CallEnd> conclude_polling(Engine& engine, Thread& thread, const Sc
     if (polls(thread)) polling.last_length = thread.leave - thread.enter - noise_after(thread.pieces, thread.enter);
     if (!polls(thread) || found_nothing(thread)) return std::nullopt;
     polling.active = false;
-    if (scratch.constraints.empty()) return std::nullopt;  // it succeeded without anybody else
+    if (scratch.constraints.empty()) {  // it succeeded without anybody else
+        engine.leaves_open(Flaw::polling, polling.begin, thread.leave, thread.leave - polling.begin);
+        return std::nullopt;
+    }
     const Lanes& lanes = engine.lanes();
     LaneVector elastic = engine.lane_pool().take();
     const Solved loop = solve(engine, {polling.begin, thread.leave, polling.delay, &polling.pieces, scratch.own, &thread, polling.node},
@@ -71,6 +77,8 @@ std::optional<CallEnd> conclude_polling(Engine& engine, Thread& thread, const Sc
         elastic[lanes.low] = std::max(elastic[lanes.low], thread.delay[lanes.low]);
         elastic[lanes.high] = std::min(elastic[lanes.high], thread.delay[lanes.high]);
     }
+    // What was done between the polls is idle time in one view, and work in the other.
+    engine.leaves_open(Flaw::polling, polling.begin, thread.leave, std::abs(elastic[lanes.all] - thread.delay[lanes.all]));
     engine.copy(thread.delay, elastic);
     return end;
 }

@@ -48,8 +48,9 @@ void probe_for_any(Engine& engine, Thread& thread, int32_t source, Match* match,
     thread.dependencies.push_back({.kind = Dependency::Kind::request, .soft = true, .match = match, .channel = channel});
 }
 
-void depend_on(Engine& engine, Thread& thread, Match* match, bool own_posting, bool any_source) {
-    thread.dependencies.push_back({.kind = Dependency::Kind::message, .own_posting = own_posting, .release = true, .match = match});
+void depend_on(Engine& engine, Thread& thread, Match* match, bool own_posting, bool any_source, bool wildcard) {
+    thread.dependencies.push_back(
+        {.kind = Dependency::Kind::message, .own_posting = own_posting, .release = true, .wildcard = wildcard, .match = match});
     if (of(engine).farm_learning) of(engine).farm_learning->received(thread, match->source);
     const bool picked = thread.kind == CallKind::wait_any || thread.kind == CallKind::poll_any;
     if ((any_source || picked) && match->partitioned == 0) took_any(engine, thread, match->source, any_source);
@@ -66,7 +67,7 @@ void publish_receive(Engine& engine, Thread& thread, const Operation& operation)
     if (operation.wildcard) engine.count(Flaw::any_source);
     Match* match = thread.kind == CallKind::matched_receive ? take_aside(engine, thread, operation, ends.source) : nullptr;
     if (!match) match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
-    depend_on(engine, thread, match, false, operation.any_source);
+    depend_on(engine, thread, match, false, operation.any_source, operation.wildcard);
 }
 
 void publish_posting(Engine& engine, Thread& thread, const Operation& operation) {
@@ -91,10 +92,11 @@ void publish_receive_complete(Engine& engine, Thread& thread, Operation operatio
     ++thread.completions;
     Request* request = engine.find_request(thread, operation.request);
     Match* match = nullptr;
-    bool any_source = false;
+    bool any_source = false, wildcard = false;
     if (request && request->kind == Request::Kind::receive) {
         if (request->wildcard) engine.count(Flaw::any_source);
         any_source = request->any_source;
+        wildcard = request->wildcard;
         operation.partitioned = request->partitioned;
         match = request->match;
         if (match && (match->comm != operation.comm || match->tag != operation.tag ||
@@ -115,7 +117,7 @@ void publish_receive_complete(Engine& engine, Thread& thread, Operation operatio
         match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, thread.enter, thread.delay, thread.enter_node);
     }
     if (!match->sent) match->size = operation.size;
-    depend_on(engine, thread, match, true, any_source);
+    depend_on(engine, thread, match, true, any_source, wildcard);
 }
 
 void publish_cancelled(Engine& engine, Thread& thread, const Operation& operation) {
@@ -134,12 +136,26 @@ void publish_probe(Engine& engine, Thread& thread, const Operation& operation) {
         Match* match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
         const ChannelKey key{operation.comm, static_cast<uint32_t>(ends.source), static_cast<uint32_t>(thread.rank), operation.tag};
         engine.process(thread).set_aside.emplace_back(key, match);
-        thread.dependencies.push_back({.kind = Dependency::Kind::message, .match = match});
+        thread.dependencies.push_back({.kind = Dependency::Kind::message, .wildcard = operation.any_source, .match = match});
         if (operation.any_source) probe_for_any(engine, thread, ends.source, match, nullptr);
         return;
     }
-    thread.dependencies.push_back({.kind = Dependency::Kind::probe, .channel = ends.channel});
+    thread.dependencies.push_back({.kind = Dependency::Kind::probe, .wildcard = operation.any_source, .channel = ends.channel});
     if (operation.any_source) probe_for_any(engine, thread, ends.source, nullptr, ends.channel);
+}
+
+// A wildcard receive took the message that came first. Where the scenario "all" sends it before one that was taken earlier, the program
+// would have received them in another order, and could have been sooner by as much as that one is later.
+void compare_arrivals(Engine& engine, const Thread& thread, const Match& match) {
+    const Lanes& lanes = engine.lanes();
+    if (engine.learning() || lanes.count == 0 || match.of_farm) return;  // of a farm the order does change: its tasks are reassigned
+    const LastArrival arrival{match.send_time, match.send_time - match.send_delay[lanes.all]};
+    LastArrival& last = of(engine).last_arrivals[{thread.rank, match.comm}];
+    int64_t change = 0;
+    if (last.approximated > arrival.approximated)
+        change = std::max<int64_t>(0, last.approximated - arrival.approximated - std::max<int64_t>(0, last.measured - arrival.measured));
+    engine.leaves_open(Flaw::any_source, thread.enter, thread.leave, change);
+    if (arrival.approximated > last.approximated && !engine.faults().forget_arrivals) last = arrival;
 }
 
 // When the message left: at the send's beginning, or after the noise in the sending call if the receiver's end shows that it waited
@@ -163,6 +179,7 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
     const Match& match = *dependency.match;
     if (!match.sent) return;  // given up
     if (dependency.soft && match.send_time > thread.leave) return;
+    if (dependency.wildcard) compare_arrivals(engine, thread, match);
     const bool blocking = !dependency.own_posting;
     const CostClass after_send = message_class(CostKind::receive_after_send, match);
     const CostClass after_post = message_class(CostKind::receive_after_post, match);
@@ -205,6 +222,7 @@ void constrain_probe(Engine& engine, Thread& thread, const Dependency& dependenc
     if (!dependency.channel || !dependency.channel->head || !dependency.channel->holds_messages) return;
     const Match& match = *dependency.channel->head;
     if (engine.learning()) return;
+    if (dependency.wildcard) compare_arrivals(engine, thread, match);
     const Cost cost = engine.model().cost(message_class(CostKind::receive_after_send, match));
     add_message(engine, thread, match, {0, cost.low, cost.mid}, scratch);
 }

@@ -63,6 +63,7 @@ bool may_have_waited(Engine& engine, Thread& thread) {
         case CallKind::win_wait:
             if (waits_for_unlock(engine, thread)) {
                 engine.count_lock_call(thread);
+                engine.leaves_open(Flaw::unrecorded_locks, thread.enter, thread.leave, thread.leave - thread.enter);
                 return true;
             }
             // A tracer that follows windows has left it out because there was nobody to wait for.
@@ -81,7 +82,10 @@ bool may_have_waited(Engine& engine, Thread& thread) {
         default:
             break;
     }
-    if (unrecorded) engine.count_unrecorded(thread);
+    if (unrecorded) {
+        engine.count_unrecorded(thread);
+        engine.leaves_open(Flaw::unrecorded_waits, thread.enter, thread.leave, thread.leave - thread.enter);
+    }
     return unrecorded;
 }
 
