@@ -37,8 +37,8 @@ std::string call_sites_text(const Result& result, const TextOptions& options) {
     if (sites.empty() || result.ranks <= 0) return "";
     const bool measured = not_measured(result).empty();
     const auto mean = [&](int64_t ns) { return short_time(ns / result.ranks); };
-    Table table(measured ? std::vector<std::string>{"MPI call", "called from", "calls", "time a rank", "delay a rank"}
-                         : std::vector<std::string>{"MPI call", "called from", "calls", "time a rank"},
+    Table table(measured ? std::vector<std::string>{"MPI call", "called from", "calls", "time / rank", "delay / rank"}
+                         : std::vector<std::string>{"MPI call", "called from", "calls", "time / rank"},
                 {0, 1}, {0, 1}, {2});
     const size_t shown = options.all ? sites.size() : std::min(sites.size(), most_rows);
     for (size_t i = 0; i < shown; ++i) {
@@ -48,7 +48,7 @@ std::string call_sites_text(const Result& result, const TextOptions& options) {
         table.add(row);
     }
     const char* title =
-        measured ? "MPI calls by call site (delay: what noise added in them; negative: waiting took it up)" : "MPI calls by call site";
+        measured ? "MPI calls by call site (delay: what noise added; negative: a wait became shorter)" : "MPI calls by call site";
     std::string out = "\n" + fold(title, 2, options.columns) + "\n" + table.text(options.columns);
     if (shown < sites.size()) out += fmt::format("  and {} more: --all\n", sites.size() - shown);
     return out;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "first_screen.hpp"
 #include "replay/base/layout.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/base/table.hpp"
@@ -33,10 +34,11 @@ nlohmann::json path_json(const PathResult& path) {
 
 std::string costliest_text(const CostReport& report, const std::string& without, size_t columns) {
     if (report.costliest.empty()) return "";
-    Table table({"process", "source", "rank", "at (s)", "lasted", "cost", "hit in"}, {0, 1, 6}, {0, 6}, {4});
+    Table table({"process", "cause", "rank", "at (s)", "lasted", "cost", "hit in"}, {0, 1, 6}, {0, 1, 6}, {4});
     for (const CostlyNoise& noise : report.costliest)
-        table.add({noise.culprit, noise.source, std::to_string(noise.rank), fmt::format("{:.6f}", static_cast<double>(noise.at_ns) / 1e9),
-                   short_time(noise.duration_ns), short_time(noise.cost_ns), in(noise)});
+        table.add({noise.culprit, cause(noise.source), std::to_string(noise.rank),
+                   fmt::format("{:.6f}", static_cast<double>(noise.at_ns) / 1e9), short_time(noise.duration_ns), short_time(noise.cost_ns),
+                   in(noise)});
     const std::string title = fmt::format("Costliest noise events (what each alone adds to the run {}; costs do not add up)", without);
     return "\n" + fold(title, 2, columns) + "\n" + table.text(columns);
 }
@@ -68,7 +70,7 @@ std::string path_text(const CostReport& report, const std::string& without, size
                       "\n";
     std::string noise;
     for (const auto& [source, ns] : before.noise)
-        if (ns > 0) noise += fmt::format("{}{} {}", noise.empty() ? "" : ", ", printable(source), short_time(ns));
+        if (ns > 0) noise += fmt::format("{}{} {}", noise.empty() ? "" : ", ", printable(cause(source)), short_time(ns));
     if (!noise.empty()) out += fold("  noise on it: " + noise, 4, columns) + "\n";
     // The listed places; the rest of both paths is one row.
     Table places({"on it", "measured", without}, {0}, {0, 2});

@@ -45,9 +45,9 @@ std::string operation_name(uint8_t operation) {
 
 namespace {
 
-constexpr const char* kind_names[] = {
-    "receive, after its send",    "receive, after its posting", "wait, all there",       "send, after the posting", "send, receiver there",
-    "collective, after the last", "collective, root there",     "notice, after it left", "notices, all there",      "nobody holds it up"};
+constexpr const char* kind_names[] = {"receive after send",   "receive after posting", "wait, all complete",    "send after posting",
+                                      "send, receive posted", "collective after last", "collective, root came", "notice after sending",
+                                      "notices, all there",   "RMA epoch alone"};
 
 bool of_collective(CostKind kind) {
     return kind == CostKind::collective_tail || kind == CostKind::collective_own;
@@ -109,7 +109,7 @@ nlohmann::json structure_json(const std::optional<Structure>& structure) {
 }  // namespace
 
 std::string model_to_text(const Learned& model, const TextOptions& options) {
-    Table costs({"what communication costs (ns)", "", "size", "samples", "5 %", "median", "95 %"}, {0, 1}, {0, 1}, {6, 4});
+    Table costs({"costs without noise (ns)", "", "size", "samples", "5 %", "median", "95 %"}, {0, 1}, {0, 1}, {6, 4});
     for (const LearnedCost& cost : model.costs)
         costs.add({kind_names[static_cast<size_t>(cost.of.kind)], where(cost.of), size_text(cost.of), std::to_string(cost.samples),
                    std::to_string(cost.cost.low), std::to_string(cost.cost.mid), std::to_string(cost.cost.high)});

@@ -39,9 +39,9 @@ std::string totals_text(const Result& result, const TextOptions& options) {
     const auto local = [&](const char* name, const LocalNoise& noise) {
         table.add({name, short_time(noise.mean), replay::short_time(noise.max)});
     };
-    local("stolen a rank", result.local);
+    local("stolen per rank", result.local);
     if (result.removed_local.max != result.local.max || result.removed_local.mean != result.local.mean)
-        local("  of what was removed", result.removed_local);
+        local("  of the removed sources", result.removed_local);
     if (NoiseCost(result).open)
         table.add({"amplification (delay / mean stolen)", "open", ""});
     else
@@ -71,7 +71,8 @@ std::string sources_text(const Result& result, const TextOptions& options) {
                    if_removed(short_percent(source.share_ns, result.accumulated_noise_ns)), factor(source.amplification)});
     }
     const std::string title =
-        "Noise by source (mean, max: stolen a rank; alone: if only this one vanished; without: if it vanished last; shares add up)";
+        "Noise by source (mean, max: stolen per rank; alone: gain if only this one is removed; without: gain if it is removed last; shares "
+        "add up)";
     std::string out = any ? "\n" + fold(title, 2, options.columns) + "\n" + table.text(options.columns) : "";
     if (!silent.empty()) out += (any ? "" : "\n") + fold("  none from: " + silent, 4, options.columns) + "\n";
     return out;

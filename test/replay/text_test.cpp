@@ -131,7 +131,7 @@ TEST_CASE("what was removed is said, and the amplification is of that") {
     CHECK(has(text, "\nRemoved: timer interrupt\nRun time "));
     CHECK(has(text, "\nWithout these "));
     CHECK(has(text, "\nDelay caused "));
-    CHECK(has(text, "of what was removed"));
+    CHECK(has(text, "of the removed sources"));
     const std::string by_source = text.substr(text.find("\nNoise by source"));
     CHECK(row(by_source, "timer") == std::vector<std::string>{"timer", "0.010", "us", "0.010", "us", "0.010", "us", "0.010", "us", "0.010",
                                                               "us", "100.0", "%", "1.00"});
