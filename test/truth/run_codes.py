@@ -25,6 +25,8 @@ import tempfile
 
 import bars
 import codes_bars
+import fuzz_bars
+import fuzz_truth
 import run_truth
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -57,7 +59,7 @@ def expand(data, seed_offset=0):
 
 def run(case, options):
     kept = {key: case[key] for key in ("grain", "ranks", "noise", "quick")}
-    return run_truth.run_case(case, options) | kept | {"latency": case["machine"]["latency"], "pattern": case["pattern"]}
+    return run_truth.run_case(case, options, options.habit) | kept | {"latency": case["machine"]["latency"], "pattern": case["pattern"]}
 
 
 def bounds(judged):
@@ -100,6 +102,16 @@ def summary_lines(outcomes):
         )
 
 
+def habit_lines(outcomes, habits):
+    """What another recorder of the same runs changes, in percent of the true noise."""
+    done = [o for o in outcomes if "failed" not in o]
+    for habit, form in itertools.product(habits if done else [], FORMS):
+        changes = {o["name"]: abs(fuzz_bars.change(o, form, habit)) for o in done}
+        worst = max(changes, key=changes.get)
+        beyond = sum(change > fuzz_bars.HABIT_PERCENT for change in changes.values())
+        yield f"habit {habit}, {form}: more than {fuzz_bars.HABIT_PERCENT}% in {beyond} of {len(changes)}, most {changes[worst]:.2f}% ({worst})"
+
+
 def missed(outcomes, name):
     """Of the set `name` of codes_bars.py, in words."""
     found = classes(outcomes)
@@ -138,6 +150,7 @@ def parse(argv):
     parser.add_argument("--smpirun", default=shutil.which("smpirun"))
     parser.add_argument("--quick", action="store_true", help="the quick subset only")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="cases whose name matches; may be repeated")
+    parser.add_argument("--habit", type=fuzz_truth.habits, default=[], metavar="NAME,…", help="also as other recorders write it, see fuzzing.md")
     parser.add_argument("--seed-offset", type=int, default=0, help="added to every seed: what is tuned to one seed is wrong")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", help="folder for traces (default: a temporary one)")
@@ -176,7 +189,7 @@ def main(argv):
     if options.json:
         options.json.write_text(json.dumps({"schema": "polter.codes/1", "seed_offset": options.seed_offset, "cases": outcomes}, indent=1))
     failed = [o for o in outcomes if "failed" in o]
-    print("\n".join(by_code(outcomes) if options.by_code else ["", *summary_lines(outcomes)]))
+    print("\n".join(by_code(outcomes) if options.by_code else ["", *summary_lines(outcomes), *habit_lines(outcomes, options.habit)]))
     misses = list(missed(outcomes, options.bars)) if options.bars else []
     for text in misses:
         print(f"MISSED {text}")
