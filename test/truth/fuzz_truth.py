@@ -47,9 +47,6 @@ def run_case(case, options, name=None):
         outcome |= run_truth.compare(machine, arguments, folder, options, options.habit)
         for form in fuzz_report.FORMS:
             outcome[form]["true_percent_of_runtime"] = outcome["slowdown_percent"]
-            for habit in options.habit:
-                again = run_truth.replay(options.polter, folder / f"{form}-{habit}" / "traces.otf2", options.remove)
-                outcome[form].setdefault("habits", {})[habit] = again["accumulated_noise_ns"] - outcome[form]["estimated_noise_ns"]
     except Failed as error:
         outcome |= {"failed": str(error), "simulator": isinstance(error, SimulatorFailed)}
     if not options.keep:

@@ -93,7 +93,8 @@ def consistent(ranks, noisy, result):
 
 
 def compare(machine, arguments, folder, options, habits=()):
-    """One program with noise and without; its replays against the truth. The traces stay in `folder`, also as written with other habits."""
+    """One program with noise and without; its replays against the truth, and by how much recorders' habits change the estimates. The traces
+    stay in `folder`."""
     as_others = [text for habit in habits for text in ("--habit", habit)]
     noisy = machine.run(arguments + ["--detailed", folder / "events", "--counters", folder / "counters"] + as_others)
     quiet = machine.run(arguments + ["--quiet", "--detailed", folder / "quiet"])
@@ -109,13 +110,16 @@ def compare(machine, arguments, folder, options, habits=()):
         if options.remove is None:
             consistent(machine.ranks, noisy, result)
         outcome[form] = judge(result, quiet["runtime_ns"], true_ns, options.estimator)
+        for habit in habits:
+            again = replay(options.polter, folder / f"{form}-{habit}" / "traces.otf2", options.remove)
+            outcome[form].setdefault("habits", {})[habit] = again["accumulated_noise_ns"] - outcome[form]["estimated_noise_ns"]
     without_noise = replay(options.polter, folder / "quiet" / "traces.otf2", None)
     if without_noise["accumulated_noise_ns"] != 0 or without_noise["approximated_ns"] != quiet["runtime_ns"]:
         raise Failed(f"a trace without noise replays to {without_noise['accumulated_noise_ns']} ns of it")
     return outcome
 
 
-def run_case(case, options):
+def run_case(case, options, habits=()):
     folder = pathlib.Path(options.work) / case["name"]
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -124,7 +128,7 @@ def run_case(case, options):
         arguments += [text for key, value in case["arguments"].items() for text in (f"--{key}", value)]
         arguments += [text for source in case["noise"] for text in ("--noise", source)]
         outcome = {"name": case["name"], "pattern": case["pattern"], "machine": case["machine_name"], "dependencies": case["dependencies"]}
-        outcome |= compare(machine, arguments, folder, options)
+        outcome |= compare(machine, arguments, folder, options, habits)
         outcome["missed"] = bars.missed_by(outcome)
     except Failed as error:
         outcome = {"name": case["name"], "dependencies": case["dependencies"], "failed": str(error)}

@@ -6,37 +6,39 @@
 #include <cstdio>
 #include <map>
 
+#include "codes.hpp"
 #include "programs.hpp"
 #include "random.hpp"
 
 using namespace polter::truth;
 
 int main(int argc, char** argv) {
-    const std::map<std::string, Program*> programs{{"barrier", barrier_phases},
-                                                   {"allreduce", allreduce_phases},
-                                                   {"rooted", rooted_mix},
-                                                   {"transpose", transpose},
-                                                   {"overlapped", overlapped_collectives},
-                                                   {"subcommunicators", subcommunicators},
-                                                   {"scan", scan_phases},
-                                                   {"nested", nested_collectives},
-                                                   {"stencil", stencil},
-                                                   {"wavefront", wavefront},
-                                                   {"irregular", irregular},
-                                                   {"rma_fence", rma_fence},
-                                                   {"rma_pscw", rma_pscw},
-                                                   {"rma_lock", rma_lock},
-                                                   {"rma_table", rma_table},
-                                                   {"rma_shards", rma_shards},
-                                                   {"rma_request", rma_request},
-                                                   {"butterfly", butterfly},
-                                                   {"pipeline", pipeline},
-                                                   {"one_way", one_way},
-                                                   {"rendezvous", rendezvous},
-                                                   {"master_worker", master_worker},
-                                                   {"result_farm", result_farm},
-                                                   {"probing_farm", probing_farm},
-                                                   {"waitany_farm", waitany_farm}};
+    std::map<std::string, Program*> programs{{"barrier", barrier_phases},
+                                             {"allreduce", allreduce_phases},
+                                             {"rooted", rooted_mix},
+                                             {"transpose", transpose},
+                                             {"overlapped", overlapped_collectives},
+                                             {"subcommunicators", subcommunicators},
+                                             {"scan", scan_phases},
+                                             {"nested", nested_collectives},
+                                             {"stencil", stencil},
+                                             {"wavefront", wavefront},
+                                             {"irregular", irregular},
+                                             {"rma_fence", rma_fence},
+                                             {"rma_pscw", rma_pscw},
+                                             {"rma_lock", rma_lock},
+                                             {"rma_table", rma_table},
+                                             {"rma_shards", rma_shards},
+                                             {"rma_request", rma_request},
+                                             {"butterfly", butterfly},
+                                             {"pipeline", pipeline},
+                                             {"one_way", one_way},
+                                             {"rendezvous", rendezvous},
+                                             {"master_worker", master_worker},
+                                             {"result_farm", result_farm},
+                                             {"probing_farm", probing_farm},
+                                             {"waitany_farm", waitany_farm}};
+    programs.insert(codes().begin(), codes().end());
     Settings settings;
     Parameters parameters;
     std::string pattern, program_file;
@@ -48,6 +50,8 @@ int main(int argc, char** argv) {
     app.add_option("--iterations", parameters.iterations)->check(CLI::PositiveNumber);
     app.add_option("--compute-ns", parameters.compute_ns, "Mean computing of one phase")->check(CLI::PositiveNumber);
     app.add_option("--imbalance", parameters.imbalance, "Half width of its spread")->check(CLI::Range(0.0, 1.0));
+    app.add_option("--skew", parameters.skew, "Half width of what ranks differ by in all of the run; of codes")
+        ->check(CLI::Range(0.0, 1.0));
     app.add_option("--bytes", parameters.bytes, "Of one message")->check(CLI::PositiveNumber);
     app.add_option("--dimensions", parameters.dimensions, "Of the process grid")->check(CLI::Range(1, 3));
     app.add_option("--seed", settings.seed, "Of computing times and noise");

@@ -16,6 +16,7 @@ struct Parameters {
     int64_t iterations = 100;
     int64_t compute_ns = 1'000'000;  // mean of one phase on one rank
     double imbalance = 0.1;          // half width of its spread over ranks and iterations, relative
+    double skew = 0;                 // half width of what ranks differ by in all of the run, relative; of codes.hpp
     int64_t bytes = 8;               // of one message
     int dimensions = 2;              // of the process grid
 };
