@@ -70,14 +70,21 @@ struct Operation {
 struct CompletionSample {
     uint32_t open = 0;     // sends whose posting is not known
     bool spoiled = false;  // one of them will never be: nothing is learned, as if it were still awaited
-    int64_t enter = 0, leave = 0, noise = 0;
-    int64_t ready = 0;  // the last thing it waited for, postings aside
-    int64_t latest_post = 0;
-    bool post_same_host = true, has_message = false, message_same_host = true, message_synchronous = false;
-    bool post_partitioned = false, message_partitioned = false;
-    uint64_t post_size = 0, message_size = 0;
-    int64_t last_send = 0, last_ready = 0;  // of its messages; last_ready: with their own postings
+    int64_t enter = 0, leave = 0;
+    int64_t noise = 0, noise_after_ready = 0;  // in the call; behind `ready`
+    int64_t ready = 0;                         // when the last thing it waited for began or was sent, postings aside; not before `enter`
     uint32_t completions = 0;
+    // What began last of all that it waited for. Contested: something larger that began earlier may have ended the call.
+    bool has_last = false, last_synchronous = false, last_contested = false;
+    CostClass last{};
+    int64_t last_time = 0, last_noise = 0, last_known = 0;  // noise in the call that sent it; last_known: with its own posting
+    uint64_t largest = 0;
+    // The latest posting behind all that, of a standard send.
+    int64_t latest_post = 0;
+    CostClass post{};
+    // Of a call that is nothing but one standard send whose receive was there.
+    bool alone = false;
+    CostClass sent{};
 };
 
 // A message and the receive that takes it; each half comes when its rank's call is read.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -29,20 +30,70 @@ uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size) {
 
 }  // namespace
 
+namespace {
+
+int64_t interpolated(int64_t a, int64_t b, double part) {
+    return std::max<int64_t>(0, a + static_cast<int64_t>(std::llround(static_cast<double>(b - a) * part)));
+}
+
+// L + G · bytes, from the two sizes beside it.
+Cost between(const LearnedCost& a, const LearnedCost& b, uint64_t size) {
+    const double part = static_cast<double>(size - std::min(size, a.of.size)) / static_cast<double>(std::max<uint64_t>(1, b.of.size - a.of.size));
+    const double inside = std::min(part, 1.0);
+    return {std::min(a.cost.low, b.cost.low), interpolated(a.cost.mid, b.cost.mid, inside), std::max(a.cost.high, b.cost.high), true,
+            std::max(a.cost.spread, b.cost.spread)};
+}
+
+// The nearest size, and as much more or less as two sizes show that bytes cost.
+Cost beyond(const LearnedCost& nearest, const LearnedCost* further, uint64_t size) {
+    Cost cost = nearest.cost;
+    if (!further || further->of.size == nearest.of.size) return cost;
+    const double per_byte = static_cast<double>(nearest.cost.mid - further->cost.mid) /
+                            (static_cast<double>(nearest.of.size) - static_cast<double>(further->of.size));
+    if (per_byte <= 0) return cost;
+    const double bytes = static_cast<double>(size) - static_cast<double>(nearest.of.size);
+    cost.mid = std::max<int64_t>(0, cost.mid + static_cast<int64_t>(std::llround(per_byte * bytes)));
+    cost.low = std::min(cost.low, cost.mid);
+    cost.high = std::max(cost.high, cost.mid);
+    return cost;
+}
+
+}  // namespace
+
 uint64_t CostClass::key() const {
     const uint64_t kind_and_pair =
         (static_cast<uint64_t>(kind) << 2 | static_cast<uint64_t>(same_host) << 1 | static_cast<uint64_t>(synchronous));
     return (kind_and_pair << 16 | operation) << size_bits | size_class(size);
 }
 
-void Model::learn(const CostClass& of, int64_t ns, int64_t slack) {
+Model::Samples& Model::samples(const CostClass& of, int64_t first) {
     Samples& samples = samples_[of.key()];
     if (samples.first < 0) {
-        samples.first = ns;
+        samples.first = first;
         samples.of = of;
     }
     samples.of.size = std::min(samples.of.size, of.size);
-    samples.by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(ns);
+    return samples;
+}
+
+void Model::learn(const CostClass& of, int64_t ns, int64_t slack) {
+    learn_between(of, ns, ns, slack);
+}
+
+void Model::learn_between(const CostClass& of, int64_t least, int64_t most, int64_t slack) {
+    samples(of, most).by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(std::max<int64_t>(least, 0), most);
+}
+
+void Model::learn_at_most(const CostClass& of, int64_t most) {
+    samples(of, most).by_slack[limits_only].add(0, most);
+}
+
+void Model::learn_late_or_arrival(bool same_host, bool partitioned, uint64_t size, const CostClass& message, int64_t after) {
+    LateOrArrival& open = late_or_arrival_[{protocol_key(same_host, partitioned, size), message.key()}];
+    if (open.after.count() == 0) open = {{same_host, size, 0, 0, partitioned}, message, {}};
+    open.protocol.size = std::min(open.protocol.size, size);
+    open.message.size = std::min(open.message.size, message.size);
+    open.after.add(after);
 }
 
 void Model::learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post) {
@@ -101,32 +152,73 @@ void Model::merge(const Model& other) {
             mine.first = samples.first;
         }
         mine.of.size = std::min(mine.of.size, samples.of.size);
-        for (const auto& [slack, histogram] : samples.by_slack) mine.by_slack[slack].merge(histogram);
+        for (const auto& [slack, limits] : samples.by_slack) mine.by_slack[slack].merge(limits);
     }
     for (const auto& [key, protocol] : other.protocols_) {
         LearnedProtocol& mine = protocols_[key];
         mine = {protocol.same_host, mine.eager + mine.late > 0 ? std::min(mine.size, protocol.size) : protocol.size,
                 mine.eager + protocol.eager, mine.late + protocol.late, protocol.partitioned};
     }
+    for (const auto& [key, open] : other.late_or_arrival_) {
+        LateOrArrival& mine = late_or_arrival_[key];
+        if (mine.after.count() == 0) {
+            mine = open;
+            continue;
+        }
+        mine.protocol.size = std::min(mine.protocol.size, open.protocol.size);
+        mine.message.size = std::min(mine.message.size, open.message.size);
+        mine.after.merge(open.after);
+    }
     clock_disorder_ns = std::max(clock_disorder_ns, other.clock_disorder_ns);
 }
 
 // Of the classes with slack, the samples with most of it, a quarter of all at least: little slack can still hide waiting. Some clean ones
-// are enough: what is not clean says least of what is possible without noise.
-Cost Model::summarise(uint64_t, const Samples& samples) const {
+// are enough: what is not clean says least of what is possible without noise. Upper limits always count.
+Cost Model::summarise(const Samples& samples) const {
     const int64_t all = samples.count();
-    Histogram chosen;
+    CostLimits chosen;
     for (auto row = samples.by_slack.rbegin(); row != samples.by_slack.rend() && chosen.count() * 4 < all; ++row) {
         chosen.merge(row->second);
         if (row->first == clean_slack && chosen.count() >= enough_clean) break;
     }
-    Cost cost{chosen.quantile(0), chosen.quantile(50), chosen.quantile(100), true, chosen.quantile(95) - chosen.quantile(5)};
+    if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end()) chosen.merge(limits->second);
+    const CostLimits::Agreed agreed = chosen.agreed();
+    Cost cost;
+    cost.known = true;
+    cost.mid = agreed.from;
+    cost.low = std::min(agreed.from, chosen.most().quantile(0));
+    cost.high = std::max(agreed.to, chosen.least().quantile(100));
+    // How far the intervals disagree; of exact ones, what they vary by.
+    cost.spread = std::max<int64_t>(0, chosen.least().quantile(95) - chosen.most().quantile(5));
     if (faults_.first_sample) cost.low = cost.mid = cost.high = samples.first;
     return cost;
 }
 
+// Whether it was the posting that ended a call or the message: the message, where that was under way no longer than others of its class.
+void Model::settle_protocols() {
+    constexpr int64_t rounding_ns = 2000;
+    for (const auto& [key, open] : late_or_arrival_) {
+        const Cost& latency = cost(open.message);
+        const int64_t usual = latency.known ? latency.mid : latency.high;
+        LearnedProtocol& protocol = protocols_[key.first];
+        if (protocol.eager + protocol.late == 0) protocol = open.protocol;
+        protocol.size = std::min(protocol.size, open.protocol.size);
+        for (const auto& [at, bin] : open.after.bins())
+            if (bin.sum / bin.count > usual + usual / 4 + std::min(usual, rounding_ns)) protocol.late += bin.count;
+        if (protocol.eager + protocol.late == 0) protocols_.erase(key.first);
+    }
+    late_or_arrival_.clear();
+    asked_.clear();
+    rendezvous_asked_.clear();
+}
+
 void Model::freeze(bool noise_placed, const Search& search) {
-    for (const auto& [key, samples] : samples_) costs_[key] = {samples.of, summarise(key, samples), samples.count()};
+    for (const auto& [key, samples] : samples_) {
+        if (samples.count() > 0) costs_[key] = {samples.of, summarise(samples), samples.count()};
+        if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end())
+            limits_[key] = limits->second.most().quantile(0);
+    }
+    settle_protocols();
     std::vector<std::vector<InstanceSample>> samples;  // by class, as `best`
     std::vector<Nearest> best;
     for (auto& [key, instances] : instances_) {
@@ -192,7 +284,8 @@ void Model::add(const LearnedStructure& structure) {
 
 Learned Model::shown() const {
     Learned shown;
-    for (const auto& [key, samples] : samples_) shown.costs.push_back({samples.of, {}, samples.count()});
+    for (const auto& [key, samples] : samples_)
+        if (samples.count() > 0) shown.costs.push_back({samples.of, {}, samples.count()});
     for (const auto& [key, protocol] : protocols_) shown.protocols.push_back(protocol);
     for (const auto& [key, instances] : instances_)
         shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size())});
@@ -209,21 +302,40 @@ bool Model::knows_structure(const CostClass& of, uint32_t members) const {
     return structures_.contains(key) || by_root_.contains(key);
 }
 
+bool Model::same_protocol(const CostClass& a, const CostClass& b) const {
+    if (a.synchronous || a.kind > CostKind::send_own || a.kind == CostKind::wait_own) return true;
+    const bool partitioned = a.operation == partitioned_messages;
+    return rendezvous(a.same_host, partitioned, a.size) == rendezvous(b.same_host, partitioned, b.size);
+}
+
 const Cost& Model::cost(const CostClass& of) const {
     const uint64_t key = of.key();
     const auto found = asked_.find(key);
     if (found != asked_.end()) return found->second;
+    const LearnedCost *below = nullptr, *above = nullptr, *further = nullptr;  // further: on the side where the size lies outside
+    const uint64_t first = key >> size_bits << size_bits;
+    for (auto entry = costs_.lower_bound(first); entry != costs_.end() && entry->first >> size_bits == key >> size_bits; ++entry) {
+        if (!same_protocol(of, entry->second.of)) continue;
+        if (entry->first <= key) {
+            further = below;
+            below = &entry->second;
+            if (entry->first == key) break;
+        } else if (!above) {
+            above = &entry->second;
+            if (below) break;
+        } else {
+            further = &entry->second;
+            break;
+        }
+    }
     Cost cost;
-    const auto above = costs_.lower_bound(key);
-    uint64_t nearest = std::numeric_limits<uint64_t>::max();
-    const auto consider = [&](const auto& entry) {
-        const uint64_t distance = entry.first > key ? entry.first - key : key - entry.first;
-        if (entry.first >> size_bits != key >> size_bits || distance >= nearest) return;
-        nearest = distance;
-        cost = entry.second.cost;
-    };
-    if (above != costs_.end()) consider(*above);
-    if (above != costs_.begin()) consider(*std::prev(above));
+    if (below && below->of.key() == key)
+        cost = below->cost;
+    else if (below && above)
+        cost = between(*below, *above, of.size);
+    else if (below || above)
+        cost = beyond(below ? *below : *above, further, of.size);
+    if (const auto limit = limits_.find(key); limit != limits_.end() && !cost.known) cost.high = limit->second;
     return asked_.emplace(key, cost).first->second;
 }
 

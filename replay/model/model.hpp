@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "call_samples.hpp"
 #include "collective_algorithm.hpp"
 #include "replay/base/histogram.hpp"
 #include "replay/base/mutations.hpp"
@@ -96,6 +97,12 @@ class Model {
     // Elsewhere: `clean` where nothing else can have prolonged it, else 0.
     static constexpr int64_t clean = int64_t{1} << 60;
     void learn(const CostClass&, int64_t ns, int64_t slack = 0);
+    // An instance with noise in it, or with other things to wait for: the cost lies between these. At most: a limit for what others show.
+    void learn_between(const CostClass&, int64_t least, int64_t most, int64_t slack = 0);
+    void learn_at_most(const CostClass&, int64_t most);
+    // A call that took a message `after` its sending, and completed a send whose receive was posted later than that: it waited for the
+    // posting, or for the message to arrive. Decided in freeze(), which knows how long such messages are under way.
+    void learn_late_or_arrival(bool same_host, bool partitioned, uint64_t size, const CostClass& message, int64_t after);
     // A standard send that ended before its receive was posted was eager; one that ended soon after may have waited for it.
     void learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post);
     // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
@@ -120,7 +127,8 @@ class Model {
     // What was shown so far, without its costs: which classes, how often.
     Learned shown() const;
 
-    // Asking. The class itself, else its neighbour in size, else unknown (0, 0, 0).
+    // Asking. The class itself, else interpolated from the sizes beside it, else unknown: (0, 0, the least upper limit seen). Messages on one
+    // side of the eager limit tell nothing about those on the other.
     const Cost& cost(const CostClass&) const;
     bool rendezvous(bool same_host, bool partitioned, uint64_t size) const;
     const LearnedStructure* structure(const CostClass&, uint32_t members) const;  // none: not known
@@ -134,15 +142,19 @@ class Model {
   private:
     struct Samples {
         CostClass of{};
-        std::map<int, Histogram> by_slack;  // by the logarithm of the slack
+        std::map<int, CostLimits> by_slack;  // by the logarithm of the slack; `limits_only`: upper limits
         int64_t first = -1;
-        int64_t count() const {
+        int64_t count() const {  // without mere limits
             int64_t all = 0;
-            for (const auto& [slack, histogram] : by_slack) all += histogram.count();
+            for (const auto& [slack, limits] : by_slack) all += slack == limits_only ? 0 : limits.count();
             return all;
         }
     };
-    Cost summarise(uint64_t key, const Samples&) const;
+    static constexpr int limits_only = -1;
+    Samples& samples(const CostClass&, int64_t first);
+    Cost summarise(const Samples&) const;
+    void settle_protocols();
+    bool same_protocol(const CostClass&, const CostClass&) const;
     void add(const LearnedStructure&);
 
     std::map<uint64_t, Samples> samples_;
@@ -156,7 +168,14 @@ class Model {
     std::map<InstanceKey, Instances> instances_;
     std::map<InstanceKey, LearnedStructure> structures_;
     std::map<InstanceKey, InstanceKey> by_root_;  // the root's view of a class → the class
-    std::map<uint64_t, LearnedCost> costs_;
+    std::map<uint64_t, LearnedCost> costs_;    // known ones
+    std::map<uint64_t, int64_t> limits_;       // upper limits of classes
+    struct LateOrArrival {
+        LearnedProtocol protocol;
+        CostClass message{};
+        Histogram after;
+    };
+    std::map<std::pair<uint64_t, uint64_t>, LateOrArrival> late_or_arrival_;  // by protocol and class of the message
     mutable std::unordered_map<uint64_t, Cost> asked_;
     mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;
     Faults faults_;

@@ -16,6 +16,21 @@ void put(Bytes& to, const InstanceSample& sample) {
     for (const auto& pieces : sample.noise) to.put(pieces);
 }
 
+void put(Bytes& to, const Histogram& histogram) {
+    to.put(static_cast<uint64_t>(histogram.bins().size()));
+    for (const auto& [at, bin] : histogram.bins()) {
+        to.put(at);
+        to.put(bin);
+    }
+}
+
+void get(Input& from, Histogram& histogram) {
+    for (auto bins = from.get<uint64_t>(); bins > 0; --bins) {
+        const auto at = from.get<uint16_t>();
+        histogram.merge(at, from.get<Histogram::Bin>());
+    }
+}
+
 InstanceSample get_sample(Input& from) {
     InstanceSample sample;
     sample.root = from.get<uint32_t>();
@@ -36,19 +51,23 @@ void Model::write(Bytes& to) const {
         to.put(samples.of);
         to.put(samples.first);
         to.put(static_cast<uint64_t>(samples.by_slack.size()));
-        for (const auto& [slack, histogram] : samples.by_slack) {
+        for (const auto& [slack, limits] : samples.by_slack) {
             to.put(slack);
-            to.put(static_cast<uint64_t>(histogram.bins().size()));
-            for (const auto& [at, bin] : histogram.bins()) {
-                to.put(at);
-                to.put(bin);
-            }
+            put(to, limits.least());
+            put(to, limits.most());
         }
     }
     to.put(static_cast<uint64_t>(protocols_.size()));
     for (const auto& [key, protocol] : protocols_) {
         to.put(key);
         to.put(protocol);
+    }
+    to.put(static_cast<uint64_t>(late_or_arrival_.size()));
+    for (const auto& [key, open] : late_or_arrival_) {
+        to.put(key.first);
+        to.put(open.protocol);
+        to.put(open.message);
+        put(to, open.after);
     }
     to.put(static_cast<uint64_t>(instances_.size()));
     for (const auto& [key, instances] : instances_) {
@@ -73,16 +92,22 @@ Model Model::read(Input& from, Faults faults) {
         samples.of = of;
         samples.first = from.get<int64_t>();
         for (auto slacks = from.get<uint64_t>(); slacks > 0; --slacks) {
-            Histogram& histogram = samples.by_slack[from.get<int>()];
-            for (auto bins = from.get<uint64_t>(); bins > 0; --bins) {
-                const auto at = from.get<uint16_t>();
-                histogram.merge(at, from.get<Histogram::Bin>());
-            }
+            CostLimits& limits = samples.by_slack[from.get<int>()];
+            get(from, limits.least());
+            get(from, limits.most());
         }
     }
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         const auto key = from.get<uint64_t>();
         model.protocols_[key] = from.get<LearnedProtocol>();
+    }
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto key = from.get<uint64_t>();
+        LateOrArrival open;
+        open.protocol = from.get<LearnedProtocol>();
+        open.message = from.get<CostClass>();
+        get(from, open.after);
+        model.late_or_arrival_[{key, open.message.key()}] = open;
     }
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         const auto members = from.get<uint32_t>();

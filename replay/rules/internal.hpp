@@ -6,6 +6,7 @@
 
 #include "mpi_rules.hpp"
 #include "replay/engine/engine.hpp"
+#include "replay/model/message_costs.hpp"
 
 namespace polter::replay {
 
@@ -99,7 +100,8 @@ LockQueue* queue_behind(const Engine&, const LockEpochState&, int64_t time, cons
 void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constraint, the release, as each lane's queue has it
 CostClass own_of_epoch(const Thread&);                      // of a lock, and of what follows it up to its unlock: where nobody holds it up
 void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
-void add_message(Engine&, Thread&, const Match&, const Cost&, Scratch&);     // receive.cpp: when the message left, and what follows
+void add_message(Engine&, Thread&, const Match&, const Cost&, int64_t not_before, Scratch&);  // receive.cpp
+void own_at_least(Scratch&, const Cost&);                                    // of the call's own work
 CallEnd conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
 void learn_completion(Engine&, Thread&);                     // rules/learn_completion.cpp

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What calls teach that completed several things, or sends.
+// What calls teach that wait for messages or for receivers.
 //
-// In words: the last of the things that a call waited for tells its cost, from there to the call's end. If everything was there
-// before, the call tells what completing so many costs. Whether a standard send is among what it waited for is to be found out: a call
-// that ended before the receive was posted proves that it was not; one that ended after a posting that came later than everything
-// else may have waited for it. Without such sends a class is taken as eager.
+// In words: what began last of all that a call waited for tells its cost, from there to the call's end; noise in that time, or in the call
+// that sent the message, leaves open how much of it was the cost. Whatever else the call waited for cost at most as much as it had time.
+// If everything was there before, the call tells what completing so many costs. Whether a standard send is among what it waited for is to
+// be found out: a call that ended before the receive was posted proves that it was not; one that ended after a posting that came later
+// than everything else may have waited for it. Without such sends a class is taken as eager.
 #include <algorithm>
 
 #include "internal.hpp"
@@ -25,13 +26,15 @@ void Engine::settle(Match& match) {
         sample->spoiled = true;
     } else if (match.post_time > sample->leave) {
         model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, true);
-    } else if (match.post_time > sample->ready && match.post_time > match.send_time) {
-        model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, false);
+    } else if (match.post_time > sample->ready && match.post_time > match.send_time && match.post_time <= sample->leave - sample->noise) {
+        if (sample->has_last)
+            model_.learn_late_or_arrival(match.same_host, match.partitioned > 0, match.size, sample->last,
+                                         sample->leave - sample->last_time - sample->noise_after_ready - sample->last_noise);
+        else
+            model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, false);
         if (match.post_time > sample->latest_post) {
             sample->latest_post = match.post_time;
-            sample->post_same_host = match.same_host;
-            sample->post_size = match.size;
-            sample->post_partitioned = match.partitioned > 0;
+            sample->post = rules::message_class(CostKind::send_after_post, match);
         }
     }
     if (--sample->open == 0) finish_sample(sample);
@@ -44,59 +47,108 @@ void Engine::finish_sample(CompletionSample* sample) {
 
 void Engine::learn_from(const CompletionSample& s) {
     if (s.spoiled) return;
-    const auto messages = [](bool partitioned) { return partitioned ? partitioned_messages : uint16_t{0}; };
-    const bool by_post = s.latest_post > s.ready;
-    if (by_post && s.noise == 0)
-        model_.learn({CostKind::send_after_post, s.post_same_host, false, messages(s.post_partitioned), s.post_size},
-                     s.leave - s.latest_post);
-    if (!s.has_message) return;
-    const int64_t begin = std::max(s.enter, s.last_send), took = s.leave - begin - s.noise;
-    if (took < 0) return;
-    if (s.last_send >= s.enter)
-        model_.learn(
-            {CostKind::receive_after_send, s.message_same_host, s.message_synchronous, messages(s.message_partitioned), s.message_size},
-            took, by_post || s.noise > 0 ? 0 : Model::clean);
-    else if (!by_post && s.completions > 0)
-        model_.learn({CostKind::wait_own, true, false, 0, s.completions}, took, s.enter - s.last_ready);
-    else if (!by_post)
-        model_.learn(
-            {CostKind::receive_after_post, s.message_same_host, s.message_synchronous, messages(s.message_partitioned), s.message_size},
-            took, s.enter - s.last_send);
+    const auto cost = [&](const CostClass& of, int64_t from, int64_t noise, int64_t slack) {
+        const int64_t took = s.leave - from;
+        if (took >= 0) model_.learn_between(of, took - noise, took, noise > 0 ? std::min<int64_t>(slack, 0) : slack);
+    };
+    const int64_t took = s.leave - s.enter;
+    if (s.latest_post > s.ready) {  // it may have waited for that
+        const int64_t most = s.leave - s.latest_post;
+        if (s.has_last && s.largest > s.post.size)
+            model_.learn_at_most(s.post, most);
+        else
+            cost(s.post, s.latest_post, std::min(s.noise, most), Model::clean);
+        if (s.has_last) model_.learn_at_most(s.last, s.leave - s.last_time);
+        return;
+    }
+    if (s.alone) cost(s.sent, s.enter, s.noise, Model::clean);
+    if (!s.has_last || s.leave < s.last_time) return;
+    const int64_t slack = s.enter - s.last_known;
+    const bool in_flight = s.last_time >= s.enter || (s.last_synchronous && slack < took - s.noise);
+    if (in_flight && s.last_contested)
+        model_.learn_at_most(s.last, s.leave - s.last_time);
+    else if (in_flight)
+        cost(s.last, s.last_time, s.noise_after_ready + s.last_noise, Model::clean);
+    else if (s.completions > 0)
+        model_.learn_between({CostKind::wait_own, true, false, 0, s.completions}, took - s.noise, took, slack);
+    else {
+        CostClass late = s.last;
+        late.kind = CostKind::receive_after_post;
+        model_.learn_between(late, took - s.noise, took, slack);
+    }
 }
 
 namespace rules {
 
+namespace {
+
+// One thing that a call waited for, and the time from which it cost what its class does.
+struct Waited {
+    CostClass of{};
+    int64_t time = 0, known = 0;  // known: when it and the thread's own posting were there
+    bool synchronous = false;
+};
+
+Waited waited_for(const Dependency& dependency) {
+    const Match& match = *dependency.match;
+    const int64_t both = std::max(match.send_time, match.post_time);
+    const bool posted_later = match.post_time > match.send_time;
+    if (dependency.kind == Dependency::Kind::posting)
+        return {message_class(posted_later ? CostKind::send_after_post : CostKind::send_own, match), both, both, true};
+    if (match.synchronous_mode)
+        return {message_class(posted_later ? CostKind::receive_after_post : CostKind::receive_after_send, match), both, both, true};
+    return {message_class(CostKind::receive_after_send, match), match.send_time, both, false};
+}
+
+// A call that only posts receives: what any call costs.
+void learn_posting(Engine& engine, const Thread& thread) {
+    if (thread.operations.empty() || thread.completions > 0 || thread.polling.active) return;
+    for (const Operation& operation : thread.operations)
+        if (operation.kind != Operation::Kind::irecv_post) return;
+    const int64_t took = thread.leave - thread.enter;
+    engine.model().learn_between({CostKind::wait_own, true, false, 0, 0}, took - noise_after(thread.pieces, thread.enter), took, Model::clean);
+}
+
+bool teaches(const Dependency& dependency) {
+    if (dependency.notice || !dependency.match) return false;
+    if (dependency.kind == Dependency::Kind::posting) return dependency.match->posted;
+    return dependency.kind == Dependency::Kind::message && dependency.match->sent;
+}
+
+}  // namespace
+
 void learn_completion(Engine& engine, Thread& thread) {
-    if (thread.completions == 0 && thread.watched.empty()) return;
+    if (thread.dependencies.empty() && thread.watched.empty()) return learn_posting(engine, thread);
+    if (!std::all_of(thread.dependencies.begin(), thread.dependencies.end(), teaches)) return;  // it waited for something else, too
+    Model& model = engine.model();
     CompletionSample sample;
     sample.enter = sample.ready = thread.enter;
     sample.leave = thread.leave;
     sample.completions = thread.completions;
     sample.latest_post = INT64_MIN;
-    bool usable = true;
+    sample.noise = noise_after(thread.pieces, thread.enter);
     for (const Dependency& dependency : thread.dependencies) {
-        if (dependency.kind != Dependency::Kind::message || dependency.notice || !dependency.match || !dependency.match->sent ||
-            dependency.match->send_noise > 0) {
-            usable = false;  // it waited for something whose time is not a message's
-            break;
-        }
-        const Match& match = *dependency.match;
-        sample.ready = std::max(sample.ready, match.send_time);
-        sample.last_ready = std::max({sample.last_ready, match.send_time, match.post_time});
-        if (sample.has_message && match.send_time <= sample.last_send) continue;
-        sample.has_message = true;
-        sample.last_send = match.send_time;
-        sample.message_size = match.size;
-        sample.message_same_host = match.same_host;
-        sample.message_synchronous = match.synchronous_mode;
-        sample.message_partitioned = match.partitioned > 0;
+        const Waited waited = waited_for(dependency);
+        sample.ready = std::max(sample.ready, waited.time);
+        sample.last_known = std::max(sample.last_known, waited.known);
+        sample.largest = std::max(sample.largest, waited.of.size);
+        if (thread.leave < waited.time) return;  // the clocks disagree
+        if (thread.dependencies.size() > 1) model.learn_at_most(waited.of, thread.leave - waited.time);
+        if (sample.has_last && waited.time <= sample.last_time) continue;
+        sample.has_last = true;
+        sample.last = waited.of;
+        sample.last_time = waited.time;
+        sample.last_noise = dependency.match->send_noise;
+        sample.last_synchronous = waited.synchronous;
     }
-    if (!usable || thread.leave < sample.ready) return;
-    sample.noise = noise_after(thread.pieces, sample.ready);
+    sample.last_contested = sample.has_last && sample.largest > sample.last.size;
+    sample.noise_after_ready = noise_after(thread.pieces, sample.ready);
     if (thread.watched.empty()) {
         engine.learn_from(sample);
         return;
     }
+    sample.alone = thread.completions == 0 && !sample.has_last && thread.watched.size() == 1;
+    if (sample.alone) sample.sent = message_class(CostKind::send_own, *thread.watched.front());
     sample.open = static_cast<uint32_t>(thread.watched.size()) + 1;
     CompletionSample* kept = engine.new_sample();
     *kept = sample;

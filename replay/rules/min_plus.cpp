@@ -46,6 +46,19 @@ Tail tail_with(const Interval& call, int64_t from, int64_t most) {
     return tail_from(call, begin);
 }
 
+// How much of the end was the call's own work is known within limits; how much longer than without noise the call was tells which.
+Tail tail_of_own_work(const Interval& call, const std::vector<Constraint>& constraints, int64_t expected_end) {
+    const auto arrived = [&](int64_t works) {
+        int64_t arrival = call.enter;
+        for (const Constraint& constraint : constraints)
+            arrival = std::max({arrival, constraint.time, constraint.time + constraint.cost.mid - works});
+        return arrival;
+    };
+    const Tail least = tail_from(call, arrived(call.own.low)), most = tail_from(call, arrived(call.own.high));
+    const int64_t longer = std::clamp<int64_t>(call.leave - expected_end, least.noise, most.noise);
+    return tail_with(call, most.begin, longer);
+}
+
 int64_t residual(const Interval& call, int64_t noise, int64_t time, int64_t cost, const Faults& faults) {
     return std::max<int64_t>(faults.unclamped_residual ? INT64_MIN : 0, call.leave - noise - time - cost);
 }
@@ -107,6 +120,8 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
         }
     }
     Tail tail = tail_from(call, arrival), tail_low = tail_from(call, earliest), tail_high = tail_from(call, latest);
+    if (!call.elastic && !constraints.empty() && !engine.facts().counter_only && !call.pieces->empty())
+        tail = tail_of_own_work(call, constraints, bound_end);
     end.tail = call.leave - tail.begin;
     if (call.elastic && !engine.facts().counter_only && !call.pieces->empty()) {
         tail = tail_with(call, earliest, std::max<int64_t>(0, call.leave - arrival));

@@ -144,6 +144,8 @@ void publish_probe(Engine& engine, Thread& thread, const Operation& operation) {
     if (operation.any_source) probe_for_any(engine, thread, ends.source, nullptr, ends.channel);
 }
 
+namespace {
+
 // A wildcard receive took the message that came first. Where the scenario "all" sends it before one that was taken earlier, the program
 // would have received them in another order, and could have been sooner by as much as that one is later.
 void compare_arrivals(Engine& engine, const Thread& thread, const Match& match) {
@@ -158,14 +160,34 @@ void compare_arrivals(Engine& engine, const Thread& thread, const Match& match) 
     if (arrival.approximated > last.approximated && !engine.faults().forget_arrivals) last = arrival;
 }
 
-// When the message left: at the send's beginning, or after the noise in the sending call if the receiver's end shows that it waited
-// that long. Halfway between the two is the border.
-void add_message(Engine& engine, Thread& thread, const Match& match, const Cost& cost, Scratch& scratch) {
+// When a processor that does not have to do anything until then has noticed it.
+int64_t noticed(const std::vector<NoisePiece>& pieces, int64_t time) {
+    for (const NoisePiece& piece : pieces)
+        if (piece.begin <= time && piece.end > time) time = piece.end;
+    return time;
+}
+
+// Whether the noise in the sending call hit before the message left. The measured end decides: it is nearer to the one expected then.
+bool left_after_noise(const Engine& engine, const Thread& thread, const Match& match, int64_t cost, int64_t not_before) {
+    if (match.send_noise <= 0) return false;
+    const int64_t later = match.send_time + match.send_noise;
+    if (later > thread.leave) return false;
+    if (engine.facts().counter_only)
+        return thread.leave - noise_after(thread.pieces, match.send_time) >= match.send_time + cost + match.send_noise / 2;
+    const int64_t at_once = noticed(thread.pieces, std::max(match.send_time + cost, not_before)),
+                  after_noise = noticed(thread.pieces, std::max(later + cost, not_before));
+    return thread.leave >= at_once + (after_noise - at_once) / 2;
+}
+
+}  // namespace
+
+// The message as a constraint, from when it left: at the send's beginning, or after noise in the sending call. `not_before`: the call ends
+// no earlier for other reasons.
+void add_message(Engine& engine, Thread& thread, const Match& match, const Cost& cost, int64_t not_before, Scratch& scratch) {
     int64_t time = match.send_time;
     const int64_t* delay = match.send_delay;
     uint64_t node = match.send_node;
-    if (match.send_noise > 0 && time + match.send_noise <= thread.leave &&
-        thread.leave - noise_after(thread.pieces, time) >= time + cost.mid + match.send_noise / 2) {
+    if (left_after_noise(engine, thread, match, cost.mid, not_before)) {
         time += match.send_noise;
         const LaneVector& later = scratch.vectors.emplace_back(engine.lane_pool().copy(match.send_delay));
         for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.send_noise_removed[i];
@@ -175,47 +197,40 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
     scratch.constraints.push_back({time, delay, cost, node});
 }
 
+void own_at_least(Scratch& scratch, const Cost& own) {
+    scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
+}
+
 void constrain_message(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
     if (!match.sent) return;  // given up
     if (dependency.soft && match.send_time > thread.leave) return;
     if (dependency.wildcard) compare_arrivals(engine, thread, match);
-    const bool blocking = !dependency.own_posting;
-    const CostClass after_send = message_class(CostKind::receive_after_send, match);
-    const CostClass after_post = message_class(CostKind::receive_after_post, match);
-    const CostClass wait{CostKind::wait_own, true, false, 0, thread.completions};
     Model& model = engine.model();
     if (engine.learning()) {
         model.clock_disorder_ns = std::max(model.clock_disorder_ns, match.send_time - thread.leave);
-        if (!blocking || !thread.watched.empty() || thread.dependencies.size() != 1 || match.send_noise > 0 ||
-            thread.leave < match.send_time)
-            return;
-        const int64_t begin = std::max(thread.enter, match.send_time);
-        const int64_t noise = noise_after(thread.pieces, begin), took = thread.leave - begin - noise;
-        if (match.send_time >= thread.enter)
-            model.learn(after_send, took, noise > 0 ? 0 : Model::clean);  // some of the noise may have been absorbed
-        else
-            model.learn(after_post, took, thread.enter - match.send_time);
         return;
     }
-    Cost latency = model.cost(after_send), late = model.cost(after_post), own_wait = model.cost(wait);
+    const bool blocking = !dependency.own_posting;
+    MessageCosts costs = receive_costs(model, message_class(CostKind::receive_after_send, match));
+    Cost own_wait = model.cost({CostKind::wait_own, true, false, 0, thread.completions});
     // A master takes one request while others are under way, so most of what its receives took has waiting in it: the least has not. (Of
     // messages that wait for their receiver all are under way then.)
-    if (match.of_farm && !model.rendezvous(match.same_host, match.partitioned > 0, match.size)) {
+    if (match.of_farm && !costs.rendezvous) {
         own_wait.mid = own_wait.low;
-        late.mid = late.low;
-        if (!late.known && !blocking) late = own_wait;
+        costs.own.mid = costs.after_post.mid = costs.after_post.low;
     }
-    // A side that the trace never shows costs at least nothing and is taken to cost what the other does.
-    if (!latency.known) latency = {0, late.mid, late.high, false};
-    if (!late.known) late = {0, latency.mid, latency.high, false};
-    add_message(engine, thread, match, latency, scratch);
-    Cost own = late;
-    if (!blocking) {
-        own = own_wait;
-        scratch.constraints.push_back({match.post_time, match.post_delay, late, match.post_node});
+    const int64_t posted = costs.rendezvous ? match.post_time + costs.after_post.mid : thread.enter + (blocking ? costs.own : own_wait).mid;
+    add_message(engine, thread, match, costs.after_send, posted, scratch);
+    if (blocking && !costs.own.known) {  // as much as any call does, and no more than the shortest receive
+        const Cost call = model.cost({CostKind::wait_own, true, false, 0, 0});
+        costs.own.high = std::max(costs.own.high, call.high);
+        costs.own.mid = std::min(call.mid, costs.own.high);
+        if (!costs.rendezvous) costs.after_post = costs.own;
     }
-    scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
+    if (!blocking || costs.rendezvous)
+        scratch.constraints.push_back({match.post_time, match.post_delay, costs.after_post, match.post_node});
+    own_at_least(scratch, blocking ? costs.own : own_wait);
 }
 
 void constrain_probe(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
@@ -224,7 +239,7 @@ void constrain_probe(Engine& engine, Thread& thread, const Dependency& dependenc
     if (engine.learning()) return;
     if (dependency.wildcard) compare_arrivals(engine, thread, match);
     const Cost cost = engine.model().cost(message_class(CostKind::receive_after_send, match));
-    add_message(engine, thread, match, {0, cost.low, cost.mid}, scratch);
+    add_message(engine, thread, match, {0, cost.low, cost.mid}, thread.enter, scratch);
 }
 
 }  // namespace polter::replay::rules

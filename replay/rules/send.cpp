@@ -16,7 +16,10 @@ bool waits_for_receiver(Engine& engine, const Operation& operation, bool same_ho
     return engine.model().rendezvous(same_host, operation.partitioned > 0, operation.size);
 }
 
-constexpr int64_t injection_ns = 1000;  // own work before a message leaves, at most
+// Own work before a message leaves, at most: the call, and a copy at 20 GB/s.
+int64_t injection_ns(uint64_t bytes) {
+    return 1000 + static_cast<int64_t>(std::min<uint64_t>(bytes, uint64_t{1} << 40) / 20);
+}
 
 bool does_more(const Thread& thread, const Match& match) {
     return match.synchronous || thread.operations.size() > 1;
@@ -34,7 +37,7 @@ void keep_send_noise(Engine& engine, const Thread& thread, Match& match) {
         recorder->candidate(match.send_node, match.send_delay, 0);
     }
     for (const NoisePiece& piece : thread.pieces) {
-        if (also_waits && piece.begin - thread.enter - match.send_noise > injection_ns) break;
+        if (also_waits && piece.begin - thread.enter - match.send_noise > injection_ns(match.size)) break;
         match.send_noise += piece.end - piece.begin;
         remove_noise(match.send_noise_removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
         if (recorder) recorder->noise(thread.index, piece, thread.place(), piece.end - piece.begin);
@@ -63,7 +66,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
     match->synchronous_mode = operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send;
     match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);
     if (!thread.pieces.empty()) keep_send_noise(engine, thread, *match);
-    apply_injected_departure(engine, thread, *match, does_more(thread, *match) ? injection_ns : INT64_MAX);
+    apply_injected_departure(engine, thread, *match, does_more(thread, *match) ? injection_ns(match->size) : INT64_MAX);
     const bool watch = engine.learning() && operation.mode == SendMode::standard && !match->synchronous;
     if (blocking && match->synchronous) {
         ++match->users;
@@ -92,28 +95,15 @@ void publish_send_complete(Engine& engine, Thread& thread, const Operation& oper
     engine.drop_request(thread, operation.request);
 }
 
+// The transfer begins when both sides have come. It is the network's: the sender's own work is what completing a request costs.
 void constrain_posting(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    if (engine.learning()) return;
     const Match& match = *dependency.match;
-    const bool blocking = match.send_time == thread.enter;
-    const CostClass after_post = message_class(CostKind::send_after_post, match);
-    const CostClass own = blocking ? CostClass{CostKind::send_own, match.same_host, true, 0, match.size}
-                                   : CostClass{CostKind::wait_own, true, false, 0, thread.completions};
-    if (engine.learning()) {
-        const int64_t begin = std::max(thread.enter, match.post_time);
-        const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
-        if (thread.dependencies.size() == 1 && thread.leave >= begin) {
-            if (match.post_time >= thread.enter)
-                engine.model().learn(after_post, took);
-            else
-                engine.model().learn(own, took, thread.enter - std::max(match.post_time, match.send_time));
-        }
-        return;
-    }
-    Cost cost = engine.model().cost(after_post);
-    const Cost& alone = engine.model().cost(own);
-    if (!cost.known) cost = alone;
-    scratch.own = {std::max(scratch.own.low, alone.low), std::max(scratch.own.mid, alone.mid), std::max(scratch.own.high, alone.high)};
-    scratch.constraints.push_back({match.post_time, match.post_delay, cost, match.post_node});
+    const SendCosts costs = send_costs(engine.model(), message_class(CostKind::send_after_post, match));
+    add_message(engine, thread, match, costs.after_send, match.post_time + costs.after_post.mid, scratch);
+    scratch.constraints.push_back({match.post_time, match.post_delay, costs.after_post, match.post_node});
+    own_at_least(scratch, thread.completions > 0 ? engine.model().cost({CostKind::wait_own, true, false, 0, thread.completions})
+                                                 : Cost{0, 0, std::min(costs.after_send.mid, costs.after_post.mid)});
 }
 
 }  // namespace polter::replay::rules

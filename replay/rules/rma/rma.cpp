@@ -269,7 +269,7 @@ void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependen
     if (dependency.lock) own.mid = own.low;
     if (!after.known) after = {0, own.mid, own.high, false};
     if (!own.known) own = {0, after.mid, after.high, false};
-    add_message(engine, thread, match, after, scratch);
+    add_message(engine, thread, match, after, thread.enter, scratch);
     if (dependency.lock) queue_for_lock(engine, dependency, scratch);
     scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
 }

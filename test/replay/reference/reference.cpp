@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "reference_calls.hpp"
+#include "replay/model/message_costs.hpp"
 
 namespace polter::test {
 
@@ -155,28 +156,31 @@ class Reference {
                 case Kind::recv:
                 case Kind::irecv: {
                     if (faults_.no_messages) break;
-                    auto [latency, late] = receive_costs(*message);
-                    dependencies.push_back(arrival(*message, latency, call));
-                    own_at_least(record->kind == Kind::recv ? late : wait_own());
-                    if (record->kind == Kind::irecv) dependencies.push_back({{message->post->from}, message->post->enter, late, {}});
+                    const bool blocking = record->kind == Kind::recv;
+                    const replay::MessageCosts costs = receive_costs(*message);
+                    const Cost alone = blocking ? costs.own : wait_own();
+                    const int64_t not_before =
+                        costs.rendezvous ? message->post->enter + costs.after_post.mid : call.enter + alone.mid;
+                    dependencies.push_back(arrival(*message, costs.after_send, not_before, call));
+                    own_at_least(alone);
+                    if (!blocking || costs.rendezvous)
+                        dependencies.push_back({{message->post->from}, message->post->enter, costs.after_post, {}});
                     break;
                 }
                 case Kind::leave: {  // a probe: what it costs to find a message is not known, at most what taking it does
                     const Cost cost = model_.cost(message_class(CostKind::receive_after_send, *message));
-                    dependencies.push_back(arrival(*message, {0, cost.low, cost.mid}, call));
+                    dependencies.push_back(arrival(*message, {0, cost.low, cost.mid}, call.enter, call));
                     break;
                 }
                 case Kind::send:
                 case Kind::isend_complete: {
                     if (!waits_for_receiver(*message) || faults_.no_posting) break;
                     if (!message->post) throw NotCovered("a synchronous send without its receive");
-                    Cost cost = model_.cost(message_class(CostKind::send_after_post, *message));
-                    const Cost alone = record->kind == Kind::send
-                                           ? model_.cost({CostKind::send_own, same_host(*message), true, 0, message->sent->bytes})
-                                           : wait_own();
-                    if (!cost.known) cost = alone;
-                    own_at_least(alone);
-                    dependencies.push_back({{message->post->from}, message->post->enter, cost, {}});
+                    const replay::SendCosts costs = replay::send_costs(model_, message_class(CostKind::send_after_post, *message));
+                    dependencies.push_back(arrival(*message, costs.after_send, message->post->enter + costs.after_post.mid, call));
+                    own_at_least(record->kind == Kind::send ? Cost{0, 0, std::min(costs.after_send.mid, costs.after_post.mid)}
+                                                            : wait_own());
+                    dependencies.push_back({{message->post->from}, message->post->enter, costs.after_post, {}});
                     break;
                 }
                 case Kind::collective_complete: {
@@ -263,7 +267,26 @@ class Reference {
             if (costs_[lane] == &Cost::high) on_its_way = all[i].cost.high;  // own work may lie before the waiting
             end = std::max(end, all[i].time + std::max<int64_t>(0, on_its_way));
         }
-        return faults_.noise_anywhere ? call.enter : std::min(end, call.leave);
+        if (faults_.noise_anywhere) return call.enter;
+        return costs_[lane] == &Cost::mid ? own_work_begins(call, all) : std::min(end, call.leave);
+    }
+
+    // How long the call's own work was is known within limits; how much longer than expected the call was tells how much noise hit it.
+    int64_t own_work_begins(const Call& call, const std::vector<Dependency>& all) const {
+        const Cost& own = all.front().cost;
+        int64_t expected = call.enter + own.mid;
+        for (size_t i = 1; i < all.size(); ++i) expected = std::max(expected, all[i].time + all[i].cost.mid);
+        const auto begins = [&](int64_t work) {
+            int64_t begin = call.enter;
+            for (size_t i = 1; i < all.size(); ++i) begin = std::max(begin, all[i].time + std::max<int64_t>(0, all[i].cost.mid - work));
+            return std::min(begin, call.leave);
+        };
+        if (call.noise.empty()) return begins(own.mid);
+        const int64_t noise =
+            std::clamp(call.leave - expected, noise_after(call.noise, begins(own.low)), noise_after(call.noise, begins(own.high)));
+        int64_t begin = begins(own.high);
+        while (noise_after(call.noise, begin) > noise) ++begin;
+        return begin;
     }
 
     // ---- messages ------------------------------------------------------------------------------------------------------------------
@@ -289,28 +312,38 @@ class Reference {
         if (!a.known) a = {0, b.mid, b.high, false};
         if (!b.known) b = {0, a.mid, a.high, false};
     }
-    std::pair<Cost, Cost> receive_costs(const Message& message) const {
-        Cost latency = model_.cost(message_class(CostKind::receive_after_send, message)),
-             late = model_.cost(message_class(CostKind::receive_after_post, message));
-        stand_in(latency, late);
-        return {latency, late};
+    replay::MessageCosts receive_costs(const Message& message) const {
+        replay::MessageCosts costs = replay::receive_costs(model_, message_class(CostKind::receive_after_send, message));
+        if (message.post->name.starts_with("MPI_I") || costs.own.known) return costs;
+        const Cost any_call = model_.cost({CostKind::wait_own, true, false, 0, 0});
+        costs.own.high = std::max(costs.own.high, any_call.high);
+        costs.own.mid = std::min(any_call.mid, costs.own.high);
+        if (!costs.rendezvous) costs.after_post = costs.own;
+        return costs;
     }
 
-    // Noise in the sending call may have hit before the message left: it did if the receiver's end is nearer to that.
-    Dependency arrival(const Message& message, const Cost& cost, const Call& receiver) const {
+    // Noise in the sending call may have hit before the message left: it did if the measured end is nearer to what follows from that. The
+    // call that waits ends no earlier than `not_before`, and goes on once it has its processor.
+    Dependency arrival(const Message& message, const Cost& cost, int64_t not_before, const Call& waits) const {
         const Call& send = *message.send;
         Dependency left{{send.from}, send.enter, cost, before_leaving(message)};
-        const int64_t noise = noise_after(left.on_the_way, 0);
-        const int64_t took = receiver.leave - noise_after(receiver.noise, send.enter) - send.enter;
-        if (noise == 0 || send.enter + noise > receiver.leave || took < cost.mid + noise / 2)
+        const int64_t noise = noise_after(left.on_the_way, 0), later = send.enter + noise;
+        const auto expected = [&](int64_t departure) {
+            int64_t end = std::max(departure + cost.mid, not_before);
+            for (const Noise& piece : waits.noise)
+                if (piece.begin <= end && piece.end > end) end = piece.end;
+            return end;
+        };
+        const int64_t at_once = expected(send.enter), after_noise = expected(later);
+        if (noise == 0 || later > waits.leave || waits.leave < at_once + (after_noise - at_once) / 2)
             left.on_the_way.clear();
         else
-            left.time += noise;
+            left.time = later;
         return left;
     }
-    // In a call that only sends, all of its noise; in one that also waits, what hit within its first microsecond of work.
+    // In a call that only sends, all of its noise; in one that also waits, what hit within its first microsecond of work and a copy.
     std::vector<Noise> before_leaving(const Message& message) const {
-        constexpr int64_t work_ns = 1000;
+        const int64_t work_ns = 1000 + static_cast<int64_t>(message.sent->bytes) / 20;
         const Call& send = *message.send;
         if (!waits_for_receiver(message) && send.records.size() == 1) return send.noise;
         std::vector<Noise> list;

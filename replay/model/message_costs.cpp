@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "message_costs.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+struct Known {
+    Cost receive_after_send, receive_after_post, send_after_send, send_after_post;
+};
+
+Known known(const Model& model, CostClass of) {
+    const auto ask = [&](CostKind kind) {
+        of.kind = kind;
+        return model.cost(of);
+    };
+    return {ask(CostKind::receive_after_send), ask(CostKind::receive_after_post), ask(CostKind::send_own), ask(CostKind::send_after_post)};
+}
+
+// What was never seen costs what the first of the others does that was, and may cost less; or what its upper limit allows.
+void borrow(Cost& cost, std::initializer_list<Cost> others) {
+    if (cost.known) return;
+    const int64_t limit = cost.high;
+    for (const Cost& other : others) {
+        if (!other.known) continue;
+        cost = {0, other.mid, other.high, false};
+        if (limit > 0) {
+            cost.mid = std::min(cost.mid, limit);
+            cost.high = std::min(cost.high, limit);
+        }
+        return;
+    }
+    cost.mid = limit;
+    for (const Cost& other : others)
+        if (other.high > 0 && (cost.high == 0 || other.high < cost.high)) cost.mid = cost.high = other.high;
+}
+
+bool is_rendezvous(const Model& model, const CostClass& of) {
+    return of.synchronous || model.rendezvous(of.same_host, of.operation == partitioned_messages, of.size);
+}
+
+}  // namespace
+
+MessageCosts receive_costs(const Model& model, CostClass of) {
+    const Known costs = known(model, of);
+    MessageCosts message{is_rendezvous(model, of), costs.receive_after_send, costs.receive_after_post, {}};
+    if (message.rendezvous) {  // both are the transfer, which the network drives
+        borrow(message.after_send, {costs.receive_after_post, costs.send_after_send, costs.send_after_post});
+        borrow(message.after_post, {costs.receive_after_send, costs.send_after_post, costs.send_after_send});
+        message.own.high = std::min(message.after_send.mid, message.after_post.mid);
+        return message;
+    }
+    // An eager message that is already there costs the receiver's own work alone. Where that was never seen it is little, and at most
+    // the shortest receive.
+    if (!message.after_post.known) {
+        message.after_post.mid = 0;
+        if (message.after_post.high == 0 || (message.after_send.known && message.after_send.mid < message.after_post.high))
+            message.after_post.high = message.after_send.high;
+    }
+    if (!message.after_send.known) {
+        const int64_t limit = message.after_send.high;
+        message.after_send = {0, message.after_post.mid, std::max(message.after_post.high, limit), false};
+    }
+    message.own = message.after_post;
+    return message;
+}
+
+SendCosts send_costs(const Model& model, CostClass of) {
+    const Known costs = known(model, of);
+    SendCosts send{costs.send_after_send, costs.send_after_post};
+    borrow(send.after_send, {costs.send_after_post, costs.receive_after_send, costs.receive_after_post});
+    borrow(send.after_post, {costs.send_after_send, costs.receive_after_post, costs.receive_after_send});
+    return send;
+}
+
+}  // namespace polter::replay
