@@ -2,6 +2,7 @@
 #include "collective_algorithm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -47,45 +48,80 @@ double error_of(const Structure& structure, const std::vector<InstanceSample>& s
     return typical(distances, noise_known);
 }
 
-// Once it is known which way the last message took to a member, its leave time is linear in the two costs:
-// leave = base + works · own + hops · hop. `predictions`: by the structure as it is. Least absolute distances by reweighted least squares
-// (a few noisy instances must not matter); false where the ways leave the costs open.
-bool regress(Structure* structure, const std::vector<InstanceSample>& samples, const Predictions& predictions) {
-    double ww = 0, wh = 0, hh = 0, wy = 0, hy = 0;
-    for (size_t s = 0; s < samples.size(); ++s) {
-        const InstanceSample& sample = samples[s];
-        const std::vector<Prediction>& predicted = predictions[s];
-        for (size_t i = 0; i < predicted.size(); ++i) {
-            const double works = predicted[i].works, hops = predicted[i].hops;
-            const auto off = static_cast<double>(sample.leave[i] - predicted[i].leave);
-            const double y = off + works * static_cast<double>(structure->own) + hops * static_cast<double>(structure->hop);
-            const double weight = 1 / std::max(10.0, std::abs(off));
-            ww += weight * works * works;
-            wh += weight * works * hops;
-            hh += weight * hops * hops;
-            wy += weight * works * y;
-            hy += weight * hops * y;
+constexpr size_t terms = 4;  // o, L, and what the data adds to each
+
+std::array<double, terms> weights(const Prediction& predicted) {
+    return {static_cast<double>(predicted.works), static_cast<double>(predicted.hops), predicted.work_data, predicted.hop_data};
+}
+
+// x with the least x·A·x − 2 b·x over those terms that are in `used`; false where they do not determine each other.
+bool solve(const std::array<std::array<double, terms>, terms>& a, const std::array<double, terms>& b, unsigned used,
+           std::array<double, terms>* x) {
+    std::array<std::array<double, terms + 1>, terms> rows{};
+    std::vector<size_t> at;
+    for (size_t i = 0; i < terms; ++i)
+        if (used >> i & 1) at.push_back(i);
+    for (size_t i = 0; i < at.size(); ++i) {
+        for (size_t k = 0; k < at.size(); ++k) rows[i][k] = a[at[i]][at[k]];
+        rows[i][at.size()] = b[at[i]];
+    }
+    for (size_t i = 0; i < at.size(); ++i) {  // without pivoting: the matrix is positive definite, or refused
+        if (rows[i][i] <= 1e-9 * a[at[i]][at[i]] || a[at[i]][at[i]] <= 0) return false;
+        for (size_t k = 0; k < at.size(); ++k) {
+            if (k == i) continue;
+            const double factor = rows[k][i] / rows[i][i];
+            for (size_t j = i; j <= at.size(); ++j) rows[k][j] -= factor * rows[i][j];
         }
     }
-    if (ww <= 0 || hh <= 0) return false;
-    const double determinant = ww * hh - wh * wh;
-    double own = 0, hop = 0;
-    if (determinant > 1e-9 * ww * hh) {
-        own = (wy * hh - hy * wh) / determinant;
-        hop = (hy * ww - wy * wh) / determinant;
+    x->fill(0);
+    for (size_t i = 0; i < at.size(); ++i) (*x)[at[i]] = rows[i][at.size()] / rows[i][i];
+    return true;
+}
+
+// Once it is known which way the last message took to a member, its leave time is linear in the costs:
+// leave = base + works · own + hops · hop + the shares of the data. `predictions`: by the structure as it is. Least absolute distances by
+// reweighted least squares (a few noisy instances must not matter), none of the costs negative; false where the ways leave them open.
+bool regress(Structure* structure, bool uniform, const std::vector<InstanceSample>& samples, const Predictions& predictions) {
+    std::array<std::array<double, terms>, terms> a{};
+    std::array<double, terms> b{};
+    const std::array<double, terms> now{static_cast<double>(structure->own), static_cast<double>(structure->hop),
+                                        static_cast<double>(structure->own_data), static_cast<double>(structure->hop_data)};
+    for (size_t s = 0; s < samples.size(); ++s)
+        for (size_t i = 0; i < predictions[s].size(); ++i) {
+            const auto off = static_cast<double>(samples[s].leave[i] - predictions[s][i].leave);
+            const auto f = weights(predictions[s][i]);
+            const double weight = 1 / std::max(10.0, std::abs(off));
+            double y = off;
+            for (size_t k = 0; k < terms; ++k) y += f[k] * now[k];
+            for (size_t k = 0; k < terms; ++k) {
+                b[k] += weight * f[k] * y;
+                for (size_t j = 0; j < terms; ++j) a[k][j] += weight * f[k] * f[j];
+            }
+        }
+    if (a[0][0] <= 0 || a[1][1] <= 0) return false;
+    // Of the costs that may be there, those that explain most; the others are 0.
+    double most = 0;
+    std::array<double, terms> best{};
+    for (unsigned used = 1; used < (uniform ? 4u : 16u); ++used) {
+        std::array<double, terms> x{};
+        if (!solve(a, b, used, &x) || std::any_of(x.begin(), x.end(), [](double cost) { return cost < 0; })) continue;
+        double explained = 0;
+        for (size_t k = 0; k < terms; ++k) explained += b[k] * x[k];
+        if (explained > most * (1 + 1e-9)) {
+            most = explained;
+            best = x;
+        }
     }
-    if (own <= 0 || hop <= 0) {  // a cost is not negative: the better of one of them alone
-        const bool hops_alone = hy * hy * ww > wy * wy * hh;
-        own = hops_alone ? 0 : std::max(0.0, wy / ww);
-        hop = hops_alone ? std::max(0.0, hy / hh) : 0;
-    }
-    structure->own = std::llround(own);
-    structure->hop = std::llround(hop);
+    structure->own = std::llround(best[0]);
+    structure->hop = std::llround(best[1]);
+    structure->own_data = std::llround(best[2]);
+    structure->hop_data = std::llround(best[3]);
     return true;
 }
 
 // The costs decide the ways and the ways the costs: in turn, while it gets better, from the best of some starts. `error`: of what is found.
-Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples, bool noise_known, double* error) {
+Structure fit(const Pattern& pattern, int64_t eager_ppm, const std::vector<InstanceSample>& samples, bool noise_known, double* error) {
+    const bool uniform = schedule(pattern, static_cast<uint32_t>(samples.front().enter.size()), samples.front().root, false).uniform;
     std::vector<int64_t> tails;
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
@@ -95,7 +131,7 @@ Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples
     }
     std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
     const int64_t scale = tails[tails.size() / 2];
-    Structure best{pattern};
+    Structure best{.pattern = pattern, .eager_ppm = eager_ppm};
     Predictions by_best, by_trial;
     double least = error_of(best, samples, noise_known, std::numeric_limits<double>::infinity(), &by_best);
     const auto try_out = [&](const Structure& trial) {
@@ -107,10 +143,10 @@ Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples
         return true;
     };
     for (const int64_t part : {2, 8, 64})
-        for (const int64_t quarters : {0, 1, 4}) try_out({pattern, scale / part, scale / part * quarters / 4});
+        for (const int64_t quarters : {0, 1, 4}) try_out({.pattern = pattern, .hop = scale / part, .own = scale / part * quarters / 4, .eager_ppm = eager_ppm});
     for (int round = 0; round < 16; ++round) {
         Structure next = best;
-        if (!regress(&next, samples, by_best) || !try_out(next)) break;
+        if (!regress(&next, uniform, samples, by_best) || !try_out(next)) break;
     }
     *error = least;
     best.error = static_cast<int64_t>(least);
@@ -155,16 +191,19 @@ Evidence evidence(const std::vector<InstanceSample>& samples) {
 
 }  // namespace
 
-Nearest nearest(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, size_t part, size_t parts) {
+Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, bool noise_known, size_t part, size_t parts) {
     Nearest best;
     if (evidence(samples) == Evidence::none) return best;
+    const auto members = static_cast<uint32_t>(samples.front().enter.size());
     uint32_t candidate = 0;
-    for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
-        Nearest one{.candidate = candidate++};
-        if (one.candidate % parts != part) continue;
-        one.structure = fit(pattern, samples, noise_known, &one.error);
-        best.join(one);
-    }
+    for (const Candidate& pattern : candidates(kind, members))
+        for (const int64_t eager : eager_limits(pattern.pattern, kind, members)) {
+            Nearest one{.candidate = candidate++};
+            if (one.candidate % parts != part) continue;
+            one.structure = fit(pattern.pattern, eager, samples, noise_known, &one.error);
+            one.score = (one.error + 1) * pattern.handicap;
+            best.join(one);
+        }
     return best;
 }
 

@@ -70,11 +70,22 @@ void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32
                            InstanceSample sample) {
     const auto [place, fresh] = instances_.try_emplace({of.key(), members});
     Instances& instances = place->second;
-    if (fresh) instances = {of, by_root, waits, {}};
+    if (fresh) instances = {of, by_root, waits, false, {}};
     instances.of.size = std::min(instances.of.size, of.size);
     instances.by_root = std::min(instances.by_root, by_root);
     instances.kept[mix(ordinal)] = std::move(sample);
     if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
+}
+
+void Model::learn_apart(const CostClass& of, uint32_t members) {
+    const auto [place, fresh] = instances_.try_emplace({of.key(), members});
+    if (fresh) place->second = {of, of, Waits::n_to_n, true, {}};
+    place->second.apart = true;
+}
+
+CollectiveKind kind_of(const CostClass& of, Waits waits, uint32_t members) {
+    const auto operation = static_cast<uint8_t>(of.operation);
+    return {operation, waits, of.operation > UINT8_MAX, data_of(operation, of.size, members)};
 }
 
 const LearnedStructure* Model::structure(const CostClass& of, uint32_t members) const {
@@ -88,7 +99,8 @@ void Model::merge(const Model& other) {
     for (const auto& [key, instances] : other.instances_) {
         const auto [place, fresh] = instances_.try_emplace(key);
         Instances& mine = place->second;
-        if (fresh) mine = {instances.of, instances.by_root, instances.waits, {}};
+        if (fresh) mine = {instances.of, instances.by_root, instances.waits, false, {}};
+        mine.apart = mine.apart || instances.apart;
         mine.of.size = std::min(mine.of.size, instances.of.size);
         mine.by_root = std::min(mine.by_root, instances.by_root);
         mine.kept.insert(instances.kept.begin(), instances.kept.end());
@@ -129,13 +141,15 @@ void Model::freeze(bool noise_placed, const Search& search) {
     for (const auto& [key, samples] : samples_) costs_[key] = {samples.of, summarise(key, samples), samples.count()};
     std::vector<std::vector<InstanceSample>> samples;  // by class, as `best`
     std::vector<Nearest> best;
+    std::erase_if(instances_, [](const auto& entry) { return entry.second.apart; });
     for (auto& [key, instances] : instances_) {
         by_root_[{instances.by_root.key(), key.second}] = key;
         std::vector<InstanceSample>& kept = samples.emplace_back();
         for (auto& [hash, sample] : instances.kept) kept.push_back(std::move(sample));
         if (!noise_placed)
             for (InstanceSample& sample : kept) sample.noise.assign(sample.enter.size(), {});
-        best.push_back(faults_.no_structure ? Nearest() : nearest(kept, instances.waits, noise_placed, search.part, search.parts));
+        best.push_back(faults_.no_structure ? Nearest() : nearest(kept, kind_of(instances.of, instances.waits, key.second), noise_placed,
+                                                                search.part, search.parts));
     }
     if (search.join) search.join(best);
     size_t number = 0;
@@ -195,7 +209,8 @@ Learned Model::shown() const {
     for (const auto& [key, samples] : samples_) shown.costs.push_back({samples.of, {}, samples.count()});
     for (const auto& [key, protocol] : protocols_) shown.protocols.push_back(protocol);
     for (const auto& [key, instances] : instances_)
-        shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size())});
+        if (!instances.apart)
+            shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size())});
     return shown;
 }
 

@@ -75,6 +75,7 @@ struct LearnedStructure {
     std::optional<Structure> likeliest;  // where none was found: what injected noise follows
     double constant_error = 0;           // of what a structure has to beat, in ns
 };
+CollectiveKind kind_of(const CostClass&, Waits, uint32_t members);
 std::string operation_name(uint8_t operation);  // an OTF2_CollectiveOp, or one of trace/mpi_calls.hpp
 
 class Bytes;
@@ -101,6 +102,8 @@ class Model {
     // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
     // hash of their `ordinal` are kept: so which are does not depend on the order.
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
+    // Of this class a member has left before another one came: it is not one exchange of all, and gets no structure.
+    void learn_apart(const CostClass&, uint32_t members);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
     // Ends learning. `noise_placed`: whether it is known when within a call noise hit. Several processes that have learned the same can
@@ -150,6 +153,7 @@ class Model {
     struct Instances {
         CostClass of{}, by_root{};
         Waits waits = Waits::for_nobody;
+        bool apart = false;                       // see learn_apart()
         std::map<uint64_t, InstanceSample> kept;  // by the hash of the ordinal
     };
     using InstanceKey = std::pair<uint64_t, uint32_t>;

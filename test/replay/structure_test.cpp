@@ -30,7 +30,7 @@ InstanceSample measured(uint32_t members, uint64_t seed, int64_t jitter) {
 }
 
 Explanation explanation(const std::vector<InstanceSample>& samples) {
-    return explain(samples, Waits::n_to_n, true, nearest(samples, Waits::n_to_n, true, 0, 1));
+    return explain(samples, Waits::n_to_n, true, nearest(samples, {.waits = Waits::n_to_n}, true, 0, 1));
 }
 
 }  // namespace
