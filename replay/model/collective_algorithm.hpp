@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "algorithms/candidates.hpp"
+#include "algorithms/decisions.hpp"
 #include "algorithms/schedule.hpp"
 #include "replay/scenario/noise_placement.hpp"
 #include "replay/trace/mpi_calls.hpp"
@@ -107,6 +108,7 @@ struct Nearest {
     double error = std::numeric_limits<double>::infinity();  // ns; infinite: there was no candidate
     double score = std::numeric_limits<double>::infinity();  // the error, and more of it for what is less likely beforehand
     uint32_t candidate = 0;
+    bool decided = false;  // an MPI is known to use it here
     Structure structure;
     // Of two that are equally near the first: so it does not matter who looked at which.
     void join(const Nearest& other) {
@@ -114,8 +116,22 @@ struct Nearest {
     }
 };
 // Where the noise inside is not known (`noise_known`), what most leave times say counts. Of `parts` that share the candidates, one: the
-// looking takes the time.
-Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, bool noise_known, size_t part, size_t parts);
+// looking takes the time. Where there are few leave times, only algorithms that an MPI is known to use here.
+Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
+                size_t parts);
+
+// How much the leave times of a class say; what a collective that was called once says, or seldom.
+enum class Evidence { few, little, enough };
+Evidence evidence(const std::vector<InstanceSample>& samples);
+
+// The same with costs known from other collectives or from messages: as they are, nearly, where there are few leave times; else to start
+// from.
+struct Reference {
+    Structure structure;
+    uint64_t data = 0;
+};
+Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
+               const std::vector<Reference>& known, size_t part, size_t parts);
 
 // What explains the leave times: `found`, the structure and costs that do it best, where it explains most of what "a constant after the
 // last that one waits for" leaves unexplained (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a
@@ -124,7 +140,8 @@ struct Explanation {
     std::optional<Structure> found, likeliest;
     double constant_error = 0;
 };
-// `best`: of all candidates.
-Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best);
+// `best`, `borrowed`: of all candidates.
+Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
+                    const Nearest& borrowed = {});
 
 }  // namespace polter::replay

@@ -111,8 +111,9 @@ class Model {
     struct Search {
         size_t part = 0, parts = 1;
         std::function<void(std::vector<Nearest>&)> join;
+        Library library = Library::unknown;
     };
-    void freeze(bool noise_placed = true, const Search& = {0, 1, {}});
+    void freeze(bool noise_placed = true, const Search& = {0, 1, {}, Library::unknown});
     // Between processes (parallel/model_bytes.cpp): what was learned before freeze().
     void write(Bytes&) const;
     static Model read(Input&, Faults faults = {});
@@ -146,6 +147,12 @@ class Model {
         }
     };
     Cost summarise(uint64_t key, const Samples&) const;
+    struct CollectiveClass {
+        CollectiveKind kind;
+        std::vector<InstanceSample> samples;
+        Explanation explanation;
+    };
+    std::vector<Reference> references(const std::vector<CollectiveClass>&) const;
     void add(const LearnedStructure&);
 
     std::map<uint64_t, Samples> samples_;

@@ -173,7 +173,7 @@ uint64_t data_of(uint8_t operation, uint64_t size, uint32_t members) {
     }
 }
 
-std::vector<Candidate> candidates(const CollectiveKind& kind, uint32_t members) {
+static Candidates known(const CollectiveKind& kind, uint32_t members) {
     switch (kind.operation) {
         case OTF2_COLLECTIVE_OP_ALLREDUCE:
             return allreduce(members);
@@ -201,6 +201,20 @@ std::vector<Candidate> candidates(const CollectiveKind& kind, uint32_t members) 
             if (kind.waits == Waits::prefix) return prefix(members);
             return kind.waits == Waits::n_to_n ? synchronising(members) : Candidates{};
     }
+}
+
+std::vector<Candidate> candidates(const CollectiveKind& kind, uint32_t members, Library library) {
+    const double decided_handicap = library == Library::unknown ? 0.8 : 0.6;
+    Candidates list = known(kind, members);
+    const std::vector<Pattern> rules = decided(library, kind, members);
+    for (const Pattern& pattern : rules) {
+        auto found = std::find_if(list.begin(), list.end(), [&](const Candidate& candidate) { return candidate.pattern == pattern; });
+        if (found == list.end()) found = list.insert(list.end(), Candidate{pattern});
+        found->handicap = decided_handicap;
+        found->decided = true;
+    }
+    std::stable_partition(list.begin(), list.end(), [](const Candidate& candidate) { return candidate.decided; });
+    return list;
 }
 
 std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& kind, uint32_t members) {

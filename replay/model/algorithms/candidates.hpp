@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "decisions.hpp"
 #include "replay/trace/mpi_calls.hpp"
 #include "schedule.hpp"
 
@@ -32,9 +33,10 @@ uint64_t data_of(uint8_t operation, uint64_t size, uint32_t members);
 
 struct Candidate {
     Pattern pattern;
-    double handicap = 1;  // its error counts so many times as much: what no MPI uses for this needs better evidence
+    double handicap = 1;   // its error counts so many times as much: what no MPI uses for this needs better evidence
+    bool decided = false;  // by the rules of the library: these come first
 };
-std::vector<Candidate> candidates(const CollectiveKind&, uint32_t members);
+std::vector<Candidate> candidates(const CollectiveKind&, uint32_t members, Library library = Library::unknown);
 
 // From which part of the data on (in millionths) a message could be a rendezvous.
 std::vector<int64_t> eager_limits(const Pattern&, const CollectiveKind&, uint32_t members);

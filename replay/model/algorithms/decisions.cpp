@@ -192,6 +192,16 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
 
 }  // namespace
 
+std::optional<Library> library_named(std::string_view name, std::string_view version) {
+    constexpr std::pair<std::string_view, Library> names[] = {
+        {"openmpi", Library::open_mpi}, {"mpich", Library::mpich}, {"smpi", Library::smpi}, {"none", Library::none}};
+    for (const auto& [known, library] : names)
+        if (name == known) return library;
+    if (name != "auto") return std::nullopt;
+    if (version.starts_with("Open MPI")) return Library::open_mpi;
+    return version.starts_with("MPICH") ? Library::mpich : Library::unknown;
+}
+
 std::vector<Pattern> decided(Library library, const CollectiveKind& kind, uint32_t members) {
     std::vector<Pattern> list;
     if (kind.data == CollectiveKind::unknown || kind.nonblocking) return list;
