@@ -92,7 +92,7 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     }
     if (!std::isfinite(chosen.error)) return explanation;
     Structure structure = chosen.structure;
-    structure.certain = chosen.error * 10 <= explanation.constant_error;
+    structure.certain = said != Evidence::few && chosen.error * 10 <= explanation.constant_error;
     if (chosen.error < explanation.constant_error * left)
         explanation.found = structure;
     else if (!weak)
