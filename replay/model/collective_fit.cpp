@@ -175,7 +175,8 @@ std::vector<Structure> starts(const Structure& plain, const std::vector<Instance
         hops = std::max<double>(hops, way.hops);
     }
     std::vector<Structure> list;
-    for (const double part : {1.0, 0.9, 0.5}) list.push_back(scaled(plain, (1 - part) * scale / works, part * scale / hops));
+    // First what is likeliest, for where leave times do not tell: some work for each message, and more flight.
+    for (const double part : {0.9, 1.0, 0.5}) list.push_back(scaled(plain, (1 - part) * scale / works, part * scale / hops));
     for (const double part : {2, 8, 64}) list.push_back(scaled(plain, scale / part / 4, scale / part));
     list.push_back(scaled(plain, 0, scale / 64));
     return list;
