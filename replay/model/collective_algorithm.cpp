@@ -15,15 +15,25 @@ Evidence evidence(const std::vector<InstanceSample>& samples) {
 
 namespace {
 
-// `look(candidate, eager)`: the error that it leaves.
+// What explains so much of what a constant leaves (one part in so many) needs no rival.
+constexpr double enough_said = 50;
+
+// `look(structure)`: its fit. The algorithms that a library's rules name come first. Each process looks at those, so all of them know
+// whether they say enough; the others are shared.
 template <class Look>
-Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kind, uint32_t members, size_t part, size_t parts, Look look) {
+Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kind, uint32_t members, size_t part, size_t parts,
+                   double constant_error, Look look) {
     Nearest best;
     uint32_t number = 0;
-    for (const Candidate& candidate : list)
+    bool by_rules = true;
+    for (const Candidate& candidate : list) {
+        if (by_rules && !candidate.decided) {
+            if (best.error * enough_said <= constant_error) return best;
+            by_rules = false;
+        }
         for (const int64_t eager : eager_limits(candidate.pattern, kind, members)) {
             Nearest one{.candidate = number++};
-            if (one.candidate % parts != part) continue;
+            if (!by_rules && one.candidate % parts != part) continue;
             const Fit fit = look(Structure{.pattern = candidate.pattern, .eager_ppm = eager});
             one.structure = fit.structure;
             one.error = fit.error;
@@ -31,6 +41,7 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
             one.score = (one.error + 1) * candidate.handicap;  // 1: of several that are exact, the likeliest
             best.join(one);
         }
+    }
     return best;
 }
 
@@ -54,7 +65,8 @@ Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
     std::vector<Candidate> list = candidates(kind, members, library);
     if (evidence(samples) == Evidence::few) std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
-    return nearest_of(list, kind, members, part, parts, [&](const Structure& plain) { return fit(plain, samples, noise_known); });
+    const double constant_error = plain_error(samples, kind.waits, noise_known);
+    return nearest_of(list, kind, members, part, parts, constant_error, [&](const Structure& plain) { return fit(plain, samples, noise_known); });
 }
 
 Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
@@ -63,7 +75,8 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     const bool weak = evidence(samples) != Evidence::enough || samples.size() == 1;
     const double range = weak ? 1.5 : 1000;
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
-    return nearest_of(candidates(kind, members, library), kind, members, part, parts, [&](const Structure& plain) {
+    const double constant_error = plain_error(samples, kind.waits, noise_known);
+    return nearest_of(candidates(kind, members, library), kind, members, part, parts, constant_error, [&](const Structure& plain) {
         Fit best{plain, std::numeric_limits<double>::infinity()};
         for (const Reference& reference : known) {
             const Fit one = fit_from(with_costs(plain, reference, kind.data), samples, noise_known, range);

@@ -24,8 +24,12 @@ struct Member {
 
 struct Message {
     Prediction way{INT64_MIN, 0, 0, 0, 0};
-    Prediction ready{INT64_MIN, 0, 0, 0, 0}, posted{INT64_MIN, 0, 0, 0, 0};  // of a rendezvous: of its sender, of its receiver
-    uint32_t awaited_by = nobody, sender_waits = nobody;                     // members that can do nothing until it has come
+    uint32_t awaited_by = nobody;  // a member that can do nothing until it has come
+};
+
+struct Rendezvous {
+    Prediction ready{INT64_MIN, 0, 0, 0, 0}, posted{INT64_MIN, 0, 0, 0, 0};  // of the sender, of the receiver
+    uint32_t sender_waits = nobody;                                          // … for the end
 };
 
 class Followed {
@@ -35,7 +39,7 @@ class Followed {
   private:
     bool all_came(const Schedule::Step* step, uint32_t number);
     void depart(Message& message, const Prediction& from, double share);
-    void settle(Message& message, double share);
+    void settle(uint32_t number, double share);
     void post(uint32_t message, uint32_t place);
     bool send(const Schedule::Step& step, uint32_t place);
     bool receive(const Schedule::Step* step, uint32_t place);
@@ -51,6 +55,7 @@ class Followed {
     // Kept from call to call for their memory.
     std::vector<Member> members_;
     std::vector<Message> messages_;
+    std::vector<Rendezvous> rendezvous_;  // by message; none where all are eager
     std::vector<uint32_t> ready_, order_;
 };
 
@@ -70,23 +75,24 @@ bool Followed::all_came(const Schedule::Step* step, uint32_t number) {
 
 void Followed::depart(Message& message, const Prediction& from, double share) {
     message.way = {from.leave + structure_->flight(share), from.works, from.hops + 1, from.work_data, from.hop_data + share};
-    for (uint32_t* waiting : {&message.awaited_by, &message.sender_waits})
-        if (*waiting != nobody) ready_.push_back(*waiting);
+    if (message.awaited_by != nobody) ready_.push_back(message.awaited_by);
 }
 
 // A rendezvous begins when both are there.
-void Followed::settle(Message& message, double share) {
-    if (message.ready.leave == INT64_MIN || message.posted.leave == INT64_MIN || message.way.leave != INT64_MIN) return;
-    depart(message, message.ready.leave >= message.posted.leave ? message.ready : message.posted, share);
+void Followed::settle(uint32_t number, double share) {
+    const Rendezvous& both = rendezvous_[number];
+    if (both.ready.leave == INT64_MIN || both.posted.leave == INT64_MIN || arrival(number) != INT64_MIN) return;
+    depart(messages_[number], both.ready.leave >= both.posted.leave ? both.ready : both.posted, share);
+    if (both.sender_waits != nobody) ready_.push_back(both.sender_waits);
 }
 
 void Followed::post(uint32_t number, uint32_t place) {
-    Message& message = messages_[number];
     const double share = schedule_->shares[number];
-    if (message.posted.leave != INT64_MIN || !structure_->rendezvous(share)) return;
-    message.posted = (*ways_)[place];
-    message.posted.leave = members_[place].clock.now;
-    settle(message, share);
+    if (!structure_->rendezvous(share) || rendezvous_[number].posted.leave != INT64_MIN) return;
+    Prediction& posted = rendezvous_[number].posted;
+    posted = (*ways_)[place];
+    posted.leave = members_[place].clock.now;
+    settle(number, share);
 }
 
 bool Followed::send(const Schedule::Step& step, uint32_t place) {
@@ -97,12 +103,11 @@ bool Followed::send(const Schedule::Step& step, uint32_t place) {
     ++way.works;
     way.work_data += share;
     way.leave = clock.now;
-    Message& message = messages_[step.message];
     if (structure_->rendezvous(share)) {
-        message.ready = way;
-        settle(message, share);
+        rendezvous_[step.message].ready = way;
+        settle(step.message, share);
     } else {
-        depart(message, way, share);
+        depart(messages_[step.message], way, share);
     }
     return true;
 }
@@ -138,9 +143,9 @@ bool Followed::receive(const Schedule::Step* step, uint32_t place) {
 
 bool Followed::complete(const Schedule::Step& step, uint32_t place) {
     if (!structure_->rendezvous(schedule_->shares[step.message])) return true;
-    Message& message = messages_[step.message];
+    const Message& message = messages_[step.message];
     if (message.way.leave == INT64_MIN) {
-        message.sender_waits = place;
+        rendezvous_[step.message].sender_waits = place;
         return false;
     }
     resume(place);
@@ -158,6 +163,7 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
     schedule_ = &schedule(structure.pattern, count, sample.root, structure.any_rendezvous());
     members_.assign(count, {});
     messages_.assign(schedule_->shares.size(), {});
+    rendezvous_.assign(structure.any_rendezvous() ? schedule_->shares.size() : 0, {});
     ways->assign(count, {});  // by place, at first
     ready_.resize(count);
     std::iota(ready_.begin(), ready_.end(), 0u);
