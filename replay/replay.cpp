@@ -185,10 +185,13 @@ void Stages::learn() {
     if (options_.group) gather_statistics(*options_.group, learning_->model, hooks_.faults);
     counter_only_ = learner().noise_placement().at_leave > 20 * learner().noise_placement().inside;
     if (foreign_) unknown_ = unknown_lines(learning_->model.shown(), *foreign_, options_.use_model);
+    const auto mpi = definitions().properties.find("MPI");
+    const std::string version = mpi == definitions().properties.end() ? "" : mpi->second;
+    const Library library = library_named(options_.mpi_algorithms, version).value_or(Library::unknown);
     if (options_.group)
-        freeze_together(*options_.group, learning_->model, !counter_only_);
+        freeze_together(*options_.group, learning_->model, !counter_only_, library);
     else
-        learning_->model.freeze(!counter_only_);
+        learning_->model.freeze(!counter_only_, {.library = library});
     if (foreign_) foreign_->complete(learning_->model.learned());
     const std::vector<Account>& accounts = definitions().accounts;
     scenarios_.emplace(accounts, options_.remove, accounts_with_noise(learner(), accounts.size()), hooks_.faults);

@@ -27,7 +27,7 @@ namespace {
 
 struct Arguments {
     Common common;
-    std::string trace, remove, write_approximated, inject, save_model, use_model;
+    std::string trace, remove, write_approximated, inject, save_model, use_model, mpi_algorithms = "auto";
     bool model = false, attribution = false, seal_foreign = false, all = false, verbose = false;
     size_t costliest = 10;
     uint32_t windows = 10;
@@ -88,6 +88,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     options.write_approximated = arguments.write_approximated;
     options.inject = arguments.inject;
     options.use_model = arguments.use_model;
+    options.mpi_algorithms = arguments.mpi_algorithms;
     if (prints && !arguments.save_model.empty()) replay::check_writable(arguments.save_model);
     if (prints && !arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
     if (prints)
@@ -185,6 +186,10 @@ void add_replay(CLI::App& parent) {
     verb->add_option("--save-model", arguments->save_model, "Write the communication costs learned from the trace to FILE, for --use-model")
         ->check(named)
         ->option_text("FILE");
+    verb->add_option("--mpi-algorithms", arguments->mpi_algorithms,
+                     "Whose rules say which algorithm a collective likely uses; auto: those of the MPI that the trace names, else of any")
+        ->type_name("MPI")
+        ->check(CLI::IsMember({"openmpi", "mpich", "smpi", "auto", "none"}));
     verb->add_option("--use-model", arguments->use_model, "Use the communication costs in FILE instead of those of the trace")
         ->check(named)
         ->option_text("FILE");

@@ -24,6 +24,7 @@ struct Options {
     uint32_t windows = 10;                 // number of windows of time in the attribution; at least 1
     std::string inject;                    // a file of injected noise; Result::injected has its effect; empty: none
     std::string use_model;                 // a file with the costs of communication; empty: learn them from the trace
+    std::string mpi_algorithms = "auto";   // whose rules say which algorithms collectives use: see library_named()
     std::function<void(double)> progress;  // 0…1, may be empty
     Group* group = nullptr;                // the analysis processes that share the work; all make this call; null: only this one
 };

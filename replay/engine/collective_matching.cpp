@@ -148,9 +148,8 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
 }
 
-// No rank has MPI work after MPI_Finalize, so in an algorithm it counts as N-to-N.
 static Waits structural_waits(const Collective& collective) {
-    return collective.operation == operation_finalize ? Waits::n_to_n : collective.waits;
+    return structural_waits(collective.operation, collective.waits);
 }
 
 // The root's size may sum what it exchanges with all members, so its view is a class of its own. Where sizes may differ between members
@@ -158,7 +157,9 @@ static Waits structural_waits(const Collective& collective) {
 static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
     constexpr uint16_t apart = 0x100;
     const Waits waits = structural_waits(collective);
-    if (collective.operation == OTF2_COLLECTIVE_OP_GATHERV || collective.operation == OTF2_COLLECTIVE_OP_SCATTERV) size = 0;
+    if (collective.operation == OTF2_COLLECTIVE_OP_GATHERV || collective.operation == OTF2_COLLECTIVE_OP_SCATTERV ||
+        varies_by_member(collective.operation))
+        size = 0;
     if (collective.nonblocking && waits != Waits::n_to_n) size = 0;
     return {CostKind::collective_tail, true, root, static_cast<uint16_t>(collective.operation | (collective.nonblocking ? apart : 0)),
             size};
@@ -186,6 +187,9 @@ void Engine::learn_structure(Collective& collective) {
     const CostClass of = structure_class(collective, class_size(collective, other, collective.members[other].size), false),
                     by_root = structure_class(collective, class_size(collective, root, collective.members[root].size), rooted);
     const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
+    const auto early = [&](const Collective::Member& member) { return member.leave < collective.last_enter; };
+    if (varies_by_member(collective.operation) && std::any_of(collective.members.begin(), collective.members.end(), early))
+        return model_.learn_apart(of, members);
     if (!model_.wants_instance(of, members, ordinal)) return;
     InstanceSample sample;
     sample.root = root;

@@ -3,184 +3,112 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <limits>
-#include <numeric>
+
+#include "collective_fit.hpp"
 
 namespace polter::replay {
 
+Evidence evidence(const std::vector<InstanceSample>& samples) {
+    const size_t leave_times = samples.empty() ? 0 : samples.size() * samples.front().leave.size();
+    return leave_times < 12 ? Evidence::few : leave_times < 24 ? Evidence::little : Evidence::enough;
+}
+
 namespace {
 
-// The mean; where the noise is not known, without the greatest, which may be noise. (Not the median: where most members wait for
-// nobody it says nothing of the others.)
-double typical(std::vector<int64_t>& distances, bool noise_known) {
-    constexpr size_t believed = 80;  // per cent
-    if (distances.empty()) return 0;
-    auto end = distances.end();
-    if (!noise_known) {
-        end = distances.begin() + static_cast<std::ptrdiff_t>((distances.size() * believed + 99) / 100);
-        if (end != distances.end()) std::nth_element(distances.begin(), end, distances.end());
-    }
-    return std::accumulate(distances.begin(), end, 0.0) / static_cast<double>(end - distances.begin());
-}
+// What explains so much of what a constant leaves (one part in so many) needs no rival.
+constexpr double enough_said = 50;
 
-using Predictions = std::vector<std::vector<Prediction>>;  // by sample
-
-// Distance of prediction and measurement, or anything from `most` on where it is that or more: then not all are predicted.
-double error_of(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known, double most,
-                Predictions* predictions) {
-    std::vector<int64_t> distances;
-    size_t all = 0;
-    for (const InstanceSample& sample : samples) all += sample.leave.size();
-    distances.reserve(all);
-    predictions->resize(samples.size());
-    double sum = 0;
-    for (size_t s = 0; s < samples.size(); ++s) {
-        std::vector<Prediction>& predicted = (*predictions)[s];
-        predict(structure, samples[s], &predicted);
-        for (size_t i = 0; i < predicted.size(); ++i) {
-            distances.push_back(std::abs(predicted[i].leave - samples[s].leave[i]));
-            sum += static_cast<double>(distances.back());
+// `look(structure)`: its fit. The algorithms that a library's rules name come first. Each process looks at those, so all of them know
+// whether they say enough; the others are shared.
+template <class Look>
+Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kind, uint32_t members, size_t part, size_t parts,
+                   double constant_error, Look look) {
+    Nearest best;
+    uint32_t number = 0;
+    bool by_rules = true;
+    for (const Candidate& candidate : list) {
+        if (by_rules && !candidate.decided) {
+            if (best.error * enough_said <= constant_error) return best;
+            by_rules = false;
         }
-        if (noise_known && sum / static_cast<double>(all) >= most) return most;
-    }
-    return typical(distances, noise_known);
-}
-
-// Once it is known which way the last message took to a member, its leave time is linear in the two costs:
-// leave = base + works · own + hops · hop. `predictions`: by the structure as it is. Least absolute distances by reweighted least squares
-// (a few noisy instances must not matter); false where the ways leave the costs open.
-bool regress(Structure* structure, const std::vector<InstanceSample>& samples, const Predictions& predictions) {
-    double ww = 0, wh = 0, hh = 0, wy = 0, hy = 0;
-    for (size_t s = 0; s < samples.size(); ++s) {
-        const InstanceSample& sample = samples[s];
-        const std::vector<Prediction>& predicted = predictions[s];
-        for (size_t i = 0; i < predicted.size(); ++i) {
-            const double works = predicted[i].works, hops = predicted[i].hops;
-            const auto off = static_cast<double>(sample.leave[i] - predicted[i].leave);
-            const double y = off + works * static_cast<double>(structure->own) + hops * static_cast<double>(structure->hop);
-            const double weight = 1 / std::max(10.0, std::abs(off));
-            ww += weight * works * works;
-            wh += weight * works * hops;
-            hh += weight * hops * hops;
-            wy += weight * works * y;
-            hy += weight * hops * y;
+        for (const int64_t eager : eager_limits(candidate.pattern, kind, members)) {
+            Nearest one{.candidate = number++};
+            if (!by_rules && one.candidate % parts != part) continue;
+            const Fit fit = look(Structure{.pattern = candidate.pattern, .eager_ppm = eager});
+            one.structure = fit.structure;
+            one.error = fit.error;
+            one.decided = candidate.decided;
+            one.score = (one.error + 1) * candidate.handicap;  // 1: of several that are exact, the likeliest
+            best.join(one);
         }
     }
-    if (ww <= 0 || hh <= 0) return false;
-    const double determinant = ww * hh - wh * wh;
-    double own = 0, hop = 0;
-    if (determinant > 1e-9 * ww * hh) {
-        own = (wy * hh - hy * wh) / determinant;
-        hop = (hy * ww - wy * wh) / determinant;
-    }
-    if (own <= 0 || hop <= 0) {  // a cost is not negative: the better of one of them alone
-        const bool hops_alone = hy * hy * ww > wy * wy * hh;
-        own = hops_alone ? 0 : std::max(0.0, wy / ww);
-        hop = hops_alone ? std::max(0.0, hy / hh) : 0;
-    }
-    structure->own = std::llround(own);
-    structure->hop = std::llround(hop);
-    return true;
-}
-
-// The costs decide the ways and the ways the costs: in turn, while it gets better, from the best of some starts. `error`: of what is found.
-Structure fit(const Pattern& pattern, const std::vector<InstanceSample>& samples, bool noise_known, double* error) {
-    std::vector<int64_t> tails;
-    for (const InstanceSample& sample : samples) {
-        const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
-        for (size_t i = 0; i < sample.resume.size(); ++i) tails.push_back(std::max<int64_t>(1, sample.leave[i] - sample.resume[i]));
-        if (!sample.resume.empty()) continue;
-        for (const int64_t leave : sample.leave) tails.push_back(std::max<int64_t>(1, std::abs(leave - last)));
-    }
-    std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
-    const int64_t scale = tails[tails.size() / 2];
-    Structure best{pattern};
-    Predictions by_best, by_trial;
-    double least = error_of(best, samples, noise_known, std::numeric_limits<double>::infinity(), &by_best);
-    const auto try_out = [&](const Structure& trial) {
-        const double distance = error_of(trial, samples, noise_known, least, &by_trial);
-        if (distance >= least) return false;
-        least = distance;
-        best = trial;
-        by_best.swap(by_trial);
-        return true;
-    };
-    for (const int64_t part : {2, 8, 64})
-        for (const int64_t quarters : {0, 1, 4}) try_out({pattern, scale / part, scale / part * quarters / 4});
-    for (int round = 0; round < 16; ++round) {
-        Structure next = best;
-        if (!regress(&next, samples, by_best) || !try_out(next)) break;
-    }
-    *error = least;
-    best.error = static_cast<int64_t>(least);
     return best;
 }
 
-// "A constant after the last that one waits for": what a structure must beat.
-double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
-    std::vector<int64_t> waiting, free;
-    for (const InstanceSample& sample : samples) {
-        const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
-        int64_t lower = INT64_MIN;
-        for (size_t i = 0; i < sample.enter.size(); ++i) {
-            lower = std::max(lower, sample.enter[i]);
-            const bool waits_for_everyone = waits == Waits::n_to_n || (waits == Waits::n_to_one && i == sample.root);
-            const bool root_only = waits == Waits::one_to_n && i != sample.root;
-            int64_t from = waits_for_everyone ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
-            if (waits == Waits::prefix) from = lower;
-            if (!sample.resume.empty()) from = std::max(from, sample.resume[i]);
-            int64_t noise = 0;
-            for (const NoisePiece& piece : sample.noise[i])
-                if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
-            (waits_for_everyone || root_only ? waiting : free).push_back(sample.leave[i] - from - noise);
-        }
-    }
-    std::vector<int64_t> distances;
-    for (auto* list : {&waiting, &free}) {
-        if (list->empty()) continue;
-        std::sort(list->begin(), list->end());
-        const int64_t median = (*list)[list->size() / 2];
-        for (const int64_t value : *list) distances.push_back(std::abs(value - median));
-    }
-    return typical(distances, noise_known);
-}
-
-// What a collective that was called once says, or seldom: few leave times say enough if they are met exactly, by two costs.
-enum class Evidence { none, little, enough };
-Evidence evidence(const std::vector<InstanceSample>& samples) {
-    const size_t leave_times = samples.empty() ? 0 : samples.size() * samples.front().leave.size();
-    return leave_times < 12 ? Evidence::none : leave_times < 24 ? Evidence::little : Evidence::enough;
+// Costs of `known` for other amounts of data.
+Structure with_costs(Structure structure, const Reference& known, uint64_t data) {
+    const bool sized = known.data != CollectiveKind::unknown && data != CollectiveKind::unknown && known.data > 0;
+    const double ratio = sized ? static_cast<double>(data) / static_cast<double>(known.data) : 1;
+    structure.own = known.structure.own;
+    structure.hop = known.structure.hop;
+    structure.own_data = std::llround(static_cast<double>(known.structure.own_data) * ratio);
+    structure.hop_data = std::llround(static_cast<double>(known.structure.hop_data) * ratio);
+    return structure;
 }
 
 }  // namespace
 
-Nearest nearest(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, size_t part, size_t parts) {
-    Nearest best;
-    if (evidence(samples) == Evidence::none) return best;
-    uint32_t candidate = 0;
-    for (const Pattern& pattern : candidates(waits, static_cast<uint32_t>(samples.front().enter.size()))) {
-        Nearest one{.candidate = candidate++};
-        if (one.candidate % parts != part) continue;
-        one.structure = fit(pattern, samples, noise_known, &one.error);
-        best.join(one);
-    }
-    return best;
+Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
+                size_t parts) {
+    constexpr size_t least = 3;  // leave times
+    if (samples.empty() || samples.size() * samples.front().leave.size() < least) return {};
+    const auto members = static_cast<uint32_t>(samples.front().enter.size());
+    std::vector<Candidate> list = candidates(kind, members, library);
+    if (evidence(samples) == Evidence::few) std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
+    const double constant_error = plain_error(samples, kind.waits, noise_known);
+    return nearest_of(list, kind, members, part, parts, constant_error, [&](const Structure& plain) { return fit(plain, samples, noise_known); });
 }
 
-Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best) {
-    // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves.
-    const bool little = evidence(samples) == Evidence::little;
-    const double left = little ? 0.02 : 0.5;
+Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
+               const std::vector<Reference>& known, size_t part, size_t parts) {
+    if (samples.empty() || known.empty()) return {};
+    const bool weak = evidence(samples) != Evidence::enough || samples.size() == 1;
+    const double range = weak ? 1.5 : 1000;
+    const auto members = static_cast<uint32_t>(samples.front().enter.size());
+    const double constant_error = plain_error(samples, kind.waits, noise_known);
+    return nearest_of(candidates(kind, members, library), kind, members, part, parts, constant_error, [&](const Structure& plain) {
+        Fit best{plain, std::numeric_limits<double>::infinity()};
+        for (const Reference& reference : known) {
+            const Fit one = fit_from(with_costs(plain, reference, kind.data), samples, noise_known, range);
+            if (one.error < best.error) best = one;
+        }
+        return best;
+    });
+}
+
+Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
+                    const Nearest& borrowed) {
     Explanation explanation;
     if (samples.empty()) return explanation;
     explanation.constant_error = plain_error(samples, waits, noise_known);
-    if (!std::isfinite(best.error)) return explanation;
-    Structure structure = best.structure;
-    structure.certain = best.error * 10 <= explanation.constant_error;
-    if (best.error < explanation.constant_error * left)
+    const Evidence said = evidence(samples);
+    const bool weak = said != Evidence::enough || samples.size() == 1;
+    // Of many patterns one is always a little better than none of them: only one that explains most of what a constant leaves. Few leave
+    // times say little of costs; those of other collectives, or an algorithm that an MPI is known to use, make up for it.
+    double left = 0.5;
+    if (said == Evidence::little) left = best.decided ? 0.05 : 0.02;
+    if (said == Evidence::few) left = 0.1;
+    Nearest chosen = best;
+    if (std::isfinite(borrowed.error) && (weak || borrowed.score < best.score)) {
+        chosen = borrowed;
+        if (weak) left = 0.1;
+    }
+    if (!std::isfinite(chosen.error)) return explanation;
+    Structure structure = chosen.structure;
+    structure.certain = said != Evidence::few && chosen.error * 10 <= explanation.constant_error;
+    if (chosen.error < explanation.constant_error * left)
         explanation.found = structure;
-    else if (!little)
+    else if (!weak)
         explanation.likeliest = structure;
     return explanation;
 }

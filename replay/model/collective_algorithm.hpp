@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which algorithm a collective uses, found from its measured leave times: then noise inside it delays those who wait for that message.
 //
-// An algorithm (Structure) is a programme of sends and receives for each member (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, has the
-// usual ones), with two costs of LogGP: `own`, the overhead o of a send or a receive, and `hop`, the latency L of a message.
+// An algorithm (algorithms/schedule.hpp) is a programme of sends and receives for each member. A Structure adds its costs in LogGP's terms:
+// the overhead o of a send or a receive and the latency L of a message, each with what it takes more for all of the collective's data, and
+// from which size on a send is a rendezvous.
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -14,89 +14,32 @@
 #include <tuple>
 #include <vector>
 
+#include "algorithms/candidates.hpp"
+#include "algorithms/decisions.hpp"
+#include "algorithms/schedule.hpp"
 #include "replay/scenario/noise_placement.hpp"
 #include "replay/trace/mpi_calls.hpp"
 
 namespace polter::replay {
-
-// How messages go to place 0 or from it; from recursive_doubling on everybody has everything at the end.
-enum class Shape : uint8_t {
-    none,
-    binomial,          // subtrees of consecutive members
-    binomial_strided,  // children at distances 1, 2, 4, …
-    quaternomial,      // as binomial, in digits of base 4
-    binary,            // children 2 i + 1 and 2 i + 2
-    linear,            // received as they come
-    linear_in_order,   // received by number
-    chain,
-    recursive_doubling,  // exchange with the partner whose number differs in one bit; what exceeds a power of two is folded in
-    dissemination,       // everybody sends in every round, 1, 2, 4, … members further
-    ring,                // members − 1 rounds to the next member
-    pairwise,            // members − 1 rounds, each with another partner
-    everyone,            // a message to each of the others, then theirs as they come
-    everyone_by_4,       // the same in portions of 4
-    everyone_by_32,
-    everyone_by_number,  // as everyone, but sent in the order 0, 1, 2, … and not from one's own number on
-    everyone_above,      // a message to each with a higher number, then those of the lower ones as they come
-};
-
-// First what goes up to place 0, then what comes down from it. Places are counted from the root; `relay`: by number, and what the root
-// has to give or to get goes through member 0.
-struct Pattern {
-    Shape up = Shape::none, down = Shape::none;
-    bool relay = false;
-    auto operator<=>(const Pattern&) const = default;
-};
-
-struct Schedule {
-    struct Step {
-        uint32_t message;
-        uint32_t peer;  // its place
-        bool receive;
-        uint32_t together;  // so many receives from here on are taken in the order in which their messages come
-    };
-    std::vector<std::vector<Step>> steps;  // by place
-    uint32_t messages = 0;
-};
-
-// Cached; lives for ever.
-const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root);
-
-// What `place` waits for, by place: 0 nothing, 1 a message that waited for none itself, 2 one that did.
-std::vector<uint8_t> waited_for(const Schedule&, uint32_t place);
-
-// The member at place 0.
-inline uint32_t first_member(const Pattern& pattern, uint32_t root) {
-    return pattern.relay ? 0 : root;
-}
 
 // Whether there are candidates at all.
 inline bool has_structure(Waits waits) {
     return waits == Waits::n_to_n || waits == Waits::one_to_n || waits == Waits::n_to_one || waits == Waits::prefix;
 }
 
-// The candidates for what a collective waits for.
-std::vector<Pattern> candidates(Waits waits, uint32_t members);
-
-// The messages of the receives that belong together at `step`, in the order of their arrivals (INT64_MIN: not known yet); false
-// while one is not known.
-template <class Arrival>
-bool arrived_in_order(const Schedule::Step* step, Arrival arrival, std::vector<uint32_t>* order) {
-    order->clear();
-    for (uint32_t i = 0; i < step->together; ++i) {
-        if (arrival(step[i].message) == INT64_MIN) return false;
-        order->push_back(step[i].message);
-    }
-    const auto sooner = [&](uint32_t a, uint32_t b) { return arrival(a) < arrival(b); };
-    if (!std::is_sorted(order->begin(), order->end(), sooner)) std::stable_sort(order->begin(), order->end(), sooner);
-    return true;
-}
-
 struct Structure {
     Pattern pattern;
-    int64_t hop = 0, own = 0;
+    int64_t hop = 0, own = 0;            // L and o of a message without data
+    int64_t hop_data = 0, own_data = 0;  // what all of the data would add
+    int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
     int64_t error = 0;     // mean distance of predicted and measured leave times
     bool certain = false;  // a tenth of what a constant leaves, or less
+
+    static constexpr int64_t all_eager = 1'000'000'000;
+    bool any_rendezvous() const { return eager_ppm < all_eager; }
+    bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }
+    int64_t flight(double share) const { return hop_data == 0 ? hop : hop + static_cast<int64_t>(static_cast<double>(hop_data) * share); }
+    int64_t work(double share) const { return own_data == 0 ? own : own + static_cast<int64_t>(static_cast<double>(own_data) * share); }
 };
 
 // One instance as it was measured, by member.
@@ -156,22 +99,39 @@ class MemberClock {
 struct Prediction {
     int64_t leave;
     uint32_t works, hops;
+    double work_data, hop_data;  // the sums of their shares of the data
 };
 void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* predicted);  // by member
 
 // Of some candidates the one that comes nearest to the leave times.
 struct Nearest {
     double error = std::numeric_limits<double>::infinity();  // ns; infinite: there was no candidate
+    double score = std::numeric_limits<double>::infinity();  // the error, and more of it for what is less likely beforehand
     uint32_t candidate = 0;
+    bool decided = false;  // an MPI is known to use it here
     Structure structure;
     // Of two that are equally near the first: so it does not matter who looked at which.
     void join(const Nearest& other) {
-        if (std::tie(other.error, other.candidate) < std::tie(error, candidate)) *this = other;
+        if (std::tie(other.score, other.candidate) < std::tie(score, candidate)) *this = other;
     }
 };
 // Where the noise inside is not known (`noise_known`), what most leave times say counts. Of `parts` that share the candidates, one: the
-// looking takes the time.
-Nearest nearest(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, size_t part, size_t parts);
+// looking takes the time. Where there are few leave times, only algorithms that an MPI is known to use here.
+Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
+                size_t parts);
+
+// How much the leave times of a class say; what a collective that was called once says, or seldom.
+enum class Evidence { few, little, enough };
+Evidence evidence(const std::vector<InstanceSample>& samples);
+
+// The same with costs known from other collectives or from messages: as they are, nearly, where there are few leave times; else to start
+// from.
+struct Reference {
+    Structure structure;
+    uint64_t data = 0;
+};
+Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
+               const std::vector<Reference>& known, size_t part, size_t parts);
 
 // What explains the leave times: `found`, the structure and costs that do it best, where it explains most of what "a constant after the
 // last that one waits for" leaves unexplained (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a
@@ -180,9 +140,8 @@ struct Explanation {
     std::optional<Structure> found, likeliest;
     double constant_error = 0;
 };
-// `best`: of all candidates.
-Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best);
-
-std::string to_string(const Pattern&);
+// `best`, `borrowed`: of all candidates.
+Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
+                    const Nearest& borrowed = {});
 
 }  // namespace polter::replay

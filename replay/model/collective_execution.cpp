@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // In words: a member does its steps in order. A send takes its own work, and the message arrives a hop later; a receive waits for its
-// message and takes its own work. Noise counts in the step that it prolonged in the measured run, and there only: noise while a
+// message and takes its own work. A rendezvous begins when both are there, and its sender waits for its end. Noise counts in the step that it prolonged in the measured run, and there only: noise while a
 // message was awaited counts for what it lasted longer than the wait.
 #include "collective_execution.hpp"
 
@@ -16,7 +16,7 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
     recorder_ = recorder;
     structure_ = structure;
     root = root < members ? root : 0;
-    schedule_ = &schedule(structure.pattern, members, root);
+    schedule_ = &schedule(structure.pattern, members, root, structure.any_rendezvous());
     lanes_ = &lanes;
     pool_ = &pool;
     members_ = members;
@@ -29,7 +29,7 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
         clock.held = clock.done = false;
     }
     messages_.clear();
-    messages_.resize(schedule_->messages);
+    messages_.resize(schedule_->shares.size());
 }
 
 void Instance::set_noise(Clock& clock, const std::vector<NoisePiece>& noise) {
@@ -90,21 +90,22 @@ void Instance::write(Clock& clock) {
     clock.node = recorder_->write(clock.thread, clock.where, now, now - clock.time[recorder_->lane(1)], clock.held);
 }
 
-void Instance::work(Clock& clock) {
-    clock.clock.work(structure_.own, [&](const NoisePiece& piece, int64_t ns) {
+void Instance::work(Clock& clock, int64_t length) {
+    clock.clock.work(length, [&](const NoisePiece& piece, int64_t ns) {
         if (recorder_) recorder_->noise(clock.thread, piece, clock.where, ns);
         const int64_t* mask = lanes_->masks[piece.account].data();
         keep_noise(clock.time, mask, ns, lanes_->count);
     });
     for (size_t i = 0; i < lanes_->count; ++i)
-        clock.time[i] = clock.injected ? (*clock.injected)[i].finish(clock.time[i], structure_.own) : clock.time[i] + structure_.own;
+        clock.time[i] = clock.injected ? (*clock.injected)[i].finish(clock.time[i], length) : clock.time[i] + length;
 }
 
-void Instance::receive(Clock& clock, Message& message, bool recorded) {
+void Instance::wait(Clock& clock, Message& message, bool recorded) {
     if (recorder_ && recorded) {
         const int64_t base = std::max(clock.clock.now, message.arrival);
         recorder_->start();
-        candidate(message.node, message.time, base);
+        candidate(message.node, message.sent ? message.sent : message.time, base);
+        if (message.posted) candidate(message.posted_node, message.posted, base);
         candidate(clock.node, clock.time, base);
     }
     raise_to(clock.time, message.time, lanes_->count);
@@ -113,9 +114,10 @@ void Instance::receive(Clock& clock, Message& message, bool recorded) {
         const int64_t* mask = lanes_->masks[piece.account].data();
         keep_noise(clock.time, mask, ns, lanes_->count);
     });
+    if (message.uses > 0 && --message.uses > 0) return;
     message.time.reset();
-    work(clock);
-    if (recorded) write(clock);
+    message.sent.reset();
+    message.posted.reset();
 }
 
 bool Instance::reorders_watched() const {
@@ -126,7 +128,7 @@ bool Instance::reorders_watched() const {
 
 // Where messages come in another order in some scenario, taking them all is one event: the k-th of n ends it by its own time and that of
 // taking it and those behind it.
-void Instance::candidates_by_order(const Clock& clock) {
+void Instance::candidates_by_order(const Clock& clock, int64_t own) {
     const auto n = static_cast<int64_t>(order_.size());
     const auto time = [&](size_t i, size_t lane) { return messages_[order_[i]].time[lane]; };
     std::vector<std::vector<int64_t>> behind(recorder_->watched(), std::vector<int64_t>(order_.size()));  // it and those behind it
@@ -135,19 +137,19 @@ void Instance::candidates_by_order(const Clock& clock) {
         std::iota(sorted.begin(), sorted.end(), size_t{0});
         std::stable_sort(sorted.begin(), sorted.end(),
                          [&](size_t a, size_t b) { return time(a, recorder_->lane(w)) < time(b, recorder_->lane(w)); });
-        for (size_t k = 0; k < sorted.size(); ++k) behind[w][sorted[k]] = (n - static_cast<int64_t>(k)) * structure_.own;
+        for (size_t k = 0; k < sorted.size(); ++k) behind[w][sorted[k]] = (n - static_cast<int64_t>(k)) * own;
     }
     int64_t end = clock.clock.now;  // measured
-    for (const uint32_t number : order_) end = std::max(end, messages_[number].arrival) + structure_.own;
+    for (const uint32_t number : order_) end = std::max(end, messages_[number].arrival) + own;
     recorder_->start();
     for (size_t i = 0; i < order_.size(); ++i)
         recorder_->candidate_at(messages_[order_[i]].node, [&](size_t w) { return end - time(i, recorder_->lane(w)) - behind[w][i]; });
-    candidate(clock.node, clock.time, end - n * structure_.own);
+    candidate(clock.node, clock.time, end - n * own);
 }
 
 // Messages that are taken as they come may come in another order without the noise. How much sooner all of them are taken then than in
 // the measured order, from `begin` on.
-int64_t Instance::gained_by_order(int64_t begin, size_t lane) {
+int64_t Instance::gained_by_order(int64_t begin, size_t lane, int64_t own) {
     coming_.clear();
     int64_t measured_order = begin, order = begin;
     bool same = true;
@@ -157,50 +159,103 @@ int64_t Instance::gained_by_order(int64_t begin, size_t lane) {
         coming_.push_back(arrival);
     }
     if (same) return 0;
-    for (const int64_t arrival : coming_) measured_order = std::max(measured_order, arrival) + structure_.own;
+    for (const int64_t arrival : coming_) measured_order = std::max(measured_order, arrival) + own;
     std::sort(coming_.begin(), coming_.end());
-    for (const int64_t arrival : coming_) order = std::max(order, arrival) + structure_.own;
+    for (const int64_t arrival : coming_) order = std::max(order, arrival) + own;
     return measured_order - order;
 }
 
+void Instance::send(Clock& clock, const Schedule::Step& step) {
+    if (recorder_) {
+        recorder_->start();
+        candidate(clock.node, clock.time, clock.clock.now);
+    }
+    const double share = schedule_->shares[step.message];
+    const int64_t flight = structure_.flight(share);
+    work(clock, structure_.work(share));
+    write(clock);
+    Message& message = messages_[step.message];
+    message.node = clock.node;
+    LaneVector& time = structure_.rendezvous(share) ? message.sent : message.time;
+    time = pool_->take();
+    for (size_t i = 0; i < lanes_->count; ++i) time[i] = clock.time[i] + flight;
+    if (structure_.rendezvous(share)) {
+        message.ready = clock.clock.now;
+        settle(message, share);
+    } else {
+        message.arrival = clock.clock.now + flight;
+    }
+    ready_.push_back(step.peer);
+}
+
+void Instance::post(Clock& clock, const Schedule::Step& step) {
+    Message& message = messages_[step.message];
+    const double share = schedule_->shares[step.message];
+    if (message.receivable != INT64_MIN || !structure_.rendezvous(share)) return;
+    message.receivable = clock.clock.now;
+    message.posted_node = clock.node;
+    message.posted = pool_->take();
+    const int64_t flight = structure_.flight(share);
+    for (size_t i = 0; i < lanes_->count; ++i) message.posted[i] = clock.time[i] + flight;
+    settle(message, share);
+    ready_.push_back(step.peer);  // its sender may wait for the end
+}
+
+void Instance::settle(Message& message, double share) {
+    if (message.ready == INT64_MIN || message.receivable == INT64_MIN) return;
+    message.arrival = std::max(message.ready, message.receivable) + structure_.flight(share);
+    message.time = pool_->copy(message.sent);
+    raise_to(message.time, message.posted, lanes_->count);
+    message.uses = 2;
+}
+
+bool Instance::receive(Clock& clock, const Schedule::Step* step) {
+    if (structure_.any_rendezvous())
+        for (uint32_t i = 0; i < step->together; ++i) post(clock, step[i]);
+    const auto arrival = [&](uint32_t message) { return messages_[message].arrival; };
+    if (clock.held || !arrived_in_order(step, arrival, &order_)) return false;
+    gained_.clear();
+    const int64_t own = taking(step->message);
+    if (order_.size() > 1) {
+        gained_.assign(lanes_->count, 0);
+        // Where noise hit among them it is not known which of them it would have delayed: for the lower bound alone.
+        const bool noise_follows = clock.clock.hits_later();
+        for (size_t i = noise_follows && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
+            if (!noise_follows || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i, own);
+    }
+    const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
+    if (reordered) candidates_by_order(clock, own);
+    for (const uint32_t number : order_) {
+        wait(clock, messages_[number], !reordered);
+        work(clock, taking(number));
+        if (!reordered) write(clock);
+    }
+    for (size_t i = 0; i < gained_.size(); ++i) clock.time[i] -= gained_[i];
+    if (reordered) write(clock);
+    return true;
+}
+
+bool Instance::complete(Clock& clock, const Schedule::Step& step) {
+    if (!rendezvous(step.message)) return true;
+    Message& message = messages_[step.message];
+    if (clock.held || message.arrival == INT64_MIN) return false;
+    wait(clock, message, true);
+    write(clock);
+    return true;
+}
+
 void Instance::go_on(uint32_t place) {
+    using Kind = Schedule::Kind;
     Clock& clock = clocks_[place];
     if (!clock.time || clock.done) return;
     const auto& steps = schedule_->steps[place];
-    const auto arrival = [&](uint32_t message) { return messages_[message].arrival; };
     while (clock.at < steps.size()) {
         const Schedule::Step& step = steps[clock.at];
-        if (!step.receive) {
-            if (recorder_) {
-                recorder_->start();
-                candidate(clock.node, clock.time, clock.clock.now);
-            }
-            work(clock);
-            write(clock);
-            Message& message = messages_[step.message];
-            message.node = clock.node;
-            message.arrival = clock.clock.now + structure_.hop;
-            message.time = pool_->take();
-            for (size_t i = 0; i < lanes_->count; ++i) message.time[i] = clock.time[i] + structure_.hop;
-            ready_.push_back(step.peer);
-            ++clock.at;
-            continue;
-        }
-        if (clock.held || !arrived_in_order(&step, arrival, &order_)) return;
-        gained_.clear();
-        if (order_.size() > 1) {
-            gained_.assign(lanes_->count, 0);
-            // Where noise hit among them it is not known which of them it would have delayed: for the lower bound alone.
-            const bool noise_follows = clock.clock.hits_later();
-            for (size_t i = noise_follows && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
-                if (!noise_follows || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i);
-        }
-        const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
-        if (reordered) candidates_by_order(clock);
-        for (const uint32_t number : order_) receive(clock, messages_[number], !reordered);
-        for (size_t i = 0; i < gained_.size(); ++i) clock.time[i] -= gained_[i];
-        if (reordered) write(clock);
-        clock.at += order_.size();
+        if (step.kind == Kind::send) send(clock, step);
+        if (step.kind == Kind::post) post(clock, step);
+        if (step.kind == Kind::receive && !receive(clock, &step)) return;
+        if (step.kind == Kind::complete && !complete(clock, step)) return;
+        clock.at += step.kind == Kind::receive ? step.together : 1;
     }
     if (clock.held) return;
     clock.done = true;

@@ -61,18 +61,30 @@ class Instance {
         int64_t arrival = INT64_MIN;
         uint64_t node = 0;
         LaneVector time;
+        // Of a rendezvous: when its sender and its receiver were there. `sent`, `posted`: in lanes, with the time under way.
+        int64_t ready = INT64_MIN, receivable = INT64_MIN;
+        uint64_t posted_node = 0;
+        LaneVector sent, posted;
+        uint32_t uses = 0;  // of its time: by the receiver, and by a sender that waits for the end
     };
     uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
     void go_on(uint32_t place);
-    int64_t gained_by_order(int64_t begin, size_t lane);
+    int64_t gained_by_order(int64_t begin, size_t lane, int64_t own);
     void run(uint32_t place);
     static void set_noise(Clock& clock, const std::vector<NoisePiece>& noise);
-    void work(Clock& clock);
+    void work(Clock& clock, int64_t ns);
+    void wait(Clock& clock, Message& message, bool recorded);
     void candidate(uint64_t from, const int64_t* time, int64_t base);
     void write(Clock& clock);
-    void receive(Clock& clock, Message& message, bool recorded);
+    void send(Clock& clock, const Schedule::Step& step);
+    void post(Clock& clock, const Schedule::Step& step);
+    void settle(Message& message, double share);
+    bool receive(Clock& clock, const Schedule::Step* step);
+    bool complete(Clock& clock, const Schedule::Step& step);
+    bool rendezvous(uint32_t message) const { return structure_.rendezvous(schedule_->shares[message]); }
+    int64_t taking(uint32_t message) const { return rendezvous(message) ? 0 : structure_.work(schedule_->shares[message]); }
     bool reorders_watched() const;
-    void candidates_by_order(const Clock& clock);
+    void candidates_by_order(const Clock& clock, int64_t own);
 
     Structure structure_;
     const Schedule* schedule_ = nullptr;

@@ -121,11 +121,22 @@ void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32
                            InstanceSample sample) {
     const auto [place, fresh] = instances_.try_emplace({of.key(), members});
     Instances& instances = place->second;
-    if (fresh) instances = {of, by_root, waits, {}};
+    if (fresh) instances = {of, by_root, waits, false, {}};
     instances.of.size = std::min(instances.of.size, of.size);
     instances.by_root = std::min(instances.by_root, by_root);
     instances.kept[mix(ordinal)] = std::move(sample);
     if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
+}
+
+void Model::learn_apart(const CostClass& of, uint32_t members) {
+    const auto [place, fresh] = instances_.try_emplace({of.key(), members});
+    if (fresh) place->second = {of, of, Waits::n_to_n, true, {}};
+    place->second.apart = true;
+}
+
+CollectiveKind kind_of(const CostClass& of, Waits waits, uint32_t members) {
+    const auto operation = static_cast<uint8_t>(of.operation);
+    return {operation, waits, of.operation > UINT8_MAX, data_of(operation, of.size, members)};
 }
 
 const LearnedStructure* Model::structure(const CostClass& of, uint32_t members) const {
@@ -139,7 +150,8 @@ void Model::merge(const Model& other) {
     for (const auto& [key, instances] : other.instances_) {
         const auto [place, fresh] = instances_.try_emplace(key);
         Instances& mine = place->second;
-        if (fresh) mine = {instances.of, instances.by_root, instances.waits, {}};
+        if (fresh) mine = {instances.of, instances.by_root, instances.waits, false, {}};
+        mine.apart = mine.apart || instances.apart;
         mine.of.size = std::min(mine.of.size, instances.of.size);
         mine.by_root = std::min(mine.by_root, instances.by_root);
         mine.kept.insert(instances.kept.begin(), instances.kept.end());
@@ -212,6 +224,29 @@ void Model::settle_protocols() {
     rendezvous_asked_.clear();
 }
 
+// What algorithms cost where that is certain, of the classes with most leave times; and what messages cost, if any were seen.
+std::vector<Reference> Model::references(const std::vector<CollectiveClass>& classes) const {
+    constexpr size_t most = 3;
+    std::vector<const CollectiveClass*> certain;
+    for (const CollectiveClass& one : classes)
+        if (one.explanation.found && one.explanation.found->certain && one.samples.size() > 1) certain.push_back(&one);
+    const auto leave_times = [](const CollectiveClass* one) { return one->samples.size() * one->samples.front().leave.size(); };
+    std::stable_sort(certain.begin(), certain.end(), [&](const auto* a, const auto* b) { return leave_times(a) > leave_times(b); });
+    if (certain.size() > most) certain.resize(most);
+    std::vector<Reference> list;
+    for (const CollectiveClass* one : certain) list.push_back({*one->explanation.found, one->kind.data});
+    for (const bool same_host : {false, true}) {
+        const CostClass sent{CostKind::receive_after_send, same_host}, there{CostKind::receive_after_post, same_host};
+        const Cost &way = cost(sent), &taking = cost(there);
+        if (!way.known || way.mid <= 0) continue;
+        const int64_t own = std::min(taking.known ? taking.mid : way.mid, way.mid / 4);
+        list.push_back({{.hop = way.mid - 2 * own, .own = own}, 0});
+        break;
+    }
+    asked_.clear();
+    return list;
+}
+
 void Model::freeze(bool noise_placed, const Search& search) {
     for (const auto& [key, samples] : samples_) {
         if (samples.count() > 0) costs_[key] = {samples.of, summarise(samples), samples.count()};
@@ -219,27 +254,46 @@ void Model::freeze(bool noise_placed, const Search& search) {
             limits_[key] = limits->second.most().quantile(0);
     }
     settle_protocols();
-    std::vector<std::vector<InstanceSample>> samples;  // by class, as `best`
+    std::erase_if(instances_, [](const auto& entry) { return entry.second.apart; });
+    std::vector<CollectiveClass> classes;  // as `instances_`
     std::vector<Nearest> best;
     for (auto& [key, instances] : instances_) {
         by_root_[{instances.by_root.key(), key.second}] = key;
-        std::vector<InstanceSample>& kept = samples.emplace_back();
-        for (auto& [hash, sample] : instances.kept) kept.push_back(std::move(sample));
+        CollectiveClass& one = classes.emplace_back();
+        one.kind = kind_of(instances.of, instances.waits, key.second);
+        for (auto& [hash, sample] : instances.kept) one.samples.push_back(std::move(sample));
         if (!noise_placed)
-            for (InstanceSample& sample : kept) sample.noise.assign(sample.enter.size(), {});
-        best.push_back(faults_.no_structure ? Nearest() : nearest(kept, instances.waits, noise_placed, search.part, search.parts));
+            for (InstanceSample& sample : one.samples) sample.noise.assign(sample.enter.size(), {});
+        best.push_back(faults_.no_structure
+                           ? Nearest()
+                           : nearest(one.samples, one.kind, search.library, noise_placed, search.part, search.parts));
     }
     if (search.join) search.join(best);
+    if (!faults_.no_structure) {
+        for (size_t i = 0; i < classes.size(); ++i)
+            classes[i].explanation = explain(classes[i].samples, classes[i].kind.waits, noise_placed, best[i]);
+        const std::vector<Reference> known = references(classes);
+        std::vector<Nearest> borrowed(classes.size());
+        for (size_t i = 0; i < classes.size(); ++i) {
+            const CollectiveClass& one = classes[i];
+            const bool weak = evidence(one.samples) != Evidence::enough || one.samples.size() == 1;
+            if (weak || !one.explanation.found || !one.explanation.found->certain)
+                borrowed[i] = borrow(one.samples, one.kind, search.library, noise_placed, known, search.part, search.parts);
+        }
+        if (search.join) search.join(borrowed);
+        for (size_t i = 0; i < classes.size(); ++i)
+            classes[i].explanation = explain(classes[i].samples, classes[i].kind.waits, noise_placed, best[i], borrowed[i]);
+    }
     size_t number = 0;
     for (const auto& [key, instances] : instances_) {
-        const size_t i = number++;
-        LearnedStructure& learned = structures_[key];
-        learned = {instances.of, instances.by_root, key.second, static_cast<int64_t>(samples[i].size())};
-        if (faults_.no_structure) continue;
-        const Explanation explanation = explain(samples[i], instances.waits, noise_placed, best[i]);
-        learned.structure = explanation.found;
-        learned.likeliest = explanation.likeliest;
-        learned.constant_error = explanation.constant_error;
+        const CollectiveClass& one = classes[number++];
+        structures_[key] = {instances.of,
+                            instances.by_root,
+                            key.second,
+                            static_cast<int64_t>(one.samples.size()),
+                            one.explanation.found,
+                            one.explanation.likeliest,
+                            one.explanation.constant_error};
     }
     instances_.clear();
 }
@@ -288,7 +342,8 @@ Learned Model::shown() const {
         if (samples.count() > 0) shown.costs.push_back({samples.of, {}, samples.count()});
     for (const auto& [key, protocol] : protocols_) shown.protocols.push_back(protocol);
     for (const auto& [key, instances] : instances_)
-        shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size())});
+        if (!instances.apart)
+            shown.structures.push_back({instances.of, instances.by_root, key.second, static_cast<int64_t>(instances.kept.size())});
     return shown;
 }
 

@@ -76,6 +76,7 @@ struct LearnedStructure {
     std::optional<Structure> likeliest;  // where none was found: what injected noise follows
     double constant_error = 0;           // of what a structure has to beat, in ns
 };
+CollectiveKind kind_of(const CostClass&, Waits, uint32_t members);
 std::string operation_name(uint8_t operation);  // an OTF2_CollectiveOp, or one of trace/mpi_calls.hpp
 
 class Bytes;
@@ -108,6 +109,8 @@ class Model {
     // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
     // hash of their `ordinal` are kept: so which are does not depend on the order.
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
+    // Of this class a member has left before another one came: it is not one exchange of all, and gets no structure.
+    void learn_apart(const CostClass&, uint32_t members);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
     // Ends learning. `noise_placed`: whether it is known when within a call noise hit. Several processes that have learned the same can
@@ -115,8 +118,9 @@ class Model {
     struct Search {
         size_t part = 0, parts = 1;
         std::function<void(std::vector<Nearest>&)> join;
+        Library library = Library::unknown;
     };
-    void freeze(bool noise_placed = true, const Search& = {0, 1, {}});
+    void freeze(bool noise_placed = true, const Search& = {0, 1, {}, Library::unknown});
     // Between processes (parallel/model_bytes.cpp): what was learned before freeze().
     void write(Bytes&) const;
     static Model read(Input&, Faults faults = {});
@@ -155,6 +159,12 @@ class Model {
     Cost summarise(const Samples&) const;
     void settle_protocols();
     bool same_protocol(const CostClass&, const CostClass&) const;
+    struct CollectiveClass {
+        CollectiveKind kind;
+        std::vector<InstanceSample> samples;
+        Explanation explanation;
+    };
+    std::vector<Reference> references(const std::vector<CollectiveClass>&) const;
     void add(const LearnedStructure&);
 
     std::map<uint64_t, Samples> samples_;
@@ -162,6 +172,7 @@ class Model {
     struct Instances {
         CostClass of{}, by_root{};
         Waits waits = Waits::for_nobody;
+        bool apart = false;                       // see learn_apart()
         std::map<uint64_t, InstanceSample> kept;  // by the hash of the ordinal
     };
     using InstanceKey = std::pair<uint64_t, uint32_t>;

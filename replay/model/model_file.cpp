@@ -51,6 +51,9 @@ class Fields {
         return at(name).get<bool>();
     }
     int64_t number(const char* name, int64_t least, int64_t most) const { return integer(at(name), name, least, most); }
+    int64_t number_if_there(const char* name, int64_t least, int64_t most, int64_t otherwise) const {
+        return object_.contains(name) ? number(name, least, most) : otherwise;
+    }
     int64_t integer(const Json& value, const char* name, int64_t least, int64_t most) const {
         if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) ||
             value.get<int64_t>() < least || value.get<int64_t>() > most)
@@ -113,18 +116,27 @@ Json structure_json(const std::optional<Structure>& structure) {
     return {{"made_of", to_string(structure->pattern)},
             {"hop_ns", structure->hop},
             {"own_ns", structure->own},
+            {"hop_data_ns", structure->hop_data},
+            {"own_data_ns", structure->own_data},
+            {"eager_ppm", structure->eager_ppm},
             {"error_ns", structure->error},
             {"beyond_doubt", structure->certain}};
 }
 
 Structure read_structure(const Fields& fields, const CostClass& of, uint32_t members) {
     const auto operation = static_cast<uint8_t>(of.operation & 0xff);
-    const Waits waits = operation == operation_finalize ? Waits::n_to_n : collective_waits(operation);
+    const Waits waits = structural_waits(operation, collective_waits(operation));
     const std::string name = fields.text("made_of");
-    for (const Pattern& pattern : candidates(waits, members))
-        if (to_string(pattern) == name)
-            return {pattern, fields.number("hop_ns", 0, most_ns), fields.number("own_ns", 0, most_ns),
-                    fields.number("error_ns", 0, most_ns), fields.flag("beyond_doubt")};
+    for (const Candidate& candidate : candidates(kind_of(of, waits, members), members))
+        if (to_string(candidate.pattern) == name)
+            return {.pattern = candidate.pattern,
+                    .hop = fields.number("hop_ns", 0, most_ns),
+                    .own = fields.number("own_ns", 0, most_ns),
+                    .hop_data = fields.number_if_there("hop_data_ns", 0, most_ns, 0),
+                    .own_data = fields.number_if_there("own_data_ns", 0, most_ns, 0),
+                    .eager_ppm = fields.number_if_there("eager_ppm", 0, Structure::all_eager, Structure::all_eager),
+                    .error = fields.number("error_ns", 0, most_ns),
+                    .certain = fields.flag("beyond_doubt")};
     fields.refuse(fmt::format("is made of \"{}\", which such a collective cannot be", name));
 }
 

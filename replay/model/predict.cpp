@@ -10,6 +10,8 @@ namespace polter::replay {
 
 namespace {
 
+using Kind = Schedule::Kind;
+
 constexpr auto nothing = [](const NoisePiece&, int64_t) {};
 constexpr uint32_t nobody = UINT32_MAX;
 
@@ -21,22 +23,47 @@ struct Member {
 };
 
 struct Message {
-    Prediction way{INT64_MIN, 0, 0};
+    Prediction way{INT64_MIN, 0, 0, 0, 0};
     uint32_t awaited_by = nobody;  // a member that can do nothing until it has come
 };
 
-// Kept from call to call for its memory.
-struct Followed {
-    std::vector<Member> members;
-    std::vector<Message> messages;
-    std::vector<uint32_t> ready, order;
+struct Rendezvous {
+    Prediction ready{INT64_MIN, 0, 0, 0, 0}, posted{INT64_MIN, 0, 0, 0, 0};  // of the sender, of the receiver
+    uint32_t sender_waits = nobody;                                          // … for the end
+};
+
+class Followed {
+  public:
+    void run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways);
+
+  private:
+    bool all_came(const Schedule::Step* step, uint32_t number);
+    void depart(Message& message, const Prediction& from, double share);
+    void settle(uint32_t number, double share);
+    void post(uint32_t message, uint32_t place);
+    bool send(const Schedule::Step& step, uint32_t place);
+    bool receive(const Schedule::Step* step, uint32_t place);
+    bool complete(const Schedule::Step& step, uint32_t place);
+    void resume(uint32_t place);
+    int64_t arrival(uint32_t message) const { return messages_[message].way.leave; }
+
+    const Structure* structure_ = nullptr;
+    const InstanceSample* sample_ = nullptr;
+    const Schedule* schedule_ = nullptr;
+    std::vector<Prediction>* ways_ = nullptr;
+    uint32_t first_ = 0;
+    // Kept from call to call for their memory.
+    std::vector<Member> members_;
+    std::vector<Message> messages_;
+    std::vector<Rendezvous> rendezvous_;  // by message; none where all are eager
+    std::vector<uint32_t> ready_, order_;
 };
 
 // Whether all messages of the receives at this step have come; if not, the member is called for the first that has not.
-bool all_came(Followed& f, const Schedule::Step* step, uint32_t number) {
-    Member& member = f.members[number];
+bool Followed::all_came(const Schedule::Step* step, uint32_t number) {
+    Member& member = members_[number];
     for (; member.known < step->together; ++member.known) {
-        Message& message = f.messages[step[member.known].message];
+        Message& message = messages_[step[member.known].message];
         if (message.way.leave == INT64_MIN) {
             message.awaited_by = number;
             return false;
@@ -46,60 +73,137 @@ bool all_came(Followed& f, const Schedule::Step* step, uint32_t number) {
     return true;
 }
 
+void Followed::depart(Message& message, const Prediction& from, double share) {
+    message.way = {from.leave + structure_->flight(share), from.works, from.hops + 1, from.work_data, from.hop_data + share};
+    if (message.awaited_by != nobody) ready_.push_back(message.awaited_by);
+}
+
+// A rendezvous begins when both are there.
+void Followed::settle(uint32_t number, double share) {
+    const Rendezvous& both = rendezvous_[number];
+    if (both.ready.leave == INT64_MIN || both.posted.leave == INT64_MIN || arrival(number) != INT64_MIN) return;
+    depart(messages_[number], both.ready.leave >= both.posted.leave ? both.ready : both.posted, share);
+    if (both.sender_waits != nobody) ready_.push_back(both.sender_waits);
+}
+
+void Followed::post(uint32_t number, uint32_t place) {
+    const double share = schedule_->shares[number];
+    if (!structure_->rendezvous(share) || rendezvous_[number].posted.leave != INT64_MIN) return;
+    Prediction& posted = rendezvous_[number].posted;
+    posted = (*ways_)[place];
+    posted.leave = members_[place].clock.now;
+    settle(number, share);
+}
+
+bool Followed::send(const Schedule::Step& step, uint32_t place) {
+    MemberClock& clock = members_[place].clock;
+    Prediction& way = (*ways_)[place];
+    const double share = schedule_->shares[step.message];
+    clock.work(structure_->work(share), nothing);
+    ++way.works;
+    way.work_data += share;
+    way.leave = clock.now;
+    if (structure_->rendezvous(share)) {
+        rendezvous_[step.message].ready = way;
+        settle(step.message, share);
+    } else {
+        depart(messages_[step.message], way, share);
+    }
+    return true;
+}
+
+void Followed::resume(uint32_t place) {
+    Member& member = members_[place];
+    if (sample_->resume.empty() || member.resumed) return;
+    const int64_t resume = sample_->resume[(place + first_) % members_.size()];
+    if (resume > member.clock.now) (*ways_)[place] = {0, 0, 0, 0, 0};
+    member.clock.skip(resume);
+    member.resumed = true;
+}
+
+bool Followed::receive(const Schedule::Step* step, uint32_t place) {
+    Member& member = members_[place];
+    if (structure_->any_rendezvous())
+        for (uint32_t i = 0; i < step->together; ++i) post(step[i].message, place);
+    if (!all_came(step, place)) return false;
+    arrived_in_order(step, [&](uint32_t message) { return arrival(message); }, &order_);
+    resume(place);
+    Prediction& way = (*ways_)[place];
+    for (const uint32_t message : order_) {
+        const double share = schedule_->shares[message];
+        if (arrival(message) > member.clock.now) way = messages_[message].way;
+        member.clock.wait(arrival(message), nothing);
+        if (structure_->rendezvous(share)) continue;
+        member.clock.work(structure_->work(share), nothing);
+        ++way.works;
+        way.work_data += share;
+    }
+    return true;
+}
+
+bool Followed::complete(const Schedule::Step& step, uint32_t place) {
+    if (!structure_->rendezvous(schedule_->shares[step.message])) return true;
+    const Message& message = messages_[step.message];
+    if (message.way.leave == INT64_MIN) {
+        rendezvous_[step.message].sender_waits = place;
+        return false;
+    }
+    resume(place);
+    if (message.way.leave > members_[place].clock.now) (*ways_)[place] = message.way;
+    members_[place].clock.wait(message.way.leave, nothing);
+    return true;
+}
+
+void Followed::run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways) {
+    structure_ = &structure;
+    sample_ = &sample;
+    ways_ = ways;
+    const auto count = static_cast<uint32_t>(sample.enter.size());
+    first_ = first_member(structure.pattern, sample.root);
+    schedule_ = &schedule(structure.pattern, count, sample.root, structure.any_rendezvous());
+    members_.assign(count, {});
+    messages_.assign(schedule_->shares.size(), {});
+    rendezvous_.assign(structure.any_rendezvous() ? schedule_->shares.size() : 0, {});
+    ways->assign(count, {});  // by place, at first
+    ready_.resize(count);
+    std::iota(ready_.begin(), ready_.end(), 0u);
+    for (uint32_t place = 0; place < count; ++place) {
+        const uint32_t member = (place + first_) % count;
+        members_[place].clock.start(sample.enter[member], &sample.noise[member]);
+    }
+    while (!ready_.empty()) {
+        const uint32_t place = ready_.back();
+        ready_.pop_back();
+        Member& member = members_[place];
+        const auto& steps = schedule_->steps[place];
+        for (bool goes_on = true; goes_on && member.at < steps.size();) {
+            const Schedule::Step& step = steps[member.at];
+            switch (step.kind) {
+                case Kind::send:
+                    goes_on = send(step, place);
+                    break;
+                case Kind::receive:
+                    goes_on = receive(&step, place);
+                    break;
+                case Kind::post:
+                    post(step.message, place);
+                    break;
+                case Kind::complete:
+                    goes_on = complete(step, place);
+                    break;
+            }
+            if (goes_on) member.at += step.kind == Kind::receive ? step.together : 1;
+        }
+    }
+    for (uint32_t place = 0; place < count; ++place) (*ways)[place].leave = members_[place].clock.now;
+    std::rotate(ways->begin(), ways->begin() + (count - first_) % count, ways->end());  // from places to members
+}
+
 }  // namespace
 
 void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways) {
-    static thread_local Followed f;
-    const auto count = static_cast<uint32_t>(sample.enter.size());
-    const Schedule& programme = schedule(structure.pattern, count, sample.root);
-    const uint32_t first = first_member(structure.pattern, sample.root);
-    f.members.assign(count, {});
-    f.messages.assign(programme.messages, {});
-    ways->assign(count, {});  // by place, at first
-    f.ready.resize(count);
-    std::iota(f.ready.begin(), f.ready.end(), 0u);
-    for (uint32_t place = 0; place < count; ++place) {
-        const uint32_t member = (place + first) % count;
-        f.members[place].clock.start(sample.enter[member], &sample.noise[member]);
-    }
-    const auto arrival = [&](uint32_t message) { return f.messages[message].way.leave; };
-    while (!f.ready.empty()) {
-        const uint32_t place = f.ready.back();
-        f.ready.pop_back();
-        Member& member = f.members[place];
-        MemberClock& clock = member.clock;
-        Prediction& way = (*ways)[place];
-        const auto& steps = programme.steps[place];
-        while (member.at < steps.size()) {
-            const Schedule::Step& step = steps[member.at];
-            if (!step.receive) {
-                clock.work(structure.own, nothing);
-                ++way.works;
-                Message& message = f.messages[step.message];
-                message.way = {clock.now + structure.hop, way.works, way.hops + 1};
-                if (message.awaited_by != nobody) f.ready.push_back(message.awaited_by);
-                ++member.at;
-                continue;
-            }
-            if (!all_came(f, &step, place)) break;
-            arrived_in_order(&step, arrival, &f.order);
-            if (!sample.resume.empty() && !member.resumed) {
-                const int64_t resume = sample.resume[(place + first) % count];
-                if (resume > clock.now) way = {0, 0, 0};
-                clock.skip(resume);
-                member.resumed = true;
-            }
-            for (const uint32_t message : f.order) {
-                if (arrival(message) > clock.now) way = f.messages[message].way;
-                clock.wait(arrival(message), nothing);
-                clock.work(structure.own, nothing);
-                ++way.works;
-            }
-            member.at += f.order.size();
-        }
-    }
-    for (uint32_t place = 0; place < count; ++place) (*ways)[place].leave = f.members[place].clock.now;
-    std::rotate(ways->begin(), ways->begin() + (count - first) % count, ways->end());  // from places to members
+    static thread_local Followed followed;
+    followed.run(structure, sample, ways);
 }
 
 }  // namespace polter::replay

@@ -75,6 +75,7 @@ void Model::write(Bytes& to) const {
         to.put(instances.of);
         to.put(instances.by_root);
         to.put(instances.waits);
+        to.put(instances.apart);
         to.put(static_cast<uint64_t>(instances.kept.size()));
         for (const auto& [hash, sample] : instances.kept) {
             to.put(hash);
@@ -115,6 +116,7 @@ Model Model::read(Input& from, Faults faults) {
         instances.of = from.get<CostClass>();
         instances.by_root = from.get<CostClass>();
         instances.waits = from.get<Waits>();
+        instances.apart = from.get<bool>();
         for (auto kept = from.get<uint64_t>(); kept > 0; --kept) {
             const auto hash = from.get<uint64_t>();
             instances.kept[hash] = get_sample(from);

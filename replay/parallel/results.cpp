@@ -47,7 +47,7 @@ void gather_statistics(Group& group, Model& model, const Faults& faults) {
     model = std::move(all);
 }
 
-void freeze_together(Group& group, Model& model, bool noise_placed) {
+void freeze_together(Group& group, Model& model, bool noise_placed, Library library) {
     const auto join = [&](std::vector<Nearest>& mine) {
         Bytes bytes;
         bytes.put(mine);
@@ -57,7 +57,7 @@ void freeze_together(Group& group, Model& model, bool noise_placed) {
             for (size_t i = 0; i < mine.size(); ++i) mine[i].join(theirs.at(i));
         }
     };
-    model.freeze(noise_placed, {static_cast<size_t>(group.rank()), static_cast<size_t>(group.size()), join});
+    model.freeze(noise_placed, {static_cast<size_t>(group.rank()), static_cast<size_t>(group.size()), join, library});
 }
 
 void Engine::write_results(Bytes& to) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "group.hpp"
+#include "replay/model/algorithms/decisions.hpp"
 #include "replay/trace/archive.hpp"
 
 namespace polter::replay {
@@ -17,7 +18,7 @@ struct Faults;
 Archive::Opened gather_opened(Group&, const Archive::Opened&);
 // Before freeze(): all statistics; freezes with the structures looked for by all.
 void gather_statistics(Group&, Model&, const Faults&);
-void freeze_together(Group&, Model&, bool noise_placed);
+void freeze_together(Group&, Model&, bool noise_placed, Library);
 // How far all threads have been read, and the flaws counted.
 void gather_results(Group&, Engine&);
 // Injected noise that has hit, by rank, in one lane.

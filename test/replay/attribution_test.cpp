@@ -242,7 +242,7 @@ TEST_CASE("inside a collective: where it was paid, who made it, what each event 
     replay::Learned learned;
     const replay::CostClass barrier{replay::CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_BARRIER, 0};
     learned.structures.push_back(
-        {barrier, barrier, 2, 30, replay::Structure{{replay::Shape::dissemination, replay::Shape::none}, 100, 10, 0, true}});
+        {barrier, barrier, 2, 30, replay::Structure{.pattern = {.up = replay::Shape::dissemination}, .hop = 100, .own = 10, .certain = true}});
     replay::write_model(learned, directory.path("m.json"));
     replay::Options options;
     options.trace = directory.path("t");

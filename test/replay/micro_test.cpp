@@ -103,6 +103,10 @@ void run(const std::string& path, bool one_class) {
         CHECK(result.bounds_low_ns == micro.bounds->first);
         CHECK(result.bounds_high_ns == micro.bounds->second);
     }
+    if (micro.inside) {
+        CHECK(result.measured_ns - result.bounds_high_ns <= *micro.inside);
+        CHECK(result.measured_ns - result.bounds_low_ns >= *micro.inside);
+    }
     CHECK(result.bounds_low_ns <= result.approximated_ns);
     CHECK(result.approximated_ns <= result.bounds_high_ns);
     if (micro.conditional) CHECK(result.conditional == *micro.conditional);

@@ -29,8 +29,10 @@ InstanceSample measured(uint32_t members, uint64_t seed, int64_t jitter) {
     return sample;
 }
 
+constexpr CollectiveKind kind{.operation = operation_init, .waits = Waits::n_to_n};  // of which no MPI's rules speak
+
 Explanation explanation(const std::vector<InstanceSample>& samples) {
-    return explain(samples, Waits::n_to_n, true, nearest(samples, Waits::n_to_n, true, 0, 1));
+    return explain(samples, Waits::n_to_n, true, nearest(samples, kind, Library::unknown, true, 0, 1));
 }
 
 }  // namespace
@@ -65,8 +67,17 @@ TEST_CASE("of what is called once nothing is believed that comes near only; of w
     }
 }
 
-TEST_CASE("a handful of leave times says nothing") {
+TEST_CASE("a handful of leave times says nothing, unless costs or algorithm are known from elsewhere") {
     const Explanation few = explanation({measured(8, 1, 0)});
     CHECK(!few.found);
     CHECK(!few.likeliest);
+    const std::vector<InstanceSample> one{measured(8, 1, 0)};
+    const Nearest borrowed = borrow(one, kind, Library::unknown, true, {{dissemination, 0}}, 0, 1);
+    const Explanation by_costs = explain(one, Waits::n_to_n, true, {}, borrowed);
+    REQUIRE(by_costs.found);
+    CHECK(by_costs.found->pattern == dissemination.pattern);
+    constexpr CollectiveKind barrier{.operation = 0, .waits = Waits::n_to_n};
+    const Explanation by_rule = explain(one, Waits::n_to_n, true, nearest(one, barrier, Library::mpich, true, 0, 1));
+    REQUIRE(by_rule.found);
+    CHECK(by_rule.found->pattern == dissemination.pattern);
 }

@@ -226,6 +226,8 @@ void parse_line(Micro& micro, Line& line) {
     } else if (first == "bounds") {
         const int64_t low = line.number();
         micro.bounds = {low, line.number()};
+    } else if (first == "inside") {
+        micro.inside = line.number();
     } else if (first == "conditional") {
         micro.conditional = line.word() == "yes";
     } else if (first == "warning") {

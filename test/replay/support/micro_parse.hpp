@@ -29,6 +29,7 @@
 //     path before|after LENGTH HOPS          the critical path
 //     fate WAITING ABSORBED_DOWNSTREAM REACHED         what became of the local noise of all ranks
 //     bounds LOW HIGH                        of the approximated end
+//     inside NS                              this accumulated noise lies within the bounds
 //     conditional yes|no                     warning TEXT
 #pragma once
 
@@ -81,6 +82,7 @@ struct Micro {
     std::vector<MicroPath> paths;
     std::optional<MicroFate> fate;
     std::optional<std::pair<int64_t, int64_t>> bounds;
+    std::optional<int64_t> inside;
     std::optional<bool> conditional;
     std::vector<std::string> warnings;
 };

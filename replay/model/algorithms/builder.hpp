@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the algorithms are put together from: messages, and exchanges of all members in rounds.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "schedule.hpp"
+
+namespace polter::replay {
+
+class Builder {
+  public:
+    using Kind = Schedule::Kind;
+    static constexpr uint32_t no_partner = UINT32_MAX;
+
+    Builder(uint32_t members, uint32_t root, bool rendezvous) : members_(members), root_(root), rendezvous_(rendezvous) {
+        schedule_.steps.resize(members);
+    }
+    uint32_t members() const { return members_; }
+    uint32_t root() const { return root_; }  // its place
+    double part() const { return 1.0 / members_; }
+
+    uint32_t send(uint32_t from, uint32_t to, double share) {
+        const auto message = static_cast<uint32_t>(schedule_.shares.size());
+        schedule_.shares.push_back(share);
+        schedule_.steps[from].push_back({message, to, Kind::send, 1});
+        return message;
+    }
+    void post(uint32_t message, uint32_t from, uint32_t at) {
+        if (rendezvous_) schedule_.steps[at].push_back({message, from, Kind::post, 1});
+    }
+    void receive(uint32_t message, uint32_t from, uint32_t at) { schedule_.steps[at].push_back({message, from, Kind::receive, 1}); }
+    void complete(uint32_t message, uint32_t to, uint32_t at) {
+        if (rendezvous_) schedule_.steps[at].push_back({message, to, Kind::complete, 1});
+    }
+    // A blocking send and its receive.
+    void pass(uint32_t from, uint32_t to, double share) {
+        const uint32_t message = send(from, to, share);
+        complete(message, to, from);
+        receive(message, from, to);
+    }
+    // The receives at `place` from step `first` on are taken as their messages come.
+    void as_they_come(uint32_t place, size_t first) {
+        auto& steps = schedule_.steps[place];
+        if (first < steps.size()) steps[first].together = static_cast<uint32_t>(steps.size() - first);
+    }
+    size_t position(uint32_t place) const { return schedule_.steps[place].size(); }
+
+    // Each member sends `share(member)` to `to(member)` and receives, both under way at once; no_partner: stands aside.
+    template <class To, class Share>
+    void round(To to, Share share) {
+        std::vector<uint32_t> message(members_, 0), from(members_, no_partner), sent(members_, 0), partner(members_);
+        for (uint32_t member = 0; member < members_; ++member) {
+            partner[member] = to(member);
+            if (partner[member] == no_partner) continue;
+            sent[member] = message[partner[member]] = send(member, partner[member], share(member));
+            from[partner[member]] = member;
+        }
+        for (uint32_t member = 0; member < members_; ++member) {
+            if (from[member] != no_partner) post(message[member], from[member], member);
+            if (from[member] != no_partner) receive(message[member], from[member], member);
+            if (partner[member] != no_partner) complete(sent[member], partner[member], member);
+        }
+    }
+    // The same where all send equally much.
+    template <class To>
+    void round_of(double share, To to) {
+        round(to, [&](uint32_t) { return share; });
+    }
+
+    Schedule take();
+
+  private:
+    uint32_t members_, root_;
+    bool rendezvous_;
+    Schedule schedule_;
+};
+
+// Each appends its steps.
+void tree_up(Builder&, Shape, Cargo);
+void tree_down(Builder&, Shape, Cargo);
+void in_rounds(Builder&, Shape, Cargo);
+void by_halves(Builder&, Shape);
+void to_everyone(Builder&, Shape, Cargo);
+
+}  // namespace polter::replay

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "candidates.hpp"
+
+#include <otf2/otf2.h>
+
+#include <cmath>
+
+namespace polter::replay {
+
+namespace {
+
+constexpr double usual = 1, unusual = 1.25;
+constexpr uint32_t most_of_many = 256;  // where the number of messages grows with the square of the members
+
+using Candidates = std::vector<Candidate>;
+
+Pattern only(Shape shape, Cargo cargo = Cargo::all) {
+    return {.up = shape, .cargo_up = cargo};
+}
+
+Pattern both(Shape up, Shape down, Cargo cargo_up = Cargo::all, Cargo cargo_down = Cargo::all) {
+    return {up, down, false, cargo_up, cargo_down};
+}
+
+constexpr Shape down_shapes[] = {Shape::binomial, Shape::binomial_strided, Shape::quaternomial, Shape::binary, Shape::linear, Shape::chain};
+constexpr Shape up_shapes[] = {Shape::binomial, Shape::binomial_strided, Shape::quaternomial,   Shape::binary,
+                               Shape::linear,   Shape::chain,            Shape::linear_in_order};
+
+void add(Candidates* list, std::initializer_list<Pattern> patterns, double handicap = usual) {
+    for (const Pattern& pattern : patterns) list->push_back({pattern, handicap});
+}
+
+// Everything to one and from there to all.
+void add_up_and_down(Candidates* list, double handicap) {
+    for (const Shape up : up_shapes)
+        for (const Shape down : down_shapes) add(list, {both(up, down)}, handicap);
+}
+
+void add_exchanges(Candidates* list, Cargo cargo, uint32_t members, double handicap) {
+    if (members > most_of_many) return;
+    for (const Shape shape :
+         {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_4, Shape::everyone_by_32, Shape::everyone_by_number})
+        add(list, {only(shape, cargo)}, handicap);
+}
+
+void add_down(Candidates* list, Cargo cargo) {
+    for (const bool relay : {false, true})
+        for (const Shape shape : down_shapes) list->push_back({{Shape::none, shape, relay, Cargo::all, cargo}, usual});
+}
+
+void add_up(Candidates* list, Cargo cargo) {
+    for (const bool relay : {false, true})
+        for (const Shape shape : up_shapes) list->push_back({{shape, Shape::none, relay, cargo, Cargo::all}, usual});
+    add(list, {only(Shape::linear_ascending, cargo)});
+}
+
+// Synchronisations without data, or with little.
+Candidates synchronising(uint32_t members) {
+    Candidates list;
+    add(&list, {only(Shape::dissemination), only(Shape::recursive_doubling)});
+    if (members & (members - 1)) add(&list, {only(Shape::fold_upper)});
+    add_exchanges(&list, Cargo::all, members, usual);
+    if (members <= most_of_many) add(&list, {only(Shape::double_ring)}, unusual);
+    add_up_and_down(&list, usual);
+    return list;
+}
+
+Candidates allreduce(uint32_t members) {
+    Candidates list;
+    add(&list, {only(Shape::recursive_doubling), only(Shape::halving_doubling), both(Shape::linear, Shape::binomial),
+                both(Shape::binomial, Shape::binomial)});
+    if (members <= most_of_many) add(&list, {only(Shape::ring_twice, Cargo::parts)});
+    add(&list, {only(Shape::dissemination), both(Shape::binary_by_levels, Shape::binomial), both(Shape::binary_by_levels, Shape::binary)},
+        unusual);
+    if (members & (members - 1)) add(&list, {only(Shape::fold_upper)}, unusual);
+    add_exchanges(&list, Cargo::all, members, unusual);
+    add_up_and_down(&list, unusual);
+    return list;
+}
+
+Candidates allgather(uint32_t members) {
+    Candidates list;
+    add(&list, {only(Shape::doubling_all, Cargo::parts), only(Shape::bruck, Cargo::parts)});
+    if (members % 2 == 0) add(&list, {only(Shape::neighbour_exchange, Cargo::parts)});
+    add_exchanges(&list, Cargo::parts, members, usual);
+    add(&list, {both(Shape::binomial, Shape::binomial, Cargo::parts), both(Shape::linear, Shape::binomial, Cargo::parts),
+                both(Shape::linear_ascending, Shape::binomial, Cargo::parts), both(Shape::linear, Shape::binary, Cargo::parts),
+                both(Shape::linear, Shape::quaternomial, Cargo::parts), both(Shape::linear, Shape::linear, Cargo::parts),
+                both(Shape::binomial, Shape::linear, Cargo::parts), both(Shape::binomial, Shape::binary, Cargo::parts),
+                both(Shape::binomial, Shape::quaternomial, Cargo::parts), both(Shape::linear, Shape::chain, Cargo::parts)});
+    return list;
+}
+
+Candidates alltoall(uint32_t members) {
+    Candidates list;
+    add(&list, {only(Shape::bruck_exchange, Cargo::parts)});
+    add_exchanges(&list, Cargo::parts, members, usual);
+    if (members <= most_of_many) add(&list, {only(Shape::xor_pairwise, Cargo::parts)});
+    add(&list, {only(Shape::dissemination), only(Shape::recursive_doubling)}, unusual);
+    return list;
+}
+
+Candidates reduce_scatter(uint32_t members) {
+    Candidates list;
+    add(&list, {only(Shape::doubling_all), only(Shape::halving), both(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts),
+                both(Shape::linear, Shape::linear, Cargo::all, Cargo::parts),
+                both(Shape::binomial, Shape::linear, Cargo::all, Cargo::parts),
+                both(Shape::binomial, Shape::binomial, Cargo::all, Cargo::parts),
+                both(Shape::linear, Shape::binomial, Cargo::all, Cargo::parts), only(Shape::recursive_doubling)});
+    add_exchanges(&list, Cargo::parts, members, usual);
+    add(&list, {both(Shape::binary_by_levels, Shape::linear, Cargo::all, Cargo::parts), only(Shape::dissemination)}, unusual);
+    return list;
+}
+
+Candidates broadcast() {
+    Candidates list;
+    add_down(&list, Cargo::all);
+    add(&list, {{.down = Shape::scatter_ring}, {.down = Shape::scatter_doubling}});
+    add(&list, {{.down = Shape::linear_ascending}, {.down = Shape::binary_by_levels}}, unusual);
+    return list;
+}
+
+Candidates scatter() {
+    Candidates list;
+    add_down(&list, Cargo::parts);
+    add(&list, {{.down = Shape::linear_ascending, .cargo_down = Cargo::parts}, {.down = Shape::linear_in_order, .cargo_down = Cargo::parts}});
+    return list;
+}
+
+Candidates reduction() {
+    Candidates list;
+    add_up(&list, Cargo::all);
+    add(&list, {only(Shape::halving_gather), only(Shape::binary_by_levels), only(Shape::two_chains_a_pair), only(Shape::linear_descending)});
+    return list;
+}
+
+Candidates gather() {
+    Candidates list;
+    add_up(&list, Cargo::parts);
+    return list;
+}
+
+Candidates prefix(uint32_t members) {
+    Candidates list;
+    add(&list, {{.down = Shape::chain}, only(Shape::recursive_doubling)});
+    if (members <= most_of_many) add(&list, {only(Shape::everyone_above)});
+    return list;
+}
+
+}  // namespace
+
+bool varies_by_member(uint8_t operation) {
+    return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_ALLTOALLV ||
+           operation == OTF2_COLLECTIVE_OP_ALLTOALLW || operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
+}
+
+Waits structural_waits(uint8_t operation, Waits waits) {
+    return operation == operation_finalize || varies_by_member(operation) ? Waits::n_to_n : waits;
+}
+
+uint64_t data_of(uint8_t operation, uint64_t size, uint32_t members) {
+    switch (operation) {
+        case OTF2_COLLECTIVE_OP_ALLREDUCE:
+            return size / members;
+        case OTF2_COLLECTIVE_OP_GATHER:
+        case OTF2_COLLECTIVE_OP_SCATTER:
+            return size * members;
+        case OTF2_COLLECTIVE_OP_GATHERV:
+        case OTF2_COLLECTIVE_OP_SCATTERV:
+            return CollectiveKind::unknown;
+        default:
+            return varies_by_member(operation) ? CollectiveKind::unknown : size;
+    }
+}
+
+static Candidates known(const CollectiveKind& kind, uint32_t members) {
+    switch (kind.operation) {
+        case OTF2_COLLECTIVE_OP_ALLREDUCE:
+            return allreduce(members);
+        case OTF2_COLLECTIVE_OP_ALLGATHER:
+        case OTF2_COLLECTIVE_OP_ALLGATHERV:
+            return allgather(members);
+        case OTF2_COLLECTIVE_OP_ALLTOALL:
+        case OTF2_COLLECTIVE_OP_ALLTOALLV:
+        case OTF2_COLLECTIVE_OP_ALLTOALLW:
+            return alltoall(members);
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER:
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
+            return reduce_scatter(members);
+        case OTF2_COLLECTIVE_OP_BCAST:
+            return broadcast();
+        case OTF2_COLLECTIVE_OP_SCATTER:
+        case OTF2_COLLECTIVE_OP_SCATTERV:
+            return scatter();
+        case OTF2_COLLECTIVE_OP_REDUCE:
+            return reduction();
+        case OTF2_COLLECTIVE_OP_GATHER:
+        case OTF2_COLLECTIVE_OP_GATHERV:
+            return gather();
+        default:
+            if (kind.waits == Waits::prefix) return prefix(members);
+            return kind.waits == Waits::n_to_n ? synchronising(members) : Candidates{};
+    }
+}
+
+std::vector<Candidate> candidates(const CollectiveKind& kind, uint32_t members, Library library) {
+    const double decided_handicap = library == Library::unknown ? 0.8 : 0.6;
+    Candidates list = known(kind, members);
+    const std::vector<Pattern> rules = decided(library, kind, members);
+    for (const Pattern& pattern : rules) {
+        auto found = std::find_if(list.begin(), list.end(), [&](const Candidate& candidate) { return candidate.pattern == pattern; });
+        if (found == list.end()) found = list.insert(list.end(), Candidate{pattern});
+        found->handicap = decided_handicap;
+        found->decided = true;
+    }
+    std::stable_partition(list.begin(), list.end(), [](const Candidate& candidate) { return candidate.decided; });
+    return list;
+}
+
+std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& kind, uint32_t members) {
+    constexpr double always_eager = 512, most = 4;  // bytes; thresholds between the shares that occur
+    constexpr int64_t all_eager = 1'000'000'000;
+    std::vector<int64_t> limits{all_eager};
+    const std::vector<double>& shares = schedule(pattern, members, 0, false).distinct;
+    if (shares.empty() || kind.data == 0) return limits;
+    const double data = kind.data == CollectiveKind::unknown ? 1e12 : static_cast<double>(kind.data);
+    if (shares.back() * data <= always_eager) return limits;
+    limits.push_back(0);
+    const size_t step = std::max<size_t>(1, static_cast<size_t>(std::ceil(static_cast<double>(shares.size() - 1) / most)));
+    for (size_t i = 0; i + 1 < shares.size(); i += step)
+        if (shares[i + 1] * data > always_eager) limits.push_back(static_cast<int64_t>(std::ceil(shares[i] * 1e6)));
+    return limits;
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which algorithms a collective may be using.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "decisions.hpp"
+#include "replay/trace/mpi_calls.hpp"
+#include "schedule.hpp"
+
+namespace polter::replay {
+
+// Exchanges of all with all where sizes may differ between members.
+bool varies_by_member(uint8_t operation);
+
+// What an operation waits for where it is taken for an algorithm. No rank has MPI work after MPI_Finalize, so it counts as N-to-N. So do
+// v-forms, unless one showed otherwise.
+Waits structural_waits(uint8_t operation, Waits waits);
+
+// Of one class of collectives. `data`: all bytes that it moves, once (the vector of a reduction, the blocks of all members together);
+// unknown: where sizes may differ between members.
+struct CollectiveKind {
+    uint8_t operation = 0;
+    Waits waits = Waits::for_nobody;
+    bool nonblocking = false;
+    uint64_t data = 0;
+    static constexpr uint64_t unknown = UINT64_MAX;
+};
+
+// From the size as the trace records it for a member that is not the root.
+uint64_t data_of(uint8_t operation, uint64_t size, uint32_t members);
+
+struct Candidate {
+    Pattern pattern;
+    double handicap = 1;   // its error counts so many times as much: what no MPI uses for this needs better evidence
+    bool decided = false;  // by the rules of the library: these come first
+};
+std::vector<Candidate> candidates(const CollectiveKind&, uint32_t members, Library library = Library::unknown);
+
+// From which part of the data on (in millionths) a message could be a rendezvous.
+std::vector<int64_t> eager_limits(const Pattern&, const CollectiveKind&, uint32_t members);
+
+}  // namespace polter::replay

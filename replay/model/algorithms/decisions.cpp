@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sources: Open MPI 4.1, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c; MPICH 3.4, the default sizes of src/mpi/coll and Thakur,
+// Rabenseifner, Gropp (2005); SimGrid 3.32, smpi_default_selector. Open MPI's rules for more than 512 members are merged.
+#include "decisions.hpp"
+
+#include <otf2/otf2.h>
+
+#include "candidates.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr uint64_t any = UINT64_MAX;
+
+constexpr Pattern up(Shape shape, Cargo cargo = Cargo::all) {
+    return {.up = shape, .cargo_up = cargo};
+}
+constexpr Pattern down(Shape shape, Cargo cargo = Cargo::all) {
+    return {.down = shape, .cargo_down = cargo};
+}
+constexpr Pattern up_down(Shape first, Shape second, Cargo cargo_up = Cargo::all, Cargo cargo_down = Cargo::all) {
+    return {first, second, false, cargo_up, cargo_down};
+}
+constexpr Pattern parts(Shape shape) {
+    return up(shape, Cargo::parts);
+}
+
+// The first row that a collective fits into decides. Bytes: of the vector, or of one member's block.
+struct Rule {
+    uint64_t members_below, bytes_below;
+    Pattern pattern;
+};
+
+template <size_t n>
+void decide(const Rule (&rules)[n], uint64_t bytes, uint32_t members, std::vector<Pattern>* list) {
+    for (const Rule& rule : rules)
+        if (members < rule.members_below && bytes < rule.bytes_below) return list->push_back(rule.pattern);
+}
+
+constexpr Pattern doubling = up(Shape::recursive_doubling), rabenseifner = up(Shape::halving_doubling), two_rings = parts(Shape::ring_twice),
+                  reduce_bcast = up_down(Shape::binomial, Shape::binomial);
+
+constexpr Rule open_mpi_allreduce[] = {
+    {4, 8, two_rings},        {4, 4096, doubling},        {4, 8192, two_rings},         {4, 16384, doubling},       {4, 262144, two_rings},
+    {4, any, rabenseifner},   {8, 16, two_rings},         {16, 8192, doubling},         {16, any, rabenseifner},    {32, 64, two_rings},
+    {32, 4096, doubling},     {32, any, rabenseifner},    {64, 128, two_rings},         {64, any, rabenseifner},    {128, 262144, doubling},
+    {128, any, rabenseifner}, {256, 131072, reduce_bcast}, {256, 262144, doubling},     {512, 4096, reduce_bcast},  {512, any, rabenseifner},
+    {any, 2048, reduce_bcast}, {any, 16384, doubling},    {any, any, rabenseifner},
+};
+
+constexpr Pattern linear_exchange = parts(Shape::everyone), bruck_exchange = parts(Shape::bruck_exchange), pairwise = parts(Shape::pairwise);
+constexpr Rule open_mpi_alltoall[] = {
+    {8, 524288, linear_exchange},  {8, 1048576, pairwise},        {16, any, linear_exchange},      {32, 4, linear_exchange},
+    {32, 512, bruck_exchange},     {32, any, linear_exchange},    {64, 512, bruck_exchange},       {64, any, linear_exchange},
+    {256, 1024, bruck_exchange},   {256, 262144, linear_exchange}, {256, any, pairwise},           {any, 512, bruck_exchange},
+    {any, 131072, linear_exchange}, {any, any, pairwise},
+};
+
+constexpr Pattern linear_barrier = up_down(Shape::linear, Shape::linear);
+constexpr Rule open_mpi_barrier[] = {
+    {4, any, up(Shape::fold_upper)}, {8, any, linear_barrier}, {64, any, up(Shape::fold_upper)}, {256, any, up(Shape::dissemination)},
+    {any, any, up(Shape::dissemination)},
+};
+
+constexpr Pattern basic_bcast = down(Shape::linear), pipeline = down(Shape::chain), binary = down(Shape::binary_by_levels),
+                  binomial = down(Shape::binomial), knomial = down(Shape::quaternomial), scattered = down(Shape::scatter_doubling);
+constexpr Rule open_mpi_bcast[] = {
+    {4, 32, pipeline},     {4, 256, binary},     {4, 512, pipeline},     {4, 1024, knomial},      {4, 32768, basic_bcast},
+    {4, 131072, binary},   {8, 64, binary},      {8, 128, binomial},     {8, 2048, binary},       {8, 8192, binomial},
+    {8, 1048576, basic_bcast}, {16, 8, knomial}, {16, 64, binary},       {16, 4096, knomial},     {16, 16384, binary},
+    {16, 32768, binomial}, {16, any, basic_bcast}, {32, 4096, knomial},  {32, 1048576, binomial}, {32, any, scattered},
+    {64, 2048, binomial},  {128, any, knomial},  {256, 2, binomial},     {256, 16384, binary},    {any, any, knomial},
+};
+
+constexpr Pattern basic_reduce = up(Shape::linear_descending), chains = up(Shape::two_chains_a_pair), binary_up = up(Shape::binary_by_levels),
+                  binomial_up = up(Shape::binomial);
+constexpr Rule open_mpi_reduce[] = {
+    {4, 8, basic_reduce},     {4, 16, binary_up},    {4, 32, up(Shape::chain)}, {4, 262144, basic_reduce}, {8, 4096, binary_up},
+    {8, 65536, chains},       {8, 262144, binomial_up}, {8, 524288, basic_reduce}, {8, 1048576, binomial_up}, {16, 8192, binary_up},
+    {16, any, binomial_up},   {32, 4096, binary_up}, {any, any, binomial_up},
+};
+
+constexpr Pattern halving = up(Shape::halving), reduce_ring = parts(Shape::ring),
+                  reduce_scatterv = up_down(Shape::binomial, Shape::linear, Cargo::all, Cargo::parts);
+constexpr Rule open_mpi_reduce_scatter[] = {
+    {4, any, reduce_ring},  {8, 8, reduce_scatterv}, {32, 262144, halving},      {32, any, reduce_ring}, {64, 64, reduce_scatterv},
+    {64, 2048, halving},    {64, any, reduce_ring},  {128, 256, reduce_scatterv}, {128, 512, halving},   {any, 512, reduce_scatterv},
+    {any, any, reduce_ring},
+};
+
+constexpr Rule open_mpi_allgather[] = {
+    {32, any, parts(Shape::doubling_all)},         {64, 1024, parts(Shape::doubling_all)}, {64, 65536, parts(Shape::neighbour_exchange)},
+    {256, 512, parts(Shape::doubling_all)},        {256, 65536, parts(Shape::neighbour_exchange)}, {any, 1024, parts(Shape::doubling_all)},
+    {any, 131072, parts(Shape::neighbour_exchange)}, {any, any, parts(Shape::ring)},
+};
+
+constexpr Pattern linear_gather = up(Shape::linear_ascending, Cargo::parts), binomial_gather = up(Shape::binomial, Cargo::parts);
+constexpr Rule open_mpi_gather[] = {
+    {4, 2, linear_gather},     {4, 32768, binomial_gather}, {4, 65536, linear_gather},  {8, 1024, binomial_gather},
+    {8, 8192, linear_gather},  {8, 32768, binomial_gather}, {8, any, linear_gather},    {any, any, binomial_gather},
+};
+
+constexpr Pattern linear_scatter = down(Shape::linear_ascending, Cargo::parts), binomial_scatter = down(Shape::binomial, Cargo::parts);
+constexpr Rule open_mpi_scatter[] = {
+    {4, any, linear_scatter},   {8, 2048, binomial_scatter},   {8, 4096, linear_scatter},   {8, 8192, binomial_scatter},
+    {8, any, linear_scatter},   {32, 16384, binomial_scatter}, {32, any, linear_scatter},   {64, 512, binomial_scatter},
+    {64, 8192, linear_scatter}, {64, 16384, binomial_scatter}, {any, 512, binomial_scatter}, {any, any, linear_scatter},
+};
+
+void open_mpi(const CollectiveKind& kind, uint32_t members, std::vector<Pattern>* list) {
+    const uint64_t block = kind.data / members;
+    switch (kind.operation) {
+        case OTF2_COLLECTIVE_OP_ALLREDUCE:
+            return decide(open_mpi_allreduce, kind.data, members, list);
+        case OTF2_COLLECTIVE_OP_ALLTOALL:
+            return decide(open_mpi_alltoall, block, members, list);
+        case OTF2_COLLECTIVE_OP_BARRIER:
+            return decide(open_mpi_barrier, 0, members, list);
+        case OTF2_COLLECTIVE_OP_BCAST:
+            return decide(open_mpi_bcast, kind.data, members, list);
+        case OTF2_COLLECTIVE_OP_REDUCE:
+            return decide(open_mpi_reduce, kind.data, members, list);
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
+            return decide(open_mpi_reduce_scatter, kind.data, members, list);
+        case OTF2_COLLECTIVE_OP_ALLGATHER:
+            return decide(open_mpi_allgather, block, members, list);
+        case OTF2_COLLECTIVE_OP_GATHER:
+            return decide(open_mpi_gather, block, members, list);
+        case OTF2_COLLECTIVE_OP_SCATTER:
+            return decide(open_mpi_scatter, block, members, list);
+        default:
+            return;
+    }
+}
+
+void mpich(const CollectiveKind& kind, uint32_t members, std::vector<Pattern>* list) {
+    const bool power = (members & (members - 1)) == 0;
+    const uint64_t block = kind.data / members;
+    switch (kind.operation) {
+        case OTF2_COLLECTIVE_OP_ALLREDUCE:
+            return list->push_back(kind.data <= 2048 ? doubling : rabenseifner);
+        case OTF2_COLLECTIVE_OP_REDUCE:
+            return list->push_back(kind.data < 2048 ? binomial_up : up(Shape::halving_gather));
+        case OTF2_COLLECTIVE_OP_BARRIER:
+            return list->push_back(up(Shape::dissemination));
+        case OTF2_COLLECTIVE_OP_BCAST:
+            if (kind.data < 12288 || members < 8) return list->push_back(binomial);
+            return list->push_back(power && kind.data < 524288 ? scattered : down(Shape::scatter_ring));
+        case OTF2_COLLECTIVE_OP_ALLTOALL:
+            if (block <= 256 && members >= 8) return list->push_back(bruck_exchange);
+            if (block <= 32768) return list->push_back(parts(Shape::everyone_by_32));
+            return list->push_back(power ? parts(Shape::xor_pairwise) : pairwise);
+        case OTF2_COLLECTIVE_OP_ALLGATHER:
+            if (power && kind.data < 524288) return list->push_back(parts(Shape::doubling_all));
+            return list->push_back(parts(kind.data < 81920 ? Shape::bruck : Shape::ring));
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
+            return list->push_back(kind.data < 524288 ? halving : pairwise);
+        case OTF2_COLLECTIVE_OP_GATHER:
+            return list->push_back(binomial_gather);
+        case OTF2_COLLECTIVE_OP_SCATTER:
+            return list->push_back(binomial_scatter);
+        default:
+            return;
+    }
+}
+
+void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
+    switch (kind.operation) {
+        case OTF2_COLLECTIVE_OP_ALLREDUCE:
+            return list->push_back(up_down(Shape::linear, Shape::binomial));
+        case OTF2_COLLECTIVE_OP_REDUCE:
+            return list->push_back(up(Shape::linear));
+        case OTF2_COLLECTIVE_OP_BARRIER:
+            return list->push_back(linear_barrier);
+        case OTF2_COLLECTIVE_OP_BCAST:
+            return list->push_back(binomial);
+        case OTF2_COLLECTIVE_OP_ALLTOALL:
+            return list->push_back(linear_exchange);
+        case OTF2_COLLECTIVE_OP_ALLGATHER:
+            return list->push_back(parts(Shape::everyone_by_number));
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
+            return list->push_back(up_down(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts));
+        case OTF2_COLLECTIVE_OP_GATHER:
+            return list->push_back(up(Shape::linear, Cargo::parts));
+        case OTF2_COLLECTIVE_OP_SCATTER:
+            return list->push_back(linear_scatter);
+        default:
+            return;
+    }
+}
+
+}  // namespace
+
+std::optional<Library> library_named(std::string_view name, std::string_view version) {
+    constexpr std::pair<std::string_view, Library> names[] = {
+        {"openmpi", Library::open_mpi}, {"mpich", Library::mpich}, {"smpi", Library::smpi}, {"none", Library::none}};
+    for (const auto& [known, library] : names)
+        if (name == known) return library;
+    if (name != "auto") return std::nullopt;
+    if (version.starts_with("Open MPI")) return Library::open_mpi;
+    return version.starts_with("MPICH") ? Library::mpich : Library::unknown;
+}
+
+std::vector<Pattern> decided(Library library, const CollectiveKind& kind, uint32_t members) {
+    std::vector<Pattern> list;
+    if (kind.data == CollectiveKind::unknown || kind.nonblocking) return list;
+    if (library == Library::open_mpi || library == Library::unknown) open_mpi(kind, members, &list);
+    if (library == Library::mpich || library == Library::unknown) mpich(kind, members, &list);
+    if (library == Library::smpi || library == Library::unknown) smpi(kind, &list);
+    return list;
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions of long vectors by recursive halving, and broadcasts by a scatter and an allgather.
+#include <bit>
+
+#include "builder.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+// The members that take part, as a power of two of them: the first few are folded in pairs, onto the odd or the even one.
+class Folded {
+  public:
+    Folded(uint32_t members, bool onto_odd) : power(std::bit_floor(members)), rest(members - power), odd(onto_odd) {}
+    uint32_t number(uint32_t member) const {  // no_partner: does not take part
+        if (member >= 2 * rest) return member - rest;
+        return (member % 2 == 1) == odd ? member / 2 : Builder::no_partner;
+    }
+    uint32_t member(uint32_t number) const { return number < rest ? 2 * number + (odd ? 1 : 0) : number + rest; }
+    uint32_t power, rest;
+    bool odd;
+};
+
+void fold_in(Builder& builder, const Folded& folded) {
+    for (uint32_t k = 0; k < folded.rest; ++k) builder.pass(2 * k + (folded.odd ? 0 : 1), 2 * k + (folded.odd ? 1 : 0), 1);
+}
+
+void exchange(Builder& builder, const Folded& folded, uint32_t mask, double share) {
+    builder.round_of(share, [&](uint32_t member) {
+        const uint32_t number = folded.number(member);
+        return number == Builder::no_partner ? number : folded.member(number ^ mask);
+    });
+}
+
+// From neighbours on, as Rabenseifner's do, or from half of all on.
+void reduce_scatter(Builder& builder, const Folded& folded, bool near_first) {
+    for (uint32_t step = 1; step < folded.power; step <<= 1)
+        exchange(builder, folded, near_first ? step : folded.power / 2 / step, 0.5 / step);
+}
+
+// Along the same exchanges backward, only towards the root. An excluded root takes the place of member 0, which hands it its part.
+void gather(Builder& builder, const Folded& folded) {
+    const uint32_t root = builder.root();
+    const bool excluded = folded.number(root) == Builder::no_partner;
+    const uint32_t goal = excluded ? 0 : folded.number(root);
+    if (excluded) builder.pass(folded.member(0), root, 1.0 / folded.power);
+    const auto member = [&](uint32_t number) { return number == 0 && excluded ? root : folded.member(number); };
+    std::vector<bool> gone(folded.power, false);
+    double share = 1.0 / folded.power;
+    for (uint32_t mask = folded.power / 2; mask > 0; mask >>= 1, share *= 2)
+        for (uint32_t number = 0; number < folded.power; ++number) {
+            const uint32_t partner = number ^ mask;
+            if (gone[number] || gone[partner] || (partner & mask) != (goal & mask)) continue;  // who is on the root's side stays
+            builder.pass(member(number), member(partner), share);
+            gone[number] = true;
+        }
+}
+
+void scatter_allgather(Builder& builder, bool ring) {
+    tree_down(builder, Shape::binomial, Cargo::parts);
+    in_rounds(builder, ring ? Shape::ring : Shape::doubling_all, Cargo::parts);
+}
+
+}  // namespace
+
+void by_halves(Builder& builder, Shape shape) {
+    const Folded folded(builder.members(), shape != Shape::halving_gather);
+    switch (shape) {
+        case Shape::halving:
+            fold_in(builder, folded);
+            reduce_scatter(builder, folded, false);
+            for (uint32_t k = 0; k < folded.rest; ++k) builder.pass(2 * k + 1, 2 * k, builder.part());
+            return;
+        case Shape::halving_doubling:
+            fold_in(builder, folded);
+            reduce_scatter(builder, folded, true);
+            for (uint32_t mask = folded.power / 2; mask > 0; mask >>= 1) exchange(builder, folded, mask, 0.5 / mask);
+            for (uint32_t k = 0; k < folded.rest; ++k) builder.pass(2 * k + 1, 2 * k, 1);
+            return;
+        case Shape::halving_gather:
+            fold_in(builder, folded);
+            reduce_scatter(builder, folded, true);
+            return gather(builder, folded);
+        case Shape::scatter_ring:
+        case Shape::scatter_doubling:
+            return scatter_allgather(builder, shape == Shape::scatter_ring);
+        default:
+            return;
+    }
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "schedule.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "builder.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+enum class Family : uint8_t { tree, rounds, halves, everyone };
+
+Family family(Shape shape) {
+    switch (shape) {
+        case Shape::recursive_doubling:
+        case Shape::dissemination:
+        case Shape::ring:
+        case Shape::pairwise:
+        case Shape::fold_upper:
+        case Shape::doubling_all:
+        case Shape::bruck:
+        case Shape::bruck_exchange:
+        case Shape::neighbour_exchange:
+        case Shape::double_ring:
+        case Shape::xor_pairwise:
+        case Shape::ring_twice:
+            return Family::rounds;
+        case Shape::halving:
+        case Shape::halving_doubling:
+        case Shape::halving_gather:
+        case Shape::scatter_ring:
+        case Shape::scatter_doubling:
+            return Family::halves;
+        case Shape::everyone:
+        case Shape::everyone_by_4:
+        case Shape::everyone_by_32:
+        case Shape::everyone_by_number:
+        case Shape::everyone_above:
+            return Family::everyone;
+        default:
+            return Family::tree;
+    }
+}
+
+void append(Builder& builder, Shape shape, Cargo cargo, bool up) {
+    if (shape == Shape::none) return;
+    switch (family(shape)) {
+        case Family::tree:
+            return up ? tree_up(builder, shape, cargo) : tree_down(builder, shape, cargo);
+        case Family::rounds:
+            return in_rounds(builder, shape, cargo);
+        case Family::halves:
+            return by_halves(builder, shape);
+        case Family::everyone:
+            return to_everyone(builder, shape, cargo);
+    }
+}
+
+bool own_numbers(Shape shape) {
+    return shape == Shape::linear_descending || shape == Shape::linear_ascending || shape == Shape::halving_gather;
+}
+
+}  // namespace
+
+bool by_number(const Pattern& pattern) {
+    return pattern.relay || own_numbers(pattern.up) || own_numbers(pattern.down);
+}
+
+Schedule Builder::take() {
+    constexpr size_t most = 16;
+    for (const double share : schedule_.shares)
+        if (schedule_.distinct.size() < most &&
+            std::find(schedule_.distinct.begin(), schedule_.distinct.end(), share) == schedule_.distinct.end())
+            schedule_.distinct.push_back(share);
+    std::sort(schedule_.distinct.begin(), schedule_.distinct.end());
+    schedule_.uniform = schedule_.distinct.size() < 2;
+    return std::move(schedule_);
+}
+
+const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root, bool rendezvous) {
+    static std::mutex mutex;
+    static std::map<std::tuple<Pattern, uint32_t, uint32_t, bool>, std::unique_ptr<Schedule>> cache;
+    const std::lock_guard lock(mutex);
+    if (!by_number(pattern)) root = 0;
+    auto& slot = cache[{pattern, members, root, rendezvous}];
+    if (!slot) {
+        Builder builder(members, pattern.relay ? 0 : root, rendezvous);
+        if (pattern.relay && root != 0 && pattern.up == Shape::none) builder.pass(root, 0, 1);
+        append(builder, pattern.up, pattern.cargo_up, true);
+        append(builder, pattern.down, pattern.cargo_down, false);
+        if (pattern.relay && root != 0 && pattern.down == Shape::none) builder.pass(0, root, 1);
+        slot = std::make_unique<Schedule>(builder.take());
+    }
+    return *slot;
+}
+
+std::vector<uint8_t> waited_for(const Schedule& schedule, uint32_t place) {
+    using Kind = Schedule::Kind;
+    struct Ends {
+        uint32_t from = 0, sent = 0, to = 0, posted = UINT32_MAX;  // places; indices of their steps
+    };
+    std::vector<Ends> messages(schedule.shares.size());
+    for (uint32_t at = 0; at < schedule.steps.size(); ++at)
+        for (uint32_t number = 0; number < schedule.steps[at].size(); ++number) {
+            const Schedule::Step& step = schedule.steps[at][number];
+            Ends& ends = messages[step.message];
+            if (step.kind == Kind::send) std::tie(ends.from, ends.sent) = {at, number};
+            if (step.kind == Kind::post || step.kind == Kind::receive) ends.to = at, ends.posted = std::min(ends.posted, number);
+        }
+    std::vector<uint32_t> done(schedule.steps.size(), 0);  // by place: so many steps come before
+    std::vector<uint8_t> of(schedule.steps.size(), 0);
+    std::vector<std::pair<uint32_t, uint32_t>> open{{place, static_cast<uint32_t>(schedule.steps[place].size())}};
+    const auto waits = [&](uint32_t at, uint32_t other, uint32_t steps) {
+        of[at] = 2;
+        of[other] = std::max<uint8_t>(of[other], 1);
+        open.emplace_back(other, steps);
+    };
+    while (!open.empty()) {
+        const auto [at, upto] = open.back();
+        open.pop_back();
+        for (; done[at] < upto; ++done[at]) {
+            const Schedule::Step& step = schedule.steps[at][done[at]];
+            const Ends& ends = messages[step.message];
+            if (step.kind == Kind::receive) waits(at, ends.from, ends.sent);
+            if (step.kind == Kind::complete) waits(at, ends.to, ends.posted);
+        }
+    }
+    return of;
+}
+
+std::string to_string(const Pattern& pattern) {
+    constexpr const char* names[] = {"",
+                                     "binomial tree",
+                                     "strided binomial tree",
+                                     "quaternomial tree",
+                                     "binary tree",
+                                     "all at once",
+                                     "one by one",
+                                     "chain",
+                                     "recursive doubling",
+                                     "dissemination",
+                                     "ring",
+                                     "pairwise",
+                                     "everyone to everyone",
+                                     "everyone to everyone, by 4",
+                                     "everyone to everyone, by 32",
+                                     "everyone to everyone, by number",
+                                     "everyone to those above",
+                                     "binary tree by levels",
+                                     "chains of two",
+                                     "one by one, descending",
+                                     "one by one, ascending",
+                                     "recursive doubling, upper folded",
+                                     "recursive doubling without folding",
+                                     "Bruck",
+                                     "Bruck's exchange",
+                                     "neighbour exchange",
+                                     "double ring",
+                                     "pairwise by bits",
+                                     "recursive halving",
+                                     "recursive halving and doubling",
+                                     "recursive halving and gather",
+                                     "ring, twice",
+                                     "scatter and ring",
+                                     "scatter and recursive doubling"};
+    const auto phase = [&](Shape shape, Cargo cargo) {
+        const std::string name = names[static_cast<size_t>(shape)];
+        return cargo == Cargo::parts && !name.empty() ? name + " of parts" : name;
+    };
+    const std::string up = phase(pattern.up, pattern.cargo_up), down = phase(pattern.down, pattern.cargo_down);
+    return up + (up.empty() || down.empty() ? "" : ", then ") + down + (pattern.relay ? " by way of rank 0" : "");
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The known algorithms of collectives, as sends and receives of their members. Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, has the
+// usual ones; Bruck et al., IEEE TPDS 8(11), 1997, theirs.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace polter::replay {
+
+// How messages go to place 0 or from it; from recursive_doubling on everybody has everything at the end.
+enum class Shape : uint8_t {
+    none,
+    binomial,          // subtrees of consecutive members
+    binomial_strided,  // children at distances 1, 2, 4, …
+    quaternomial,      // as binomial, in digits of base 4
+    binary,            // children 2 i + 1 and 2 i + 2
+    linear,            // received as they come
+    linear_in_order,   // received by number
+    chain,
+    recursive_doubling,  // exchange with the partner whose number differs in one bit; what exceeds a power of two is folded in
+    dissemination,       // everybody sends in every round, 1, 2, 4, … members further
+    ring,                // members − 1 rounds to the next member
+    pairwise,            // members − 1 rounds, each with another partner
+    everyone,            // a message to each of the others, then theirs as they come
+    everyone_by_4,       // the same in portions of 4
+    everyone_by_32,
+    everyone_by_number,  // as everyone, but sent in the order 0, 1, 2, … and not from one's own number on
+    everyone_above,      // a message to each with a higher number, then those of the lower ones as they come
+    binary_by_levels,    // children a level's width apart, so that each level is numbered through (Open MPI)
+    two_chains_a_pair,   // chains from the root, half as many as members
+    linear_descending,   // received by member number from the highest down
+    linear_ascending,    // received, or sent to, by member number from 0 on
+    fold_upper,          // recursive doubling; members above the power of two are folded onto the lowest ones
+    doubling_all,        // recursive doubling; who lacks a partner gets its part from its own half by a tree
+    bruck,               // everybody sends in every round, 1, 2, 4, … members back
+    bruck_exchange,      // Bruck's all-to-all: what has to go 1, 2, 4, … members further
+    neighbour_exchange,  // pairs of neighbours, alternating sides
+    double_ring,         // a token goes round twice
+    xor_pairwise,        // members − 1 rounds with the partner whose number differs by the round's bits
+    halving,             // recursive halving, from half the members on
+    halving_doubling,    // Rabenseifner: reduce-scatter by recursive halving, then allgather by recursive doubling
+    halving_gather,      // the same, but then a gather to the root
+    ring_twice,          // reduce-scatter, then allgather round a ring
+    scatter_ring,        // scatter by a binomial tree, then allgather round a ring
+    scatter_doubling,    // … then allgather by recursive doubling
+};
+
+// What the messages of a phase carry.
+enum class Cargo : uint8_t {
+    all,    // all data, as in a reduction or a broadcast
+    parts,  // the parts of the members that they are for or from
+};
+
+// First what goes up to place 0, then what comes down from it. Places are counted from the root; `relay`: by number, and what the root
+// has to give or to get goes through member 0.
+struct Pattern {
+    Shape up = Shape::none, down = Shape::none;
+    bool relay = false;
+    Cargo cargo_up = Cargo::all, cargo_down = Cargo::all;
+    auto operator<=>(const Pattern&) const = default;
+};
+
+struct Schedule {
+    // post: a receive is posted before it is waited for; complete: a rendezvous send is waited for.
+    enum class Kind : uint8_t { send, receive, post, complete };
+    struct Step {
+        uint32_t message;
+        uint32_t peer;  // its place
+        Kind kind;
+        uint32_t together;  // so many receives from here on are taken in the order in which their messages come
+    };
+    std::vector<std::vector<Step>> steps;  // by place
+    std::vector<double> shares;            // by message: which part of the collective's data it carries
+    bool uniform = true;                   // all shares are equal
+    std::vector<double> distinct;          // the shares that occur, rising; few of many
+};
+
+// Cached; lives for ever. `rendezvous`: with steps for messages whose sender waits for the receiver; without, there are none.
+const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root, bool rendezvous);
+
+// What `place` waits for, by place: 0 nothing, 1 a message that waited for none itself, 2 one that did.
+std::vector<uint8_t> waited_for(const Schedule&, uint32_t place);
+
+// Algorithms that number their members as the communicator does, whoever is the root.
+bool by_number(const Pattern&);
+
+// The member at place 0.
+inline uint32_t first_member(const Pattern& pattern, uint32_t root) {
+    return by_number(pattern) ? 0 : root;
+}
+
+// The messages of the receives that belong together at `step`, in the order of their arrivals (INT64_MIN: not known yet); false
+// while one is not known.
+template <class Arrival>
+bool arrived_in_order(const Schedule::Step* step, Arrival arrival, std::vector<uint32_t>* order) {
+    order->clear();
+    for (uint32_t i = 0; i < step->together; ++i) {
+        if (arrival(step[i].message) == INT64_MIN) return false;
+        order->push_back(step[i].message);
+    }
+    const auto sooner = [&](uint32_t a, uint32_t b) { return arrival(a) < arrival(b); };
+    if (!std::is_sorted(order->begin(), order->end(), sooner)) std::stable_sort(order->begin(), order->end(), sooner);
+    return true;
+}
+
+std::string to_string(const Pattern&);
+
+}  // namespace polter::replay

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Trees and chains: to place 0, or from it. With parts, a message carries those of a whole subtree.
+#include <bit>
+#include <deque>
+
+#include "builder.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+// Children of a place, those with most below them first where they differ in that (not the strided one's).
+std::vector<uint32_t> children(uint32_t place, Shape shape, uint32_t members) {
+    std::vector<uint32_t> list;
+    const auto add = [&](uint64_t child) {
+        if (child < members) list.push_back(static_cast<uint32_t>(child));
+    };
+    switch (shape) {
+        case Shape::binary:
+            add(uint64_t{place} * 2 + 1);
+            add(uint64_t{place} * 2 + 2);
+            break;
+        case Shape::binary_by_levels: {
+            const uint64_t width = std::bit_floor(uint64_t{place} + 1);  // of the place's level
+            add(place + width);
+            add(place + 2 * width);
+            break;
+        }
+        case Shape::binomial_strided:
+            for (uint64_t stride = place == 0 ? 1 : uint64_t{std::bit_floor(place)} * 2; place + stride < members; stride *= 2)
+                add(place + stride);
+            break;
+        case Shape::chain:
+            add(uint64_t{place} + 1);
+            break;
+        case Shape::two_chains_a_pair: {
+            const uint32_t chains = std::max(1u, members / 2), others = members - 1;
+            const uint32_t length = (others + chains - 1) / chains, longer = others % chains == 0 ? chains : others % chains;
+            uint32_t head = 1;
+            for (uint32_t chain = 0; chain < chains && head < members; ++chain) {
+                const uint32_t end = head + (chain < longer ? length : length - 1);
+                if (place == 0) add(head);
+                if (place >= head && place + 1 < end) add(place + 1);
+                head = end;
+            }
+            break;
+        }
+        default: {
+            const uint64_t radix = shape == Shape::quaternomial ? 4 : 2;
+            uint64_t span = 1;  // of the subtree below the place
+            while (place == 0 ? span < members : place % (span * radix) == 0) span *= radix;
+            for (span /= radix; span > 0; span /= radix)
+                for (uint64_t digit = 1; digit < radix; ++digit) add(place + digit * span);
+        }
+    }
+    return list;
+}
+
+// By place: how many places its subtree has.
+std::vector<uint32_t> subtrees(Shape shape, uint32_t members) {
+    std::vector<uint32_t> of(members, 1);
+    for (uint32_t place = members; place-- > 0;)
+        for (const uint32_t child : children(place, shape, members)) of[place] += of[child];
+    return of;
+}
+
+bool is_linear(Shape shape) {
+    return shape == Shape::linear || shape == Shape::linear_in_order || shape == Shape::linear_ascending ||
+           shape == Shape::linear_descending;
+}
+
+// The others, in the order in which the root takes or serves them.
+std::vector<uint32_t> others(const Builder& builder, Shape shape) {
+    std::vector<uint32_t> list;
+    for (uint32_t place = 0; place < builder.members(); ++place)
+        if (place != builder.root()) list.push_back(place);
+    if (shape == Shape::linear_descending) std::reverse(list.begin(), list.end());
+    return list;
+}
+
+void linear_up(Builder& builder, Shape shape, double share) {
+    const uint32_t root = builder.root();
+    std::vector<std::pair<uint32_t, uint32_t>> messages;  // with their senders
+    for (const uint32_t from : others(builder, shape)) {
+        messages.emplace_back(builder.send(from, root, share), from);
+        builder.complete(messages.back().first, root, from);
+    }
+    if (shape == Shape::linear)
+        for (const auto& [message, from] : messages) builder.post(message, from, root);
+    const size_t first = builder.position(root);
+    for (const auto& [message, from] : messages) builder.receive(message, from, root);
+    if (shape == Shape::linear) builder.as_they_come(root, first);
+}
+
+void linear_down(Builder& builder, Shape shape, double share) {
+    const uint32_t root = builder.root();
+    std::vector<std::pair<uint32_t, uint32_t>> messages;
+    for (const uint32_t to : others(builder, shape)) {
+        messages.emplace_back(builder.send(root, to, share), to);
+        builder.receive(messages.back().first, root, to);
+        if (shape == Shape::linear_in_order) builder.complete(messages.back().first, to, root);
+    }
+    if (shape != Shape::linear_in_order)
+        for (const auto& [message, to] : messages) builder.complete(message, to, root);
+}
+
+}  // namespace
+
+void tree_up(Builder& builder, Shape shape, Cargo cargo) {
+    const uint32_t members = builder.members();
+    if (is_linear(shape)) return linear_up(builder, shape, cargo == Cargo::all ? 1 : builder.part());
+    const std::vector<uint32_t> below = subtrees(shape, members);
+    const auto share = [&](uint32_t place) { return cargo == Cargo::all ? 1.0 : below[place] * builder.part(); };
+    // A place's own receives come before its send, so the highest places first.
+    const auto go_up = [&](const auto& self, uint32_t place) -> void {
+        auto list = children(place, shape, members);
+        if (shape == Shape::binomial || shape == Shape::quaternomial) std::reverse(list.begin(), list.end());  // small subtrees come first
+        for (const uint32_t child : list) {
+            self(self, child);
+            builder.pass(child, place, share(child));
+        }
+    };
+    if (shape == Shape::chain)  // not by recursion: as deep as there are members
+        for (uint32_t place = members - 1; place > 0; --place) builder.pass(place, place - 1, share(place));
+    else
+        go_up(go_up, 0);
+}
+
+void tree_down(Builder& builder, Shape shape, Cargo cargo) {
+    if (is_linear(shape)) return linear_down(builder, shape, cargo == Cargo::all ? 1 : builder.part());
+    const std::vector<uint32_t> below = subtrees(shape, builder.members());
+    std::deque<uint32_t> open{0};
+    while (!open.empty()) {
+        const uint32_t place = open.front();
+        open.pop_front();
+        for (const uint32_t child : children(place, shape, builder.members())) {
+            builder.pass(place, child, cargo == Cargo::all ? 1 : below[child] * builder.part());
+            open.push_back(child);
+        }
+    }
+}
+
+}  // namespace polter::replay

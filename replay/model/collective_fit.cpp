@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collective_fit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+
+namespace polter::replay {
+
+namespace {
+
+// The mean; where the noise is not known, without the greatest, which may be noise. (Not the median: where most members wait for
+// nobody it says nothing of the others.)
+double typical(std::vector<int64_t>& distances, bool noise_known) {
+    constexpr size_t believed = 80;  // per cent
+    if (distances.empty()) return 0;
+    auto end = distances.end();
+    if (!noise_known) {
+        end = distances.begin() + static_cast<std::ptrdiff_t>((distances.size() * believed + 99) / 100);
+        if (end != distances.end()) std::nth_element(distances.begin(), end, distances.end());
+    }
+    return std::accumulate(distances.begin(), end, 0.0) / static_cast<double>(end - distances.begin());
+}
+
+using Predictions = std::vector<std::vector<Prediction>>;  // by sample
+
+// Distance of prediction and measurement, or anything from `most` on where it is that or more: then not all are predicted.
+double error_of(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known, double most,
+                Predictions* predictions) {
+    std::vector<int64_t> distances;
+    size_t all = 0;
+    for (const InstanceSample& sample : samples) all += sample.leave.size();
+    distances.reserve(all);
+    predictions->resize(samples.size());
+    double sum = 0;
+    for (size_t s = 0; s < samples.size(); ++s) {
+        std::vector<Prediction>& predicted = (*predictions)[s];
+        predict(structure, samples[s], &predicted);
+        for (size_t i = 0; i < predicted.size(); ++i) {
+            distances.push_back(std::abs(predicted[i].leave - samples[s].leave[i]));
+            sum += static_cast<double>(distances.back());
+        }
+        if (noise_known && sum / static_cast<double>(all) >= most) return most;
+    }
+    return typical(distances, noise_known);
+}
+
+constexpr size_t terms = 4;  // o, L, and what the data adds to each
+
+std::array<double, terms> weights(const Prediction& predicted) {
+    return {static_cast<double>(predicted.works), static_cast<double>(predicted.hops), predicted.work_data, predicted.hop_data};
+}
+
+// x with the least x·A·x − 2 b·x over those terms that are in `used`; false where they do not determine each other.
+bool solve(const std::array<std::array<double, terms>, terms>& a, const std::array<double, terms>& b, unsigned used,
+           std::array<double, terms>* x) {
+    std::array<std::array<double, terms + 1>, terms> rows{};
+    std::vector<size_t> at;
+    for (size_t i = 0; i < terms; ++i)
+        if (used >> i & 1) at.push_back(i);
+    for (size_t i = 0; i < at.size(); ++i) {
+        for (size_t k = 0; k < at.size(); ++k) rows[i][k] = a[at[i]][at[k]];
+        rows[i][at.size()] = b[at[i]];
+    }
+    for (size_t i = 0; i < at.size(); ++i) {  // without pivoting: the matrix is positive definite, or refused
+        if (rows[i][i] <= 1e-9 * a[at[i]][at[i]] || a[at[i]][at[i]] <= 0) return false;
+        for (size_t k = 0; k < at.size(); ++k) {
+            if (k == i) continue;
+            const double factor = rows[k][i] / rows[i][i];
+            for (size_t j = i; j <= at.size(); ++j) rows[k][j] -= factor * rows[i][j];
+        }
+    }
+    x->fill(0);
+    for (size_t i = 0; i < at.size(); ++i) (*x)[at[i]] = rows[i][at.size()] / rows[i][i];
+    return true;
+}
+
+// Once it is known which way the last message took to a member, its leave time is linear in the costs:
+// leave = base + works · own + hops · hop + the shares of the data. `predictions`: by the structure as it is. Least absolute distances by
+// reweighted least squares (a few noisy instances must not matter), none of the costs negative; false where the ways leave them open.
+bool regress(Structure* structure, bool uniform, const std::vector<InstanceSample>& samples, const Predictions& predictions) {
+    std::array<std::array<double, terms>, terms> a{};
+    std::array<double, terms> b{};
+    const std::array<double, terms> now{static_cast<double>(structure->own), static_cast<double>(structure->hop),
+                                        static_cast<double>(structure->own_data), static_cast<double>(structure->hop_data)};
+    for (size_t s = 0; s < samples.size(); ++s)
+        for (size_t i = 0; i < predictions[s].size(); ++i) {
+            const auto off = static_cast<double>(samples[s].leave[i] - predictions[s][i].leave);
+            const auto f = weights(predictions[s][i]);
+            const double weight = 1 / std::max(10.0, std::abs(off));
+            double y = off;
+            for (size_t k = 0; k < terms; ++k) y += f[k] * now[k];
+            for (size_t k = 0; k < terms; ++k) {
+                b[k] += weight * f[k] * y;
+                for (size_t j = 0; j < terms; ++j) a[k][j] += weight * f[k] * f[j];
+            }
+        }
+    if (a[0][0] <= 0 || a[1][1] <= 0) return false;
+    // Where each way has as much work as flight, as in rendezvous, the leave times leave open which of them takes the time: the flight.
+    constexpr double preference = 3e-4;
+    a[0][0] *= 1 + preference;
+    a[2][2] *= 1 + preference;
+    // Of the costs that may be there, those that explain most; the others are 0.
+    double most = 0;
+    std::array<double, terms> best{};
+    for (unsigned used = 1; used < (uniform ? 4u : 16u); ++used) {
+        std::array<double, terms> x{};
+        if (!solve(a, b, used, &x) || std::any_of(x.begin(), x.end(), [](double cost) { return cost < 0; })) continue;
+        double explained = 0;
+        for (size_t k = 0; k < terms; ++k) explained += b[k] * x[k];
+        if (explained > most * (1 + 1e-9)) {
+            most = explained;
+            best = x;
+        }
+    }
+    structure->own = std::llround(best[0]);
+    structure->hop = std::llround(best[1]);
+    structure->own_data = std::llround(best[2]);
+    structure->hop_data = std::llround(best[3]);
+    return true;
+}
+
+Structure scaled(Structure structure, double own, double hop) {
+    structure.own = std::llround(own);
+    structure.hop = std::llround(hop);
+    return structure;
+}
+
+// As far again beyond `next` as it is from `from`, several times; no cost below 0.
+Structure beyond(const Structure& from, Structure next, int64_t times) {
+    const auto move = [&](int64_t Structure::*cost) { next.*cost = std::max<int64_t>(0, next.*cost + times * (next.*cost - from.*cost)); };
+    move(&Structure::own);
+    move(&Structure::hop);
+    move(&Structure::own_data);
+    move(&Structure::hop_data);
+    return next;
+}
+
+// The most noise that one member had in the meantime.
+int64_t longest_noise(const InstanceSample& sample, int64_t from, int64_t upto) {
+    int64_t most = 0;
+    for (const auto& pieces : sample.noise) {
+        int64_t sum = 0;
+        for (const NoisePiece& piece : pieces) sum += std::max<int64_t>(0, std::min(piece.end, upto) - std::max(piece.begin, from));
+        most = std::max(most, sum);
+    }
+    return most;
+}
+
+// Costs from which an algorithm is fitted: as much as the calls took, spread over the longest way through its messages.
+// Of few instances noise may be most of that: so without what hit one member.
+std::vector<Structure> starts(const Structure& plain, const std::vector<InstanceSample>& samples, bool few) {
+    std::vector<int64_t> tails;
+    for (const InstanceSample& sample : samples) {
+        const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
+        for (size_t i = 0; i < sample.resume.size(); ++i) tails.push_back(std::max<int64_t>(1, sample.leave[i] - sample.resume[i]));
+        if (!sample.resume.empty()) continue;
+        const auto noise_until = [&](int64_t leave) { return few ? longest_noise(sample, last, leave) : 0; };
+        for (const int64_t leave : sample.leave) tails.push_back(std::max<int64_t>(1, std::abs(leave - last) - noise_until(leave)));
+    }
+    std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
+    const auto scale = static_cast<double>(tails[tails.size() / 2]);
+    InstanceSample together = samples.front();  // all come at once, without noise
+    together.enter.assign(together.enter.size(), 0);
+    together.noise.assign(together.enter.size(), {});
+    together.resume.clear();
+    std::vector<Prediction> ways;
+    predict(scaled(plain, 1'000, 1'000'000), together, &ways);
+    double works = 1, hops = 1;
+    for (const Prediction& way : ways) {
+        works = std::max<double>(works, way.works);
+        hops = std::max<double>(hops, way.hops);
+    }
+    std::vector<Structure> list;
+    // First what is likeliest, for where leave times do not tell: some work for each message, and more flight.
+    for (const double part : {0.9, 1.0, 0.5}) list.push_back(scaled(plain, (1 - part) * scale / works, part * scale / hops));
+    for (const double part : {2, 8, 64}) list.push_back(scaled(plain, scale / part / 4, scale / part));
+    list.push_back(scaled(plain, 0, scale / 64));
+    return list;
+}
+
+// The costs decide the ways and the ways the costs: in turn, while it gets better.
+class Descent {
+  public:
+    Descent(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known)
+        : samples_(samples), noise_known_(noise_known), best_(plain) {
+        uniform_ = schedule(plain.pattern, static_cast<uint32_t>(samples.front().enter.size()), samples.front().root, false).uniform;
+        least_ = error_of(best_, samples_, noise_known_, std::numeric_limits<double>::infinity(), &by_best_);
+    }
+    bool try_out(const Structure& trial) {
+        const double distance = error_of(trial, samples_, noise_known_, least_, &by_trial_);
+        if (distance >= least_) return false;
+        least_ = distance;
+        best_ = trial;
+        by_best_.swap(by_trial_);
+        return true;
+    }
+    // `allowed(structure)` brings costs that must not be back to those that may.
+    template <class Allowed>
+    Fit go_down(Allowed allowed) {
+        for (int round = 0; round < 16; ++round) {
+            const Structure before = best_;
+            Structure next = best_;
+            if (!regress(&next, uniform_, samples_, by_best_) || !try_out(allowed(next))) break;
+            for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
+        }
+        best_.error = static_cast<int64_t>(least_);
+        return {best_, least_};
+    }
+
+  private:
+    const std::vector<InstanceSample>& samples_;
+    bool noise_known_, uniform_ = true;
+    Structure best_;
+    double least_ = 0;
+    Predictions by_best_, by_trial_;
+};
+
+}  // namespace
+
+Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known) {
+    const bool few = evidence(samples) != Evidence::enough || samples.size() == 1;
+    const auto anything = [](const Structure& any) { return any; };
+    if (!few) {
+        Descent descent(plain, samples, noise_known);
+        for (const Structure& start : starts(plain, samples, few)) descent.try_out(start);
+        return descent.go_down(anything);
+    }
+    Fit best{plain, std::numeric_limits<double>::infinity()};
+    for (const Structure& start : starts(plain, samples, few)) {  // one instance leads a descent astray easily: from each of them
+        const Fit one = Descent(start, samples, noise_known).go_down(anything);
+        if (one.error < best.error) best = one;
+    }
+    return best;
+}
+
+Fit fit_from(const Structure& start, const std::vector<InstanceSample>& samples, bool noise_known, double range) {
+    const auto within = [&](int64_t cost, int64_t known) {
+        const auto ns = static_cast<double>(known);
+        return std::clamp(cost, static_cast<int64_t>(ns / range), static_cast<int64_t>(ns * range));
+    };
+    return Descent(start, samples, noise_known).go_down([&](Structure next) {
+        next.own = within(next.own, start.own);
+        next.hop = within(next.hop, start.hop);
+        return next;
+    });
+}
+
+// "A constant after the last that one waits for": what a structure must beat.
+double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
+    std::vector<int64_t> waiting, free;
+    for (const InstanceSample& sample : samples) {
+        const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
+        int64_t lower = INT64_MIN;
+        for (size_t i = 0; i < sample.enter.size(); ++i) {
+            lower = std::max(lower, sample.enter[i]);
+            const bool waits_for_everyone = waits == Waits::n_to_n || (waits == Waits::n_to_one && i == sample.root);
+            const bool root_only = waits == Waits::one_to_n && i != sample.root;
+            int64_t from = waits_for_everyone ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
+            if (waits == Waits::prefix) from = lower;
+            if (!sample.resume.empty()) from = std::max(from, sample.resume[i]);
+            int64_t noise = 0;
+            for (const NoisePiece& piece : sample.noise[i])
+                if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
+            (waits_for_everyone || root_only ? waiting : free).push_back(sample.leave[i] - from - noise);
+        }
+    }
+    std::vector<int64_t> distances;
+    for (auto* list : {&waiting, &free}) {
+        if (list->empty()) continue;
+        std::sort(list->begin(), list->end());
+        const int64_t median = (*list)[list->size() / 2];
+        for (const int64_t value : *list) distances.push_back(std::abs(value - median));
+    }
+    return typical(distances, noise_known);
+}
+
+}  // namespace polter::replay
