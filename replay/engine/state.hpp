@@ -69,7 +69,7 @@ struct Operation {
 // whichever comes first: so it does not depend on the order of reading.
 struct CompletionSample {
     uint32_t open = 0;     // sends whose posting is not known
-    bool spoiled = false;  // one of them will never be: nothing is learned, as if it were still awaited
+    bool spoiled = false;  // nothing is learned: one of them will never be known, or noise hides whether it was waited for
     int64_t enter = 0, leave = 0;
     int64_t noise = 0, noise_after_ready = 0;  // in the call; behind `ready`
     int64_t ready = 0;                         // when the last thing it waited for began or was sent, postings aside; not before `enter`

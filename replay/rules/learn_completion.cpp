@@ -26,7 +26,9 @@ void Engine::settle(Match& match) {
         sample->spoiled = true;
     } else if (match.post_time > sample->leave) {
         model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, true);
-    } else if (match.post_time > sample->ready && match.post_time > match.send_time && match.post_time <= sample->leave - sample->noise) {
+    } else if (match.post_time > sample->leave - sample->noise) {
+        sample->spoiled = true;
+    } else if (match.post_time > sample->ready && match.post_time > match.send_time) {
         if (sample->has_last)
             model_.learn_late_or_arrival(match.same_host, match.partitioned > 0, match.size, sample->last,
                                          sample->leave - sample->last_time - sample->noise_after_ready - sample->last_noise);

@@ -120,8 +120,11 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
         }
     }
     Tail tail = tail_from(call, arrival), tail_low = tail_from(call, earliest), tail_high = tail_from(call, latest);
-    if (!call.elastic && !constraints.empty() && !engine.facts().counter_only && !call.pieces->empty())
+    if (!call.elastic && !constraints.empty() && !engine.facts().counter_only && !call.pieces->empty()) {
+        const int64_t before = tail.begin;
         tail = tail_of_own_work(call, constraints, bound_end);
+        approximated_arrival += tail.begin - before;
+    }
     end.tail = call.leave - tail.begin;
     if (call.elastic && !engine.facts().counter_only && !call.pieces->empty()) {
         tail = tail_with(call, earliest, std::max<int64_t>(0, call.leave - arrival));
