@@ -123,7 +123,9 @@ Candidates broadcast() {
 Candidates scatter() {
     Candidates list;
     add_down(&list, Cargo::parts);
-    add(&list, {{.down = Shape::linear_ascending, .cargo_down = Cargo::parts}, {.down = Shape::linear_in_order, .cargo_down = Cargo::parts}});
+    add(&list, {{.down = Shape::binomial_ascending, .cargo_down = Cargo::parts},
+                {.down = Shape::linear_ascending, .cargo_down = Cargo::parts},
+                {.down = Shape::linear_in_order, .cargo_down = Cargo::parts}});
     return list;
 }
 

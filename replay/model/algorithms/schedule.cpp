@@ -167,7 +167,8 @@ std::string to_string(const Pattern& pattern) {
                                      "recursive halving and gather",
                                      "ring, twice",
                                      "scatter and ring",
-                                     "scatter and recursive doubling"};
+                                     "scatter and recursive doubling",
+                                     "binomial tree, small first"};
     const auto phase = [&](Shape shape, Cargo cargo) {
         const std::string name = names[static_cast<size_t>(shape)];
         return cargo == Cargo::parts && !name.empty() ? name + " of parts" : name;

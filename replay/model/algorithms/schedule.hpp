@@ -47,6 +47,7 @@ enum class Shape : uint8_t {
     ring_twice,          // reduce-scatter, then allgather round a ring
     scatter_ring,        // scatter by a binomial tree, then allgather round a ring
     scatter_doubling,    // … then allgather by recursive doubling
+    binomial_ascending,  // as binomial, but down to small subtrees first
 };
 
 // What the messages of a phase carry.

@@ -133,7 +133,9 @@ void tree_down(Builder& builder, Shape shape, Cargo cargo) {
     while (!open.empty()) {
         const uint32_t place = open.front();
         open.pop_front();
-        for (const uint32_t child : children(place, shape, builder.members())) {
+        auto list = children(place, shape, builder.members());
+        if (shape == Shape::binomial_ascending) std::reverse(list.begin(), list.end());
+        for (const uint32_t child : list) {
             builder.pass(place, child, cargo == Cargo::all ? 1 : below[child] * builder.part());
             open.push_back(child);
         }
