@@ -72,11 +72,11 @@ void Engine::learn_from(const CompletionSample& s) {
     else if (in_flight)
         cost(s.last, s.last_time, s.noise_after_ready + s.last_noise, Model::clean);
     else if (s.completions > 0)
-        model_.learn_between({CostKind::wait_own, true, false, 0, s.completions}, took - s.noise, took, slack);
+        model_.learn_between({CostKind::wait_own, true, false, 0, s.completions}, took - s.noise - s.senders_noise, took, slack);
     else {
         CostClass late = s.last;
         late.kind = CostKind::receive_after_post;
-        model_.learn_between(late, took - s.noise, took, slack);
+        model_.learn_between(late, took - s.noise - s.senders_noise, took, slack);
     }
 }
 
@@ -108,7 +108,8 @@ void learn_posting(Engine& engine, const Thread& thread) {
     for (const Operation& operation : thread.operations)
         if (operation.kind != Operation::Kind::irecv_post) return;
     const int64_t took = thread.leave - thread.enter;
-    engine.model().learn_between({CostKind::wait_own, true, false, 0, 0}, took - noise_after(thread.pieces, thread.enter), took, Model::clean);
+    engine.model().learn_between({CostKind::wait_own, true, false, 0, 0}, took - noise_after(thread.pieces, thread.enter), took,
+                                 Model::clean);
 }
 
 bool teaches(const Dependency& dependency) {
@@ -136,6 +137,7 @@ void learn_completion(Engine& engine, Thread& thread) {
         sample.largest = std::max(sample.largest, waited.of.size);
         if (thread.leave < waited.time) return;  // the clocks disagree
         if (thread.dependencies.size() > 1) model.learn_at_most(waited.of, thread.leave - waited.time);
+        sample.senders_noise = std::max(sample.senders_noise, dependency.match->send_noise);
         if (sample.has_last && waited.time <= sample.last_time) continue;
         sample.has_last = true;
         sample.last = waited.of;
