@@ -76,6 +76,12 @@ constexpr FlawKind kinds[] = {
      "{0}, without noise another message may come first",
      "Receives from MPI_ANY_SOURCE or MPI_ANY_TAG take the first message that arrives. The replay keeps the measured order; without noise "
      "the program may receive in another order and do other work. Trust the result as far as the order does not matter to the program."},
+    {Flaw::completion_order, severe, conditional, "Order of completion",
+     "conditional: {0} Waitany or Waitsome calls would have found other messages first without noise",
+     "{0}, other messages come first without noise",
+     "MPI_Waitany, MPI_Waitsome and their Test forms complete whichever request is ready first. Without noise another message comes first "
+     "here. The replay keeps the measured order; the lower bound of the run time includes that the program worked on the other message "
+     "while it waited. Trust the result as far as the order does not matter to the program."},
     {Flaw::tasks_reassigned, note, none, "Requests for work",
      "{0} of the wildcard receives are requests for work: tasks are reassigned first come, first served in each scenario, and take as long "
      "as they did",

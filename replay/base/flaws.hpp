@@ -29,6 +29,7 @@ enum class Flaw : uint8_t {
     collective_without_record,
     uncertain_order,
     any_source,
+    completion_order,
     tasks_reassigned,
     polling,
     locked_out,

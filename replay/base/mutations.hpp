@@ -46,12 +46,14 @@ struct Faults {
     bool keep_posting = false;           // determinism: senders do not learn of postings in other processes
     bool tasks_as_measured = false;      // accuracy: every scenario assigns tasks as measured
     bool as_asked = false;  // identity: workers are served in the order of their requests, even where the master took them in another order
-    bool as_picked = false;        // accuracy: the request that a Waitany took counts as the earliest, though it found others as well
-    bool keep_place = false;       // accuracy: of two workers that change places, one stays
-    bool ordinary_parts = false;   // causality: partitioned messages match as ordinary ones
-    bool noise_of_one = false;     // accuracy: of noise in a collective known by counters only, one member's counts
-    bool no_structure = false;     // accuracy: collectives are replayed as barriers
-    bool forget_arrivals = false;  // conditional: a wildcard receive is not compared with those before it
+    bool as_picked = false;              // accuracy: the request that a Waitany took counts as the earliest, though it found others as well
+    bool keep_place = false;             // accuracy: of two workers that change places, one stays
+    bool ordinary_parts = false;         // causality: partitioned messages match as ordinary ones
+    bool noise_of_one = false;           // accuracy: of noise in a collective known by counters only, one member's counts
+    bool no_structure = false;           // accuracy: collectives are replayed as barriers
+    bool forget_arrivals = false;        // conditional: a wildcard receive is not compared with those before it
+    bool keep_completion_order = false;  // conditional: a Waitany is taken to complete the same request in every scenario
+    bool short_polls_alone = false;      // bounds: work between two polls ends the polling loop in each view
 };
 
 }  // namespace polter::replay

@@ -42,6 +42,7 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
         thread->culprits.assign(definitions.accounts.size(), {});
         thread->delay = lane_pool_.filled(0);
         thread->polling.delay = lane_pool_.take();
+        thread->polling.whole.delay = lane_pool_.take();
         const uint64_t bytes = archive.event_file_bytes(threads_.size());
         thread->most_events = bytes > 0 ? bytes / shortest_event : OTF2_UNDEFINED_UINT64;
         if (location.carries_rank) processes_[static_cast<size_t>(location.rank)].thread = thread.get();
@@ -431,6 +432,7 @@ void Engine::take_noise(Thread& thread, int64_t upto) {
             remove_noise(thread.delay, lanes_.masks[record.account].data(), end - begin, lanes_.count);
             if (thread.polling.active) {
                 thread.polling.pieces.push_back(piece);
+                if (thread.polling.whole.active) thread.polling.whole.pieces.push_back(piece);
                 thread.polling.noise_since += end - begin;
             }
         });

@@ -267,10 +267,19 @@ struct Uncertainty {
 
 struct Polling {
     bool active = false;
-    int64_t begin = 0, last_leave = 0, last_length = 0, noise_since = 0;
-    LaneVector delay;   // at begin
-    uint64_t node = 0;  // of the event graph, at begin
+    int64_t begin = 0, last_enter = 0, last_leave = 0, last_length = 0, noise_since = 0;
+    int64_t gap = 0, longest_gap = 0;  // between two polls, without noise: the latest; of the whole loop
+    LaneVector delay;                  // at begin
+    uint64_t node = 0;                 // of the event graph, at begin
     std::vector<NoisePiece> pieces;
+    // The same of the whole loop, where there was work between its polls; the ones above are those behind the latest such work.
+    struct Whole {
+        bool active = false, even = false;  // even: as much work each time
+        int64_t begin = 0, work = 0;        // work: the first time
+        LaneVector delay;
+        uint64_t node = 0;
+        std::vector<NoisePiece> pieces;
+    } whole;
 };
 
 // How a call ended, beside its delay: for injected noise and for writing the timeline.

@@ -168,6 +168,7 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
     if (engine.learning()) learn_notices(engine, thread);
     if (engine.learning()) learn_epoch(engine, thread);
     for (const Dependency& dependency : dependencies) engine.rule(dependency).constrain(engine, thread, dependency, scratch);
+    const int64_t idle = idle_by_order(engine, thread);
     send_notices(engine, thread, scratch.constraints);
     constrain_transfers(engine, thread, scratch);
     std::optional<CallEnd> end = conclude_polling(engine, thread, scratch);
@@ -178,6 +179,7 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
         thread.uncertainty.add(solved.spread);
         end = solved.end;
     }
+    allow_other_order(engine, thread, idle);
     scratch.vectors.clear();
     for (const Dependency& dependency : dependencies)
         if (dependency.release && dependency.match) engine.release(dependency.match);

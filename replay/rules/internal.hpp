@@ -114,6 +114,11 @@ void apply_injected_departure(Engine&, const Thread&, Match&, int64_t own_work);
 void before_call(Engine&, Thread&);
 std::optional<CallEnd> conclude_polling(Engine&, Thread&, const Scratch&);
 
+// Waitany and Waitsome (completion_order.cpp): by how much this call, or those before it, waited for a message while another one that is
+// taken now was there, in the scenario "all"; and what follows from that at the call's end.
+int64_t idle_by_order(Engine&, const Thread&);
+void allow_other_order(Engine&, Thread&, int64_t change);
+
 // Task farms: tasks are reassigned first come, first served in each scenario (rules/task_farm/reassignment.cpp).
 void go_on_elsewhere(Engine&, Thread&);
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "replay/engine/semantics.hpp"
 #include "replay/rules/rma/locks.hpp"
@@ -26,6 +27,11 @@ struct LearnedRules {
 // Of the messages that wildcard receives took so far: the latest in the scenario "all".
 struct LastArrival {
     int64_t measured = INT64_MIN, approximated = INT64_MIN;
+};
+
+// A Waitany or Waitsome that waited: from its beginning until what it took had come, measured and in the scenario "all".
+struct WaitForAny {
+    int64_t begin = 0, end = 0, approximated_begin = 0, approximated_end = 0;
 };
 
 class MpiRules final : public Semantics {
@@ -55,6 +61,7 @@ class MpiRules final : public Semantics {
     // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
     std::map<RankPair, bool> wildcards;
     std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator
+    std::map<uint32_t, std::vector<WaitForAny>> waits_for_any;          // by thread; the latest
     std::unique_ptr<Scratch> scratch;                                   // of the call that is being concluded; kept for its capacity
 };
 

@@ -255,6 +255,7 @@ void go_on_elsewhere(Engine& engine, Thread& thread) {
         if (!match || !match->moved) continue;
         add(thread.delay, match->moved);
         if (thread.polling.active) add(thread.polling.delay, match->moved);
+        if (thread.polling.whole.active) add(thread.polling.whole.delay, match->moved);
         if (match->post_delay) add(match->post_delay, match->moved);
         match->moved.reset();
     }

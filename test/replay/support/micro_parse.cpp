@@ -227,7 +227,7 @@ void parse_line(Micro& micro, Line& line) {
         const int64_t low = line.number();
         micro.bounds = {low, line.number()};
     } else if (first == "inside") {
-        micro.inside = line.number();
+        micro.inside.push_back(line.number());
     } else if (first == "conditional") {
         micro.conditional = line.word() == "yes";
     } else if (first == "warning") {

@@ -82,7 +82,7 @@ struct Micro {
     std::vector<MicroPath> paths;
     std::optional<MicroFate> fate;
     std::optional<std::pair<int64_t, int64_t>> bounds;
-    std::optional<int64_t> inside;
+    std::vector<int64_t> inside;
     std::optional<bool> conditional;
     std::vector<std::string> warnings;
 };
