@@ -69,7 +69,7 @@ CallEnd end_of_own_work(const Interval&, const Lanes&);  // of a call that waits
 void publish_send(Engine&, Thread&, const Operation&, bool blocking);
 void publish_send_complete(Engine&, Thread&, const Operation&);
 void publish_receive(Engine&, Thread&, const Operation&);
-void publish_posting(Engine&, Thread&, const Operation&);
+void publish_posting(Engine&, Thread&, Operation);
 void publish_receive_complete(Engine&, Thread&, Operation);
 void publish_part_arrived(Engine&, Thread&, const Operation&);
 void publish_cancelled(Engine&, Thread&, const Operation&);
