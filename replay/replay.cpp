@@ -55,6 +55,7 @@ struct Learning {
         lanes.masks.assign(archive.definitions().accounts.size(), {});
         facts.reverse_order = hooks.reverse_order;
         if (hooks.most_in_flight > 0) facts.most_in_flight = hooks.most_in_flight;
+        learned.calls = message_calls(archive.definitions());
         auto semantics = std::make_unique<MpiRules>(std::move(learned));
         rules = semantics.get();
         engine = std::make_unique<Engine>(archive, lanes, model, true, std::move(semantics), std::move(facts), hooks.faults);
@@ -182,7 +183,8 @@ LearnedRules Stages::learned_rules() const {
             .farm_suspects = {},
             .farms = {},
             .locks = learning_->locks,
-            .foresight = lock_foresight_};
+            .foresight = lock_foresight_,
+            .calls = learning_->rules->learned.calls};
 }
 
 void Stages::learn() {

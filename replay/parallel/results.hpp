@@ -28,6 +28,6 @@ void gather_injected(Group&, const Engine&, Injection&, size_t lane);
 std::vector<int64_t> gather_recorded(Group&, const Engine&, Recorder&, int64_t written);
 void gather_late_noise(Group&, Engine& learner);  // of all ranks, for a pass that each process replays in full
 std::shared_ptr<const Postings> gather_postings(Group&, const Engine& learner);  // the same of what receives were posted for
-void gather_payment(Group&, Payment&);            // the process of the rank that ends last has it
+void gather_payment(Group&, Payment&);                                           // the process of the rank that ends last has it
 
 }  // namespace polter::replay

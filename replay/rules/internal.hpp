@@ -101,7 +101,7 @@ void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constrai
 CostClass own_of_epoch(const Thread&);                      // of a lock, and of what follows it up to its unlock: where nobody holds it up
 void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
 void add_message(Engine&, Thread&, const Match&, const Cost&, int64_t not_before, Scratch&);  // receive.cpp
-void own_at_least(Scratch&, const Cost&);                                    // of the call's own work
+void own_at_least(Scratch&, const Cost&);                                                     // of the call's own work
 CallEnd conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
 void learn_completion(Engine&, Thread&);                     // rules/learn_completion.cpp
@@ -119,6 +119,7 @@ void go_on_elsewhere(Engine&, Thread&);
 
 // Calls that may have waited for others though no record says so: rules/unrecorded.cpp.
 bool may_have_waited(Engine&, Thread&);
+void follow_unrecorded_postings(Engine&, Thread&);  // before a call is published: rules/unrecorded_postings.cpp
 void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter, const Cost& own);
 
 inline CostClass message_class(CostKind kind, const Match& match) {

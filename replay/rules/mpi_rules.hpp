@@ -10,6 +10,7 @@
 #include "replay/engine/semantics.hpp"
 #include "replay/rules/rma/locks.hpp"
 #include "replay/rules/task_farm/task_farm.hpp"
+#include "replay/trace/message_calls.hpp"
 
 namespace polter::replay {
 
@@ -20,12 +21,20 @@ struct LearnedRules {
     FarmPlan farms;                                  // for the replay
     std::shared_ptr<const LockPlan> locks;           // none: not looked for yet, or no lock was contended
     std::shared_ptr<const LockForesight> foresight;  // when locks are had in each scenario
+    MessageCalls calls;                              // of the trace: known by their names
     std::optional<size_t> turns_in;                  // a lane: in this pass locks go to the first to ask first in its own time
 };
 
 // Of the messages that wildcard receives took so far: the latest in the scenario "all".
 struct LastArrival {
     int64_t measured = INT64_MIN, approximated = INT64_MIN;
+};
+
+// Of a receive that was posted without a record, and may not have completed.
+struct UnrecordedPosting {
+    uint64_t index = 0;           // 1-based, among the postings of its thread
+    int64_t time = 0, delay = 0;  // delay: in the scenario "all"
+    int left_behind = 0;          // by so many Waitalls
 };
 
 class MpiRules final : public Semantics {
@@ -54,8 +63,9 @@ class MpiRules final : public Semantics {
     std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet
     // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
     std::map<RankPair, bool> wildcards;
-    std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator
-    std::unique_ptr<Scratch> scratch;                                   // of the call that is being concluded; kept for its capacity
+    std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;       // by receiver and communicator
+    std::map<uint32_t, std::vector<UnrecordedPosting>> unrecorded_postings;  // by thread; the earliest first
+    std::unique_ptr<Scratch> scratch;                                        // of the call that is being concluded; kept for its capacity
 };
 
 }  // namespace polter::replay

@@ -100,9 +100,9 @@ void publish_receive_complete(Engine& engine, Thread& thread, Operation operatio
     Match* match = nullptr;
     bool any_source = false, wildcard = false;
     if (request && request->kind == Request::Kind::receive) {
-        if (request->wildcard) engine.count(Flaw::any_source);
-        any_source = request->any_source;
-        wildcard = request->wildcard;
+        any_source = request->any_source || operation.any_source;
+        wildcard = request->wildcard || operation.wildcard;
+        if (wildcard) engine.count(Flaw::any_source);
         operation.partitioned = request->partitioned;
         match = request->match;
         if (!match) engine.completed({request->posting_thread, request->posting}, {operation.comm, operation.peer, operation.tag});

@@ -142,7 +142,7 @@ TEST_CASE("attribution: a posting that is known late, and events at one time") {
         CHECK(differences(trace, seed, {}, "", true) == 0);
     }
     replay::Hooks hooks;
-    hooks.faults = {.posted_at_wait = true};
+    hooks.faults = {.forget_postings = true, .posted_at_wait = true};
     CHECK(differences(test::parse_micro(POLTER_MICRO_TRACES "/posting_node.txt").trace, 1, hooks, "", true) > 0);
 }
 
