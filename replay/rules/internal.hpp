@@ -119,7 +119,7 @@ void go_on_elsewhere(Engine&, Thread&);
 
 // Calls that may have waited for others though no record says so: rules/unrecorded.cpp.
 bool may_have_waited(Engine&, Thread&);
-void follow_unrecorded_postings(Engine&, Thread&);  // before a call is published: rules/unrecorded_postings.cpp
+void follow_unrecorded_requests(Engine&, Thread&);  // before a call is published: rules/unrecorded_requests.cpp
 void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter, const Cost& own);
 
 inline CostClass message_class(CostKind kind, const Match& match) {

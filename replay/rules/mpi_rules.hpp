@@ -37,6 +37,14 @@ struct UnrecordedPosting {
     int left_behind = 0;          // by so many Waitalls
 };
 
+// Requests of a thread that the trace does not record, and that may not have completed.
+struct UnrecordedRequests {
+    std::vector<UnrecordedPosting> postings;  // the earliest first
+    std::vector<uint64_t> sends;              // requests, in the order of sending
+    uint64_t sends_begun = 0;
+    std::vector<uint64_t> undecided;  // learning: calls that completed receives, and these sends as well or not
+};
+
 class MpiRules final : public Semantics {
   public:
     explicit MpiRules(LearnedRules learned = {});
@@ -63,9 +71,9 @@ class MpiRules final : public Semantics {
     std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet
     // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
     std::map<RankPair, bool> wildcards;
-    std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;       // by receiver and communicator
-    std::map<uint32_t, std::vector<UnrecordedPosting>> unrecorded_postings;  // by thread; the earliest first
-    std::unique_ptr<Scratch> scratch;                                        // of the call that is being concluded; kept for its capacity
+    std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator
+    std::map<uint32_t, UnrecordedRequests> unrecorded_requests;         // by thread
+    std::unique_ptr<Scratch> scratch;                                   // of the call that is being concluded; kept for its capacity
 };
 
 }  // namespace polter::replay

@@ -147,6 +147,7 @@ MessageCalls message_calls(const Definitions& definitions) {
         if (definitions.region_kinds[region] == CallKind::not_mpi) continue;
         const std::string name = function_name(definitions.region_name(region));
         if (name == "irecv") calls.post_receive.insert(region);
+        if (name == "isend" || name == "issend" || name == "irsend") calls.begin_send.insert(region);
         if (name == "waitall") calls.complete_all.insert(region);
     }
     return calls;
