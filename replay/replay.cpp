@@ -50,11 +50,12 @@ struct Learning {
     MpiRules* rules = nullptr;  // the engine's
     std::shared_ptr<const LockPlan> locks;
 
-    Learning(const Options& options, const Hooks& hooks, double parts, std::set<Posting> cancelled, LearnedRules learned)
+    Learning(const Options& options, const Hooks& hooks, double parts, EngineFacts facts, LearnedRules learned)
         : archive(options.trace), model(hooks.faults) {
         lanes.masks.assign(archive.definitions().accounts.size(), {});
-        EngineFacts facts{.cancelled_postings = std::move(cancelled), .late_noise = {}, .reverse_order = hooks.reverse_order};
+        facts.reverse_order = hooks.reverse_order;
         if (hooks.most_in_flight > 0) facts.most_in_flight = hooks.most_in_flight;
+        learned.calls = message_calls(archive.definitions());
         auto semantics = std::make_unique<MpiRules>(std::move(learned));
         rules = semantics.get();
         engine = std::make_unique<Engine>(archive, lanes, model, true, std::move(semantics), std::move(facts), hooks.faults);
@@ -66,19 +67,22 @@ struct Learning {
 };
 
 std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
-    auto learning = std::make_unique<Learning>(options, hooks, parts, std::set<Posting>(), LearnedRules());
-    // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where some
+    auto learning = std::make_unique<Learning>(options, hooks, parts, EngineFacts(), LearnedRules());
+    // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where
+    // postings do not say what they are for, their completions do: again, with that. Where some
     // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that. So
     // with locks that were waited for: by whom and for whom is known only now, and what that costs not yet.
-    const std::set<Posting> cancelled = learning->engine->cancelled_postings();
+    EngineFacts known;
+    if (!hooks.faults.forget_cancelled) known.cancelled_postings = learning->engine->cancelled_postings();
+    if (learning->engine->has_learned_postings() && !hooks.faults.forget_postings) known.postings = learning->engine->learned_postings();
     const std::set<RankPair> suspects = farm_suspects(learning->rules->wildcards);
     const std::set<uint32_t>& exclusive = learning->rules->learned.exclusive_windows;
     std::shared_ptr<const LockPlan> locks;
     if (!exclusive.empty() && !hooks.faults.no_lock_grants)
         locks = std::make_shared<LockPlan>(learning->rules->lock_learning->plan(exclusive, hooks.faults));
     const bool locked_out = locks && locks->grants > 0;
-    if ((!cancelled.empty() && !hooks.faults.forget_cancelled) || !suspects.empty() || locked_out)
-        learning = std::make_unique<Learning>(options, hooks, parts, hooks.faults.forget_cancelled ? std::set<Posting>() : cancelled,
+    if (!known.cancelled_postings.empty() || known.postings || !suspects.empty() || locked_out)
+        learning = std::make_unique<Learning>(options, hooks, parts, std::move(known),
                                               LearnedRules{.exclusive_windows = {}, .farm_suspects = suspects, .locks = locks});
     learning->locks = locks;
     return learning;
@@ -145,6 +149,7 @@ class Stages {
     std::optional<Scenarios> scenarios_;
     FarmPlan farms_;
     std::shared_ptr<const LockForesight> lock_foresight_;
+    std::shared_ptr<const Postings> postings_;  // of all threads, where this process follows them all
 
     std::optional<Archive> archive_;
     std::optional<Engine> engine_;
@@ -163,6 +168,7 @@ std::function<void(double)> Stages::progress(double from, double to) const {
 EngineFacts Stages::facts() const {
     const Ends ends = program_ends(rank_threads(learner(), definitions().ranks), 0);
     return {.cancelled_postings = hooks_.faults.forget_cancelled ? std::set<Posting>() : learner().cancelled_postings(),
+            .postings = postings_ ? postings_ : learner().facts().postings,
             .late_noise = learner().late_noise(),
             .counter_only = counter_only_,
             .most_delay = noise_removed(learner(), scenarios_->lanes()),
@@ -177,7 +183,8 @@ LearnedRules Stages::learned_rules() const {
             .farm_suspects = {},
             .farms = {},
             .locks = learning_->locks,
-            .foresight = lock_foresight_};
+            .foresight = lock_foresight_,
+            .calls = learning_->rules->learned.calls};
 }
 
 void Stages::learn() {
@@ -204,7 +211,10 @@ void Stages::order_locks() {
     if (!learning_->locks || learning_->locks->grants == 0 || scenarios_->players().empty() || hooks_.faults.as_locked ||
         hooks_.faults.later_requests_keep_time)
         return;
-    if (options_.group) gather_late_noise(*options_.group, *learning_->engine);
+    if (options_.group) {
+        gather_late_noise(*options_.group, *learning_->engine);
+        postings_ = gather_postings(*options_.group, learner());
+    }
     const std::vector<size_t> lanes = hooks_.faults.turns_of_all ? std::vector<size_t>{scenarios_->all()} : scenarios_->lanes_to_order();
     auto foresight = std::make_shared<LockForesight>();
     for (const size_t lane : lanes) {

@@ -71,6 +71,12 @@ constexpr FlawKind kinds[] = {
      "{0}, more than one match is possible",
      "The trace does not tell which message a receive took, or in which order collectives were called. The replay assumes one of the "
      "possible matches."},
+    {Flaw::postings_forgotten, severe, conditional, "Forgotten postings",
+     "conditional: {0} non-blocking receives do not say what they were posted for, beyond those that the replay keeps in memory",
+     "{0}, their senders are taken not to wait for them",
+     "The trace tells only at the completion of these receives which message they took, and there are more of them than the replay keeps "
+     "in memory. Sends that waited for one of them count as eager. The trace of a recorder that writes the source, tag and communicator "
+     "of each posting does not need the memory."},
     {Flaw::any_source, severe, conditional, "Wildcard receives",
      "conditional: {0} wildcard receives took the first message that came: without noise another may have come first",
      "{0}, without noise another message may come first",

@@ -28,6 +28,7 @@ enum class Flaw : uint8_t {
     call_not_left,
     collective_without_record,
     uncertain_order,
+    postings_forgotten,
     any_source,
     completion_order,
     tasks_reassigned,

@@ -18,6 +18,7 @@ struct Faults {
     bool noise_stays_behind = false;   // approximated archive: noise that stays keeps its measured distance from what was before it
     bool keep_absorbed = false;  // approximated archive: noise that hit in a wait state stays even where the wait state has become shorter
     bool forget_cancelled = false;  // determinism: a cancelled receive stays in its queue until its cancellation is read
+    bool forget_postings = false;   // accuracy: what a receive was posted for is known only where its posting says so
     bool no_notices = false;        // causality: no call waits for a notice, nor the second half of a collective of files for its members
     bool no_lock_grants = false;    // causality: the previous holders of a lock are unknown
     bool as_locked = false;         // accuracy: every scenario grants locks in the measured order

@@ -50,6 +50,7 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
         threads_.push_back(std::move(thread));
     }
     for (size_t i = 0; i < std::min(facts_.late_noise.size(), threads_.size()); ++i) threads_[i]->late = facts_.late_noise[i];
+    if (learning_ && !facts_.postings) learned_postings_ = std::make_shared<Postings>(threads_.size());
     semantics_->attach(*this);
 }
 

@@ -20,6 +20,7 @@
 
 #include "open_questions.hpp"
 #include "peers.hpp"
+#include "postings.hpp"
 #include "replay/base/flaws.hpp"
 #include "replay/graph/end_delay.hpp"
 #include "replay/graph/recorder.hpp"
@@ -45,6 +46,7 @@ struct EngineFacts {
     // Receives that were cancelled. They take no message, which is known only behind their posting: with them given a cancelled receive
     // never enters a channel.
     std::set<Posting> cancelled_postings;
+    std::shared_ptr<const Postings> postings;           // of the own threads; none: what postings do not tell is known at completion
     std::vector<std::vector<PendingNoise>> late_noise;  // by thread and time: recorded behind later events
     bool counter_only = false;                          // the trace places no noise inside calls
     int64_t most_delay = 0;                             // nobody can be late by more than all noise that is removed
@@ -124,6 +126,11 @@ class Engine {
     const EngineFacts& facts() const { return facts_; }
     const std::set<Posting>& cancelled_postings() const { return facts_.cancelled_postings; }
     void cancelled(Posting posting) { facts_.cancelled_postings.insert(posting); }
+    // A posting that does not tell what it is for; its completion does.
+    const PostedFor* posted_for(Posting posting) const { return facts_.postings ? facts_.postings->find(posting.first, posting.second) : nullptr; }
+    void completed(Posting posting, const PostedFor& what);
+    std::shared_ptr<const Postings> learned_postings() const { return learned_postings_; }
+    bool has_learned_postings() const { return has_learned_postings_; }  // this process or another
     std::vector<std::vector<PendingNoise>> late_noise() const;  // learned
     const DependencyRule& rule(const Dependency& dependency) const { return dependency_rules_[static_cast<size_t>(dependency.kind)]; }
     void count(Flaw flaw, int64_t ns = 0) {
@@ -258,6 +265,8 @@ class Engine {
     std::unique_ptr<Semantics> semantics_;
     const DependencyRules& dependency_rules_;
     EngineFacts facts_;
+    std::shared_ptr<Postings> learned_postings_;  // of a learning pass that is not given them
+    bool has_learned_postings_ = false;
     CallEnd concluded_;
     std::unique_ptr<Peers> peers_;  // none: the only process
     int64_t window_end_ = 0;

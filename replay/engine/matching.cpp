@@ -140,6 +140,15 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     return match;
 }
 
+void Engine::completed(Posting posting, const PostedFor& what) {
+    if (learned_postings_) {
+        learned_postings_->learn(posting.first, posting.second, what);
+        has_learned_postings_ = true;
+    } else if (facts_.postings && !learning_) {
+        count(Flaw::postings_forgotten);
+    }
+}
+
 void Engine::withdraw_receive(Match* match) {
     if (match->queued) {
         unlink(match);

@@ -114,6 +114,7 @@ void Engine::write_results(Bytes& to) const {
         to.put(posting.first);
         to.put(posting.second);
     }
+    to.put(has_learned_postings_);
     semantics_->write(to);
 }
 
@@ -176,6 +177,7 @@ void Engine::merge_results(Input& from) {
         const auto thread = from.get<uint32_t>();
         facts_.cancelled_postings.insert({thread, from.get<uint64_t>()});
     }
+    has_learned_postings_ = from.get<bool>() || has_learned_postings_;
     semantics_->merge(from);
 }
 
@@ -278,6 +280,18 @@ void gather_late_noise(Group& group, Engine& learner) {
             if (learner.threads()[index]->remote) learner.threads()[index]->late = std::move(late);
         }
     }
+}
+
+std::shared_ptr<const Postings> gather_postings(Group& group, const Engine& learner) {
+    if (!learner.facts().postings) return nullptr;
+    Bytes mine;
+    learner.facts().postings->write(mine);
+    auto all = std::make_shared<Postings>(learner.threads().size());
+    for (const Bytes& one : group.gather(mine)) {
+        Input input(one);
+        all->merge(input);
+    }
+    return all;
 }
 
 }  // namespace polter::replay

@@ -12,6 +12,7 @@ class Engine;
 class Injection;
 class Model;
 class Payment;
+class Postings;
 class Recorder;
 struct Faults;
 
@@ -26,6 +27,7 @@ void gather_injected(Group&, const Engine&, Injection&, size_t lane);
 // What the recorders know of their own threads. Returns the bytes of each process's event graph (`written`), by process.
 std::vector<int64_t> gather_recorded(Group&, const Engine&, Recorder&, int64_t written);
 void gather_late_noise(Group&, Engine& learner);  // of all ranks, for a pass that each process replays in full
-void gather_payment(Group&, Payment&);            // the process of the rank that ends last has it
+std::shared_ptr<const Postings> gather_postings(Group&, const Engine& learner);  // the same of what receives were posted for
+void gather_payment(Group&, Payment&);                                           // the process of the rank that ends last has it
 
 }  // namespace polter::replay

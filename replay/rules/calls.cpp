@@ -71,6 +71,7 @@ void publish_operations(Engine& engine, Thread& thread) {
 }  // namespace
 
 void publish(Engine& engine, Thread& thread) {
+    follow_unrecorded_requests(engine, thread);
     before_call(engine, thread);
     thread.unrecorded = may_have_waited(engine, thread);
     thread.granted_after_wait = false;

@@ -69,7 +69,7 @@ CallEnd end_of_own_work(const Interval&, const Lanes&);  // of a call that waits
 void publish_send(Engine&, Thread&, const Operation&, bool blocking);
 void publish_send_complete(Engine&, Thread&, const Operation&);
 void publish_receive(Engine&, Thread&, const Operation&);
-void publish_posting(Engine&, Thread&, const Operation&);
+void publish_posting(Engine&, Thread&, Operation);
 void publish_receive_complete(Engine&, Thread&, Operation);
 void publish_part_arrived(Engine&, Thread&, const Operation&);
 void publish_cancelled(Engine&, Thread&, const Operation&);
@@ -101,7 +101,7 @@ void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constrai
 CostClass own_of_epoch(const Thread&);                      // of a lock, and of what follows it up to its unlock: where nobody holds it up
 void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
 void add_message(Engine&, Thread&, const Match&, const Cost&, int64_t not_before, Scratch&);  // receive.cpp
-void own_at_least(Scratch&, const Cost&);                                    // of the call's own work
+void own_at_least(Scratch&, const Cost&);                                                     // of the call's own work
 CallEnd conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
 void learn_completion(Engine&, Thread&);                     // rules/learn_completion.cpp
@@ -124,6 +124,7 @@ void go_on_elsewhere(Engine&, Thread&);
 
 // Calls that may have waited for others though no record says so: rules/unrecorded.cpp.
 bool may_have_waited(Engine&, Thread&);
+void follow_unrecorded_requests(Engine&, Thread&);  // before a call is published: rules/unrecorded_requests.cpp
 void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter, const Cost& own);
 
 inline CostClass message_class(CostKind kind, const Match& match) {

@@ -11,6 +11,7 @@
 #include "replay/engine/semantics.hpp"
 #include "replay/rules/rma/locks.hpp"
 #include "replay/rules/task_farm/task_farm.hpp"
+#include "replay/trace/message_calls.hpp"
 
 namespace polter::replay {
 
@@ -21,6 +22,7 @@ struct LearnedRules {
     FarmPlan farms;                                  // for the replay
     std::shared_ptr<const LockPlan> locks;           // none: not looked for yet, or no lock was contended
     std::shared_ptr<const LockForesight> foresight;  // when locks are had in each scenario
+    MessageCalls calls;                              // of the trace: known by their names
     std::optional<size_t> turns_in;                  // a lane: in this pass locks go to the first to ask first in its own time
 };
 
@@ -32,6 +34,21 @@ struct LastArrival {
 // A Waitany or Waitsome that waited: from its beginning until what it took had come, measured and in the scenario "all".
 struct WaitForAny {
     int64_t begin = 0, end = 0, approximated_begin = 0, approximated_end = 0;
+};
+
+// Of a receive that was posted without a record, and may not have completed.
+struct UnrecordedPosting {
+    uint64_t index = 0;           // 1-based, among the postings of its thread
+    int64_t time = 0, delay = 0;  // delay: in the scenario "all"
+    int left_behind = 0;          // by so many Waitalls
+};
+
+// Requests of a thread that the trace does not record, and that may not have completed.
+struct UnrecordedRequests {
+    std::vector<UnrecordedPosting> postings;  // the earliest first
+    std::vector<uint64_t> sends;              // requests, in the order of sending
+    uint64_t sends_begun = 0;
+    std::vector<uint64_t> undecided;  // learning: calls that completed receives, and these sends as well or not
 };
 
 class MpiRules final : public Semantics {
@@ -62,6 +79,7 @@ class MpiRules final : public Semantics {
     std::map<RankPair, bool> wildcards;
     std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator
     std::map<uint32_t, std::vector<WaitForAny>> waits_for_any;          // by thread; the latest
+    std::map<uint32_t, UnrecordedRequests> unrecorded_requests;         // by thread
     std::unique_ptr<Scratch> scratch;                                   // of the call that is being concluded; kept for its capacity
 };
 

@@ -70,7 +70,7 @@ void publish_receive(Engine& engine, Thread& thread, const Operation& operation)
     depend_on(engine, thread, match, false, operation.any_source, operation.wildcard);
 }
 
-void publish_posting(Engine& engine, Thread& thread, const Operation& operation) {
+void publish_posting(Engine& engine, Thread& thread, Operation operation) {
     Request* request = engine.new_request(thread, operation.request, Request::Kind::receive);
     request->post_time = thread.enter;
     request->post_node = thread.enter_node;
@@ -79,7 +79,13 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
     request->partitioned = operation.partitioned;
     request->posting_thread = thread.index;
     request->posting = ++thread.postings;
-    if (operation.posted_known && !engine.cancelled_postings().contains({thread.index, request->posting})) {
+    const PostedFor* learned = operation.posted_known ? nullptr : engine.posted_for({thread.index, request->posting});
+    if (learned) {
+        operation.comm = learned->comm;
+        operation.peer = learned->source;
+        operation.tag = learned->tag;
+    }
+    if ((operation.posted_known || learned) && !engine.cancelled_postings().contains({thread.index, request->posting})) {
         const Ends ends = find_channel(engine, thread, operation);
         if (thread.kind == CallKind::matched_receive) request->match = take_aside(engine, thread, operation, ends.source);
         if (!request->match) request->match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
@@ -94,11 +100,12 @@ void publish_receive_complete(Engine& engine, Thread& thread, Operation operatio
     Match* match = nullptr;
     bool any_source = false, wildcard = false;
     if (request && request->kind == Request::Kind::receive) {
-        if (request->wildcard) engine.count(Flaw::any_source);
-        any_source = request->any_source;
-        wildcard = request->wildcard;
+        any_source = request->any_source || operation.any_source;
+        wildcard = request->wildcard || operation.wildcard;
+        if (wildcard) engine.count(Flaw::any_source);
         operation.partitioned = request->partitioned;
         match = request->match;
+        if (!match) engine.completed({request->posting_thread, request->posting}, {operation.comm, operation.peer, operation.tag});
         if (match && (match->comm != operation.comm || match->tag != operation.tag ||
                       match->source != engine.world_rank(thread, operation.comm, operation.peer))) {
             // What came is not what was posted: the attributes are wrong, the completion is what happened.

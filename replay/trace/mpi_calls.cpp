@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "conventions.hpp"
+#include "message_calls.hpp"
 
 namespace polter::replay {
 
@@ -125,17 +126,36 @@ CallKind kind_by_family(std::string_view name) {
     return name.ends_with("_all") || name.ends_with("_ordered") ? kind : CallKind::local;
 }
 
-}  // namespace
-
-CallKind call_kind(std::string_view region, bool paradigm_mpi) {
+// In lower case and without "mpi_"; empty: no function of MPI.
+std::string function_name(std::string_view region) {
     std::string name(region.substr(0, region.find_first_of(" (")));
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     while (!name.empty() && name.back() == '_') name.pop_back();  // underscores that Fortran compilers append
     if (name.starts_with("pmpi_")) name.erase(0, 1);
-    if (!name.starts_with("mpi_")) return paradigm_mpi ? CallKind::local : CallKind::not_mpi;
+    if (!name.starts_with("mpi_")) return "";
     name.erase(0, 4);
     for (const std::string_view form : {"_f08", "_c"})  // Fortran 2008 bindings, large counts
         if (name.ends_with(form)) name.erase(name.size() - form.size());
+    return name;
+}
+
+}  // namespace
+
+MessageCalls message_calls(const Definitions& definitions) {
+    MessageCalls calls;
+    for (uint32_t region = 0; region < definitions.region_kinds.size(); ++region) {
+        if (definitions.region_kinds[region] == CallKind::not_mpi) continue;
+        const std::string name = function_name(definitions.region_name(region));
+        if (name == "irecv") calls.post_receive.insert(region);
+        if (name == "isend" || name == "issend" || name == "irsend") calls.begin_send.insert(region);
+        if (name == "waitall") calls.complete_all.insert(region);
+    }
+    return calls;
+}
+
+CallKind call_kind(std::string_view region, bool paradigm_mpi) {
+    const std::string name = function_name(region);
+    if (name.empty()) return paradigm_mpi ? CallKind::local : CallKind::not_mpi;
     for (const auto& [known, kind] : special)
         if (name == known) return kind;
     if (is_collective(name)) return CallKind::collective;

@@ -2,6 +2,7 @@
 // Memory is bounded by ranks and messages in flight, never by the number of events.
 #include <doctest/doctest.h>
 
+#include "replay/engine/postings.hpp"
 #include "support/invariants.hpp"
 
 using namespace polter;
@@ -45,6 +46,18 @@ TEST_CASE("a one-way producer is not run ahead of") {
     CHECK(many <= 2 * few + 64);
     CHECK(many < 5'000);
     CHECK(matches_alive(200'000, 3, {.no_window = true}) > 100'000);  // the same question finds an engine that runs ahead
+}
+
+TEST_CASE("what receives were posted for is remembered up to a limit") {
+    constexpr size_t most = 8'000;  // of two threads
+    replay::Postings postings(2, most);
+    CHECK(postings.empty());
+    for (uint64_t posting = 1; posting <= 2'000; ++posting) postings.learn(1, posting, {0, 3, posting % 2 == 0 ? 7u : 8u});
+    REQUIRE(postings.find(1, 2));
+    CHECK(*postings.find(1, 2) == replay::PostedFor{0, 3, 7});
+    CHECK(*postings.find(1, 900) == replay::PostedFor{0, 3, 7});
+    CHECK(postings.find(1, 1'001) == nullptr);
+    CHECK(postings.find(0, 2) == nullptr);
 }
 
 TEST_CASE("what is really in flight is kept") {

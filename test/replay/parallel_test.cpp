@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "replay/testing.hpp"
+#include "support/habits.hpp"
 #include "support/micro_parse.hpp"
 #include "support/process_group.hpp"
 #include "support/random_program.hpp"
@@ -130,6 +131,17 @@ TEST_CASE("attribution: one event graph of all processes") {
     CHECK(out_of_order > 0);
 }
 
+TEST_CASE("messages whose requests are not recorded") {
+    const auto plain = std::find_if(test::habits().begin(), test::habits().end(), [](const auto& h) { return h.name == "plain_messages"; });
+    REQUIRE(plain != test::habits().end());
+    for (uint64_t seed = 1; seed <= test::programs_of(12); ++seed) {
+        CAPTURE(seed);
+        test::TraceSpec trace = program_of(seed).trace;
+        plain->rewrite(trace);
+        CHECK(differences(trace, seed, {}, "", true) == 0);
+    }
+}
+
 TEST_CASE("attribution: a posting that is known late, and events at one time") {
     for (uint64_t seed = 1; seed <= test::programs_of(12); ++seed) {
         CAPTURE(seed);
@@ -142,7 +154,7 @@ TEST_CASE("attribution: a posting that is known late, and events at one time") {
         CHECK(differences(trace, seed, {}, "", true) == 0);
     }
     replay::Hooks hooks;
-    hooks.faults = {.posted_at_wait = true};
+    hooks.faults = {.forget_postings = true, .posted_at_wait = true};
     CHECK(differences(test::parse_micro(POLTER_MICRO_TRACES "/posting_node.txt").trace, 1, hooks, "", true) > 0);
 }
 
