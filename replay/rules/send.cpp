@@ -100,7 +100,10 @@ void constrain_posting(Engine& engine, Thread& thread, const Dependency& depende
     if (engine.learning()) return;
     const Match& match = *dependency.match;
     const SendCosts costs = send_costs(engine.model(), message_class(CostKind::send_after_post, match));
-    add_message(engine, thread, match, costs.after_send, match.post_time + costs.after_post.mid, scratch);
+    if (match.of_farm)  // a worker's request stands where another's did, which its thread learns from the answer only
+        own_at_least(scratch, costs.after_send);
+    else
+        add_message(engine, thread, match, costs.after_send, match.post_time + costs.after_post.mid, scratch);
     scratch.constraints.push_back({match.post_time, match.post_delay, costs.after_post, match.post_node});
     own_at_least(scratch, thread.completions > 0 ? engine.model().cost({CostKind::wait_own, true, false, 0, thread.completions})
                                                  : Cost{0, 0, std::min(costs.after_send.mid, costs.after_post.mid)});
