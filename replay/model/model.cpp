@@ -193,6 +193,8 @@ Cost Model::summarise(const Samples& samples) const {
         chosen.merge(row->second);
         if (row->first == clean_slack && chosen.count() >= enough_clean) break;
     }
+    // How far the intervals disagree; of exact ones, what they vary by. Mere upper limits lie above the cost anyway.
+    const int64_t spread = std::max<int64_t>(0, chosen.least().quantile(95) - chosen.most().quantile(5));
     if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end()) chosen.merge(limits->second);
     const CostLimits::Agreed agreed = chosen.agreed();
     Cost cost;
@@ -200,8 +202,7 @@ Cost Model::summarise(const Samples& samples) const {
     cost.mid = agreed.from;
     cost.low = std::min(agreed.from, chosen.most().quantile(0));
     cost.high = std::max(agreed.to, chosen.least().quantile(100));
-    // How far the intervals disagree; of exact ones, what they vary by.
-    cost.spread = std::max<int64_t>(0, chosen.least().quantile(95) - chosen.most().quantile(5));
+    cost.spread = spread;
     if (faults_.first_sample) cost.low = cost.mid = cost.high = samples.first;
     return cost;
 }
