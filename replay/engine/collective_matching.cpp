@@ -178,9 +178,7 @@ static bool is_rooted(Waits waits) {
 void Engine::learn_structure(Collective& collective) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
-    // A fence is several synchronisations with the transfers between them. That is no known algorithm, but similar enough to some to be
-    // mistaken for one.
-    if (!has_structure(waits) || collective.operation == operation_fence) return;
+    if (!has_structure(waits)) return;
     if (peers_ && !peers_->first_is_own(collective.comm)) return;  // one process learns from it: that of the first member
     const bool rooted = is_rooted(waits);
     const uint32_t root = !rooted || collective.root >= members ? 0 : collective.root, other = (root + 1) % members;

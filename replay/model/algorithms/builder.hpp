@@ -19,6 +19,7 @@ class Builder {
     }
     uint32_t members() const { return members_; }
     uint32_t root() const { return root_; }  // its place
+    uint32_t messages() const { return static_cast<uint32_t>(schedule_.shares.size()); }  // so far
     double part() const { return 1.0 / members_; }
 
     uint32_t send(uint32_t from, uint32_t to, double share) {

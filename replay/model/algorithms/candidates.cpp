@@ -65,6 +65,13 @@ Candidates synchronising(uint32_t members) {
     return list;
 }
 
+// A synchronisation before the transfers are complete, and one behind.
+Candidates fence(uint32_t members) {
+    Candidates list = synchronising(members);
+    for (Candidate& candidate : list) candidate.pattern.twice = true;
+    return list;
+}
+
 Candidates allreduce(uint32_t members) {
     Candidates list;
     add(&list, {only(Shape::recursive_doubling), only(Shape::halving_doubling), both(Shape::linear, Shape::binomial),
@@ -199,6 +206,8 @@ static Candidates known(const CollectiveKind& kind, uint32_t members) {
         case OTF2_COLLECTIVE_OP_GATHER:
         case OTF2_COLLECTIVE_OP_GATHERV:
             return gather();
+        case operation_fence:
+            return fence(members);
         default:
             if (kind.waits == Waits::prefix) return prefix(members);
             return kind.waits == Waits::n_to_n ? synchronising(members) : Candidates{};

@@ -16,7 +16,7 @@ void exchange(Builder& builder, const std::vector<std::vector<Portion>>& portion
     const uint32_t members = builder.members();
     // By sender and receiver. Messages are numbered by the order of sending; a receiver may come to its posts before.
     std::vector<std::vector<uint32_t>> sent(members, std::vector<uint32_t>(members));
-    uint32_t next = 0;
+    uint32_t next = builder.messages();
     for (uint32_t member = 0; member < members; ++member)
         for (const Portion& portion : portions[member])
             for (const uint32_t to : portion.to) sent[member][to] = next++;

@@ -91,8 +91,10 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
     if (!slot) {
         Builder builder(members, pattern.relay ? 0 : root, rendezvous);
         if (pattern.relay && root != 0 && pattern.up == Shape::none) builder.pass(root, 0, 1);
-        append(builder, pattern.up, pattern.cargo_up, true);
-        append(builder, pattern.down, pattern.cargo_down, false);
+        for (int time = 0; time < (pattern.twice ? 2 : 1); ++time) {
+            append(builder, pattern.up, pattern.cargo_up, true);
+            append(builder, pattern.down, pattern.cargo_down, false);
+        }
         if (pattern.relay && root != 0 && pattern.down == Shape::none) builder.pass(0, root, 1);
         slot = std::make_unique<Schedule>(builder.take());
     }
@@ -174,7 +176,8 @@ std::string to_string(const Pattern& pattern) {
         return cargo == Cargo::parts && !name.empty() ? name + " of parts" : name;
     };
     const std::string up = phase(pattern.up, pattern.cargo_up), down = phase(pattern.down, pattern.cargo_down);
-    return up + (up.empty() || down.empty() ? "" : ", then ") + down + (pattern.relay ? " by way of rank 0" : "");
+    return up + (up.empty() || down.empty() ? "" : ", then ") + down + (pattern.relay ? " by way of rank 0" : "") +
+           (pattern.twice ? ", all of it twice" : "");
 }
 
 }  // namespace polter::replay

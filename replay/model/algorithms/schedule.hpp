@@ -57,11 +57,12 @@ enum class Cargo : uint8_t {
 };
 
 // First what goes up to place 0, then what comes down from it. Places are counted from the root; `relay`: by number, and what the root
-// has to give or to get goes through member 0.
+// has to give or to get goes through member 0. `twice`: all of it again, as before and after the transfers of a fence.
 struct Pattern {
     Shape up = Shape::none, down = Shape::none;
     bool relay = false;
     Cargo cargo_up = Cargo::all, cargo_down = Cargo::all;
+    bool twice = false;
     auto operator<=>(const Pattern&) const = default;
 };
 

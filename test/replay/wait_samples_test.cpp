@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that began after all had been sent and posted: which of them found their messages there, and what the others tell of transfers.
+#include "replay/model/wait_samples.hpp"
+
+#include <doctest/doctest.h>
+
+#include "replay/model/algorithms/candidates.hpp"
+#include "replay/model/algorithms/schedule.hpp"
+#include "replay/model/collective_algorithm.hpp"
+#include "replay/trace/mpi_calls.hpp"
+
+namespace {
+
+using namespace polter::replay;
+
+constexpr int64_t transfer = 80'000, own = 700;
+
+// A call that began `after` the send, whose posting came `posted` later than the send: its message is under way for `transfer`, from the
+// send or from the posting on.
+WaitSamples::Sample call(int64_t after, int64_t posted, bool from_posting) {
+    const int64_t arrival = transfer + (from_posting ? posted : 0), end = std::max(after + own, arrival);
+    return {
+        .slack = after - posted, .took = {end - after, end - after}, .since_send = {end, end}, .since_both = {end - posted, end - posted}};
+}
+
+WaitSamples calls(bool from_posting) {
+    WaitSamples samples;
+    for (const int64_t after : {50'000, 55'000, 60'000, 65'000, 70'000, 75'000})
+        for (const int64_t posted : {0, 15'000, 30'000, 45'000}) samples.add(call(after, posted, from_posting), true);
+    for (const int64_t after : {300'000, 500'000}) samples.add(call(after, 0, from_posting), true);
+    return samples;
+}
+
+}  // namespace
+
+TEST_CASE("calls that waited tell how long messages are under way, if they agree") {
+    CHECK(calls(false).transfers(false).agreed().from == transfer);
+    CHECK(calls(true).transfers(true).agreed().from == transfer);
+    CHECK(calls(false).transfers(true).count() == 0);
+    CHECK(calls(true).transfers(false).count() == 0);
+}
+
+TEST_CASE("whether transfers begin with the send or with the posting is told by what explains the calls' ends") {
+    for (const int64_t known : {int64_t{0}, transfer}) {
+        CHECK(calls(false).evidence(known).eager > 0);
+        CHECK(calls(false).evidence(known).late == 0);
+        CHECK(calls(true).evidence(known).late > 0);
+        CHECK(calls(true).evidence(known).eager == 0);
+    }
+    CHECK(calls(true).evidence(4 * transfer).late == 0);  // other calls say that such messages take much longer
+}
+
+TEST_CASE("a call's own cost comes from calls that began later than messages are under way") {
+    CHECK(calls(false).own(transfer).agreed().from == own);
+    CHECK(calls(false).own(transfer).count() == 2);
+    CHECK(calls(false).own(1'000'000).count() == 0);
+    CHECK(calls(false).least_taken() == own);
+}
+
+TEST_CASE("samples add up in any order") {
+    WaitSamples one = calls(false), other = calls(true);
+    one.merge(calls(true));
+    other.merge(calls(false));
+    CHECK(one.count() == other.count());
+    CHECK(one.transfers(false).count() == other.transfers(false).count());
+    CHECK(one.since_both().agreed().from == other.since_both().agreed().from);
+    CHECK(one.own(transfer).agreed().to == other.own(transfer).agreed().to);
+}
+
+TEST_CASE("a fence goes through its messages twice") {
+    const Structure once{.pattern = {.up = Shape::dissemination}, .hop = 1000, .own = 0};
+    Structure twice = once;
+    twice.pattern.twice = true;
+    InstanceSample sample;
+    sample.enter = {0, 0, 0, 400};
+    sample.noise.resize(4);
+    std::vector<Prediction> first, both;
+    predict(once, sample, &first);
+    predict(twice, sample, &both);
+    // Each round brings what rank i - 1, then i - 2, had before; rank 3 is late by 400. After one time rank 2 is last, after two rank 1.
+    const int64_t after_one[] = {2000, 2000, 2400, 2000}, after_two[] = {4000, 4400, 4000, 4000};
+    for (size_t i = 0; i < 4; ++i) {
+        CHECK(first[i].leave == after_one[i]);
+        CHECK(both[i].leave == after_two[i]);
+    }
+    CHECK(to_string(twice.pattern) == to_string(once.pattern) + ", all of it twice");
+}
+
+TEST_CASE("each message of a fence is sent once and received once, by whom its sender means") {
+    for (const uint32_t members : {2u, 3u, 4u, 7u, 16u})
+        for (const Candidate& candidate : candidates({.operation = operation_fence, .waits = Waits::n_to_n}, members, Library::unknown)) {
+            CAPTURE(to_string(candidate.pattern));
+            CAPTURE(members);
+            CHECK(candidate.pattern.twice);
+            const Schedule& found = schedule(candidate.pattern, members, 0, false);
+            std::vector<std::pair<int64_t, int64_t>> to(found.shares.size(), {-1, -1}), from = to;  // place, peer
+            for (uint32_t place = 0; place < members; ++place)
+                for (const Schedule::Step& step : found.steps[place]) {
+                    auto& end = (step.kind == Schedule::Kind::send ? from : to)[step.message];
+                    CHECK(end.first == -1);
+                    end = {place, step.peer};
+                }
+            for (size_t message = 0; message < to.size(); ++message) {
+                CHECK(from[message].first == to[message].second);
+                CHECK(from[message].second == to[message].first);
+            }
+        }
+}
