@@ -62,19 +62,22 @@ void Model::settle_waits() {
             add_settled(wait.message, wait.samples.transfers(true));
     }
     asked_.clear();
-    for (const auto& [key, wait] : waits_) {
-        const bool waits = is_rendezvous(wait.message);
-        if (waits && wait.own.kind == CostKind::receive_after_post) continue;
-        const Cost transfer = waits ? receive_costs(*this, wait.message).after_send : cost(wait.message);
-        const CostLimits there =
-            transfer.known || (waits && transfer.mid > 0) ? wait.samples.own(transfer.usual_high()) : wait.samples.with_most_slack();
-        if (there.count() > 0) {
-            add_settled(wait.own, there);
-            continue;
+    // Where nothing tells how long messages are under way, calls say something of their own cost only if no others do.
+    for (const bool known : {true, false})
+        for (const auto& [key, wait] : waits_) {
+            const bool waits = is_rendezvous(wait.message);
+            if (waits && wait.own.kind == CostKind::receive_after_post) continue;
+            const Cost transfer = waits ? receive_costs(*this, wait.message).after_send : cost(wait.message);
+            if ((transfer.known || (waits && transfer.mid > 0)) != known) continue;
+            if (!known && costs_.contains(wait.own.key())) continue;
+            const CostLimits there = known ? wait.samples.own(transfer.usual_high()) : wait.samples.with_most_slack();
+            if (there.count() > 0) {
+                add_settled(wait.own, there);
+                continue;
+            }
+            const auto [limit, fresh] = limits_.try_emplace(wait.own.key(), wait.samples.least_taken());
+            if (!fresh) limit->second = std::min(limit->second, wait.samples.least_taken());
         }
-        const auto [limit, fresh] = limits_.try_emplace(wait.own.key(), wait.samples.least_taken());
-        if (!fresh) limit->second = std::min(limit->second, wait.samples.least_taken());
-    }
     waits_.clear();
     asked_.clear();
 }
