@@ -169,6 +169,7 @@ class Engine {
     CompletionSample* new_sample();
     void finish_sample(CompletionSample* sample);
     void learn_from(const CompletionSample&);  // all of it is known
+    void learn_wait(const CompletionSample&);
 
     // Collectives (engine/collective_matching.cpp).
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.

@@ -79,13 +79,17 @@ struct CompletionSample {
     bool has_last = false, last_synchronous = false, last_contested = false;
     CostClass last{};
     int64_t last_time = 0, last_noise = 0, last_known = 0;  // noise in the call that sent it; last_known: with its own posting
-    uint64_t largest = 0;
+    CostClass largest{};                                    // of all messages that it completed, sent ones included
     // The latest posting behind all that, of a standard send.
     int64_t latest_post = 0;
     CostClass post{};
     // Of a call that is nothing but one standard send whose receive was there.
     bool alone = false;
     CostClass sent{};
+
+    void completes(const CostClass& message) {
+        if (message.size >= largest.size) largest = message;
+    }
 };
 
 // A message and the receive that takes it; each half comes when its rank's call is read.

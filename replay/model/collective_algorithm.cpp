@@ -73,7 +73,7 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
                const std::vector<Reference>& known, size_t part, size_t parts) {
     if (samples.empty() || known.empty()) return {};
     const bool weak = evidence(samples) != Evidence::enough || samples.size() == 1;
-    const double range = weak ? 1.5 : 1000;
+    const double range = weak ? 2 : 1000;
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
     const double constant_error = plain_error(samples, kind.waits, noise_known);
     return nearest_of(candidates(kind, members, library), kind, members, part, parts, constant_error, [&](const Structure& plain) {

@@ -238,13 +238,14 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
 }
 
 Fit fit_from(const Structure& start, const std::vector<InstanceSample>& samples, bool noise_known, double range) {
-    const auto within = [&](int64_t cost, int64_t known) {
+    constexpr double least_own_range = 4;  // of messages it is known less well than the latency
+    const auto within = [&](int64_t cost, int64_t known, double times) {
         const auto ns = static_cast<double>(known);
-        return std::clamp(cost, static_cast<int64_t>(ns / range), static_cast<int64_t>(ns * range));
+        return std::clamp(cost, static_cast<int64_t>(ns / times), static_cast<int64_t>(ns * times));
     };
     return Descent(start, samples, noise_known).go_down([&](Structure next) {
-        next.own = within(next.own, start.own);
-        next.hop = within(next.hop, start.hop);
+        next.own = within(next.own, start.own, std::max(range, least_own_range));
+        next.hop = within(next.hop, start.hop, range);
         return next;
     });
 }

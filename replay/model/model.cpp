@@ -38,7 +38,8 @@ int64_t interpolated(int64_t a, int64_t b, double part) {
 
 // L + G · bytes, from the two sizes beside it.
 Cost between(const LearnedCost& a, const LearnedCost& b, uint64_t size) {
-    const double part = static_cast<double>(size - std::min(size, a.of.size)) / static_cast<double>(std::max<uint64_t>(1, b.of.size - a.of.size));
+    const double part =
+        static_cast<double>(size - std::min(size, a.of.size)) / static_cast<double>(std::max<uint64_t>(1, b.of.size - a.of.size));
     const double inside = std::min(part, 1.0);
     return {std::min(a.cost.low, b.cost.low), interpolated(a.cost.mid, b.cost.mid, inside), std::max(a.cost.high, b.cost.high), true,
             std::max(a.cost.spread, b.cost.spread)};
@@ -88,6 +89,17 @@ void Model::learn_at_most(const CostClass& of, int64_t most) {
     samples(of, most).by_slack[limits_only].add(0, most);
 }
 
+void Model::learn_wait(const CostClass& own, const CostClass& message, const WaitSamples::Sample& sample, bool single) {
+    Wait& wait = waits_[{own.key(), message.key()}];
+    if (wait.samples.count() == 0) {
+        wait.own = own;
+        wait.message = message;
+    }
+    wait.own.size = std::min(wait.own.size, own.size);
+    wait.message.size = std::min(wait.message.size, message.size);
+    wait.samples.add(sample, single);
+}
+
 void Model::learn_late_or_arrival(bool same_host, bool partitioned, uint64_t size, const CostClass& message, int64_t after) {
     LateOrArrival& open = late_or_arrival_[{protocol_key(same_host, partitioned, size), message.key()}];
     if (open.after.count() == 0) open = {{same_host, size, 0, 0, partitioned}, message, {}};
@@ -96,11 +108,11 @@ void Model::learn_late_or_arrival(bool same_host, bool partitioned, uint64_t siz
     open.after.add(after);
 }
 
-void Model::learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post) {
+void Model::learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post, int64_t times) {
     LearnedProtocol& protocol = protocols_[protocol_key(same_host, partitioned, size)];
     if (protocol.eager + protocol.late == 0) protocol = {same_host, size, 0, 0, partitioned};
     protocol.size = std::min(protocol.size, size);
-    ++(ended_before_post ? protocol.eager : protocol.late);
+    (ended_before_post ? protocol.eager : protocol.late) += times;
 }
 
 namespace {
@@ -166,6 +178,16 @@ void Model::merge(const Model& other) {
         mine.of.size = std::min(mine.of.size, samples.of.size);
         for (const auto& [slack, limits] : samples.by_slack) mine.by_slack[slack].merge(limits);
     }
+    for (const auto& [key, wait] : other.waits_) {
+        Wait& mine = waits_[key];
+        if (mine.samples.count() == 0) {
+            mine = wait;
+            continue;
+        }
+        mine.own.size = std::min(mine.own.size, wait.own.size);
+        mine.message.size = std::min(mine.message.size, wait.message.size);
+        mine.samples.merge(wait.samples);
+    }
     for (const auto& [key, protocol] : other.protocols_) {
         LearnedProtocol& mine = protocols_[key];
         mine = {protocol.same_host, mine.eager + mine.late > 0 ? std::min(mine.size, protocol.size) : protocol.size,
@@ -207,22 +229,17 @@ Cost Model::summarise(const Samples& samples) const {
     return cost;
 }
 
-// Whether it was the posting that ended a call or the message: the message, where that was under way no longer than others of its class.
-void Model::settle_protocols() {
-    constexpr int64_t rounding_ns = 2000;
-    for (const auto& [key, open] : late_or_arrival_) {
-        const Cost& latency = cost(open.message);
-        const int64_t usual = latency.known ? latency.mid : latency.high;
-        LearnedProtocol& protocol = protocols_[key.first];
-        if (protocol.eager + protocol.late == 0) protocol = open.protocol;
-        protocol.size = std::min(protocol.size, open.protocol.size);
-        for (const auto& [at, bin] : open.after.bins())
-            if (bin.sum / bin.count > usual + usual / 4 + std::min(usual, rounding_ns)) protocol.late += bin.count;
-        if (protocol.eager + protocol.late == 0) protocols_.erase(key.first);
-    }
-    late_or_arrival_.clear();
-    asked_.clear();
-    rendezvous_asked_.clear();
+// The shortest message whose time under way is known, of whatever protocol.
+const LearnedCost* Model::shortest_message(bool same_host) const {
+    const LearnedCost* shortest = nullptr;
+    for (const CostKind kind : {CostKind::receive_after_send, CostKind::receive_after_post, CostKind::send_after_post})
+        for (const bool synchronous : {false, true}) {
+            const uint64_t first = CostClass{kind, same_host, synchronous}.key();
+            const auto found = costs_.lower_bound(first);
+            if (found == costs_.end() || found->first >> size_bits != first >> size_bits || found->second.cost.mid <= 0) continue;
+            if (!shortest || found->second.of.size < shortest->of.size) shortest = &found->second;
+        }
+    return shortest;
 }
 
 // What algorithms cost where that is certain, of the classes with most leave times; and what messages cost, if any were seen.
@@ -237,11 +254,12 @@ std::vector<Reference> Model::references(const std::vector<CollectiveClass>& cla
     std::vector<Reference> list;
     for (const CollectiveClass* one : certain) list.push_back({*one->explanation.found, one->kind.data});
     for (const bool same_host : {false, true}) {
-        const CostClass sent{CostKind::receive_after_send, same_host}, there{CostKind::receive_after_post, same_host};
-        const Cost &way = cost(sent), &taking = cost(there);
-        if (!way.known || way.mid <= 0) continue;
-        const int64_t own = std::min(taking.known ? taking.mid : way.mid, way.mid / 4);
-        list.push_back({{.hop = way.mid - 2 * own, .own = own}, 0});
+        const LearnedCost* shortest = shortest_message(same_host);
+        if (!shortest) continue;
+        const int64_t way = shortest->cost.mid;
+        const Cost& taking = cost({CostKind::receive_after_post, same_host});
+        const int64_t own = taking.known ? std::min(taking.mid, way / 4) : way / 100;
+        list.push_back({{.hop = way - 2 * own, .own = own}, 0});
         break;
     }
     asked_.clear();
@@ -254,7 +272,9 @@ void Model::freeze(bool noise_placed, const Search& search) {
         if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end())
             limits_[key] = limits->second.most().quantile(0);
     }
+    settle_transfers();
     settle_protocols();
+    settle_waits();
     std::erase_if(instances_, [](const auto& entry) { return entry.second.apart; });
     std::vector<CollectiveClass> classes;  // as `instances_`
     std::vector<Nearest> best;
@@ -265,9 +285,8 @@ void Model::freeze(bool noise_placed, const Search& search) {
         for (auto& [hash, sample] : instances.kept) one.samples.push_back(std::move(sample));
         if (!noise_placed)
             for (InstanceSample& sample : one.samples) sample.noise.assign(sample.enter.size(), {});
-        best.push_back(faults_.no_structure
-                           ? Nearest()
-                           : nearest(one.samples, one.kind, search.library, noise_placed, search.part, search.parts));
+        best.push_back(faults_.no_structure ? Nearest()
+                                            : nearest(one.samples, one.kind, search.library, noise_placed, search.part, search.parts));
     }
     if (search.join) search.join(best);
     if (!faults_.no_structure) {
@@ -341,6 +360,13 @@ Learned Model::shown() const {
     Learned shown;
     for (const auto& [key, samples] : samples_)
         if (samples.count() > 0) shown.costs.push_back({samples.of, {}, samples.count()});
+    std::map<uint64_t, LearnedCost> waited;
+    for (const auto& [key, wait] : waits_) {
+        LearnedCost& cost = waited.try_emplace(key.first, LearnedCost{wait.own, {}, 0}).first->second;
+        cost.samples += wait.samples.count();
+    }
+    for (const auto& [key, cost] : waited)
+        if (!samples_.contains(key) || samples_.at(key).count() == 0) shown.costs.push_back(cost);
     for (const auto& [key, protocol] : protocols_) shown.protocols.push_back(protocol);
     for (const auto& [key, instances] : instances_)
         if (!instances.apart)

@@ -16,6 +16,7 @@
 #include "collective_algorithm.hpp"
 #include "replay/base/histogram.hpp"
 #include "replay/base/mutations.hpp"
+#include "wait_samples.hpp"
 
 namespace polter::replay {
 
@@ -101,11 +102,14 @@ class Model {
     // An instance with noise in it, or with other things to wait for: the cost lies between these. At most: a limit for what others show.
     void learn_between(const CostClass&, int64_t least, int64_t most, int64_t slack = 0);
     void learn_at_most(const CostClass&, int64_t most);
+    // A call that began when what it waited for had been sent and posted. `own`: the class of its cost if the message was there; `message`:
+    // the largest that it waited for. Decided in freeze(), which knows how long such messages are under way.
+    void learn_wait(const CostClass& own, const CostClass& message, const WaitSamples::Sample&, bool single);
     // A call that took a message `after` its sending, and completed a send whose receive was posted later than that: it waited for the
     // posting, or for the message to arrive. Decided in freeze(), which knows how long such messages are under way.
     void learn_late_or_arrival(bool same_host, bool partitioned, uint64_t size, const CostClass& message, int64_t after);
     // A standard send that ended before its receive was posted was eager; one that ended soon after may have waited for it.
-    void learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post);
+    void learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post, int64_t times = 1);
     // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
     // hash of their `ordinal` are kept: so which are does not depend on the order.
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
@@ -131,8 +135,8 @@ class Model {
     // What was shown so far, without its costs: which classes, how often.
     Learned shown() const;
 
-    // Asking. The class itself, else interpolated from the sizes beside it, else unknown: (0, 0, the least upper limit seen). Messages on one
-    // side of the eager limit tell nothing about those on the other.
+    // Asking. The class itself, else interpolated from the sizes beside it, else unknown: (0, 0, the least upper limit seen). Messages on
+    // one side of the eager limit tell nothing about those on the other.
     const Cost& cost(const CostClass&) const;
     bool rendezvous(bool same_host, bool partitioned, uint64_t size) const;
     const LearnedStructure* structure(const CostClass&, uint32_t members) const;  // none: not known
@@ -157,17 +161,26 @@ class Model {
     static constexpr int limits_only = -1;
     Samples& samples(const CostClass&, int64_t first);
     Cost summarise(const Samples&) const;
+    struct Wait {
+        CostClass own{}, message{};
+        WaitSamples samples;
+    };
     void settle_protocols();
+    void settle_transfers();
+    void settle_waits();
+    void add_settled(const CostClass&, const CostLimits&);
     bool same_protocol(const CostClass&, const CostClass&) const;
     struct CollectiveClass {
         CollectiveKind kind;
         std::vector<InstanceSample> samples;
         Explanation explanation;
     };
+    const LearnedCost* shortest_message(bool same_host) const;
     std::vector<Reference> references(const std::vector<CollectiveClass>&) const;
     void add(const LearnedStructure&);
 
     std::map<uint64_t, Samples> samples_;
+    std::map<std::pair<uint64_t, uint64_t>, Wait> waits_;  // by the classes of the call and of the message
     std::map<uint64_t, LearnedProtocol> protocols_;
     struct Instances {
         CostClass of{}, by_root{};
@@ -179,8 +192,8 @@ class Model {
     std::map<InstanceKey, Instances> instances_;
     std::map<InstanceKey, LearnedStructure> structures_;
     std::map<InstanceKey, InstanceKey> by_root_;  // the root's view of a class → the class
-    std::map<uint64_t, LearnedCost> costs_;    // known ones
-    std::map<uint64_t, int64_t> limits_;       // upper limits of classes
+    std::map<uint64_t, LearnedCost> costs_;       // known ones
+    std::map<uint64_t, int64_t> limits_;          // upper limits of classes
     struct LateOrArrival {
         LearnedProtocol protocol;
         CostClass message{};

@@ -31,6 +31,16 @@ void get(Input& from, Histogram& histogram) {
     }
 }
 
+void put(Bytes& to, const CostLimits& limits) {
+    put(to, limits.least());
+    put(to, limits.most());
+}
+
+void get(Input& from, CostLimits& limits) {
+    get(from, limits.least());
+    get(from, limits.most());
+}
+
 InstanceSample get_sample(Input& from) {
     InstanceSample sample;
     sample.root = from.get<uint32_t>();
@@ -53,8 +63,23 @@ void Model::write(Bytes& to) const {
         to.put(static_cast<uint64_t>(samples.by_slack.size()));
         for (const auto& [slack, limits] : samples.by_slack) {
             to.put(slack);
-            put(to, limits.least());
-            put(to, limits.most());
+            put(to, limits);
+        }
+    }
+    to.put(static_cast<uint64_t>(waits_.size()));
+    for (const auto& [key, wait] : waits_) {
+        to.put(wait.own);
+        to.put(wait.message);
+        to.put(static_cast<uint64_t>(wait.samples.by_slack().size()));
+        for (const auto& [bin, limits] : wait.samples.by_slack()) {
+            to.put(bin);
+            put(to, limits);
+        }
+        to.put(static_cast<uint64_t>(wait.samples.by_taken().size()));
+        for (const auto& [bin, way] : wait.samples.by_taken()) {
+            to.put(bin);
+            put(to, way.since_send);
+            put(to, way.since_both);
         }
     }
     to.put(static_cast<uint64_t>(protocols_.size()));
@@ -93,10 +118,20 @@ Model Model::read(Input& from, Faults faults) {
         samples.of = of;
         samples.first = from.get<int64_t>();
         for (auto slacks = from.get<uint64_t>(); slacks > 0; --slacks) {
-            CostLimits& limits = samples.by_slack[from.get<int>()];
-            get(from, limits.least());
-            get(from, limits.most());
+            get(from, samples.by_slack[from.get<int>()]);
         }
+    }
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        Wait wait;
+        wait.own = from.get<CostClass>();
+        wait.message = from.get<CostClass>();
+        for (auto bins = from.get<uint64_t>(); bins > 0; --bins) get(from, wait.samples.by_slack()[from.get<int>()]);
+        for (auto bins = from.get<uint64_t>(); bins > 0; --bins) {
+            WaitSamples::UnderWay& way = wait.samples.by_taken()[from.get<int>()];
+            get(from, way.since_send);
+            get(from, way.since_both);
+        }
+        model.waits_[{wait.own.key(), wait.message.key()}] = std::move(wait);
     }
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         const auto key = from.get<uint64_t>();

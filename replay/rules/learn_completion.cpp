@@ -39,6 +39,10 @@ void Engine::settle(Match& match) {
             sample->post = rules::message_class(CostKind::send_after_post, match);
         }
     }
+    if (match.posted && match.post_time <= sample->leave) {
+        sample->last_known = std::max({sample->last_known, match.send_time, match.post_time});
+        sample->completes(rules::message_class(CostKind::receive_after_send, match));
+    }
     if (--sample->open == 0) finish_sample(sample);
 }
 
@@ -56,7 +60,7 @@ void Engine::learn_from(const CompletionSample& s) {
     const int64_t took = s.leave - s.enter;
     if (s.latest_post > s.ready) {  // it may have waited for that
         const int64_t most = s.leave - s.latest_post;
-        if (s.has_last && s.largest > s.post.size)
+        if (s.has_last && s.largest.size > s.post.size)
             model_.learn_at_most(s.post, most);
         else
             cost(s.post, s.latest_post, std::min(s.noise, most), Model::clean);
@@ -71,13 +75,25 @@ void Engine::learn_from(const CompletionSample& s) {
         model_.learn_at_most(s.last, s.leave - s.last_time);
     else if (in_flight)
         cost(s.last, s.last_time, s.noise_after_ready + s.last_noise, Model::clean);
-    else if (s.completions > 0)
-        model_.learn_between({CostKind::wait_own, true, false, 0, s.completions}, took - s.noise - s.senders_noise, took, slack);
-    else {
-        CostClass late = s.last;
-        late.kind = CostKind::receive_after_post;
-        model_.learn_between(late, took - s.noise - s.senders_noise, took, slack);
+    else
+        learn_wait(s);
+}
+
+// It began when all had been sent and posted: the messages were still under way, or there.
+void Engine::learn_wait(const CompletionSample& s) {
+    CostClass own{CostKind::wait_own, true, false, 0, s.completions};
+    if (s.completions == 0) {
+        own = s.last;
+        own.kind = CostKind::receive_after_post;
     }
+    const auto range = [&](int64_t from, int64_t noise) { return TimeRange{std::max<int64_t>(0, s.leave - from - noise), s.leave - from}; };
+    const int64_t noise = s.noise_after_ready + s.last_noise;
+    model_.learn_wait(own, s.largest,
+                      {.slack = s.enter - s.last_known,
+                       .took = range(s.enter, s.noise + s.senders_noise),
+                       .since_send = range(s.last_time, noise),
+                       .since_both = range(s.last_known, noise)},
+                      s.largest.size <= s.last.size);
 }
 
 namespace rules {
@@ -134,7 +150,7 @@ void learn_completion(Engine& engine, Thread& thread) {
         const Waited waited = waited_for(dependency);
         sample.ready = std::max(sample.ready, waited.time);
         sample.last_known = std::max(sample.last_known, waited.known);
-        sample.largest = std::max(sample.largest, waited.of.size);
+        sample.completes(message_class(CostKind::receive_after_send, *dependency.match));
         if (thread.leave < waited.time) return;  // the clocks disagree
         if (thread.dependencies.size() > 1) model.learn_at_most(waited.of, thread.leave - waited.time);
         sample.senders_noise = std::max(sample.senders_noise, dependency.match->send_noise);
@@ -145,7 +161,7 @@ void learn_completion(Engine& engine, Thread& thread) {
         sample.last_noise = dependency.match->send_noise;
         sample.last_synchronous = waited.synchronous;
     }
-    sample.last_contested = sample.has_last && sample.largest > sample.last.size;
+    sample.last_contested = sample.has_last && sample.largest.size > sample.last.size;
     sample.noise_after_ready = noise_after(thread.pieces, sample.ready);
     if (thread.watched.empty()) {
         engine.learn_from(sample);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of learning, for messages: what only all samples together can tell. First how long messages are under way, then which sends wait
+// for their receivers, then which messages were there already when a call began, and so what the calls themselves cost.
+#include <algorithm>
+
+#include "message_costs.hpp"
+#include "model.hpp"
+
+namespace polter::replay {
+
+void Model::add_settled(const CostClass& of, const CostLimits& limits) {
+    if (limits.count() == 0) return;
+    Samples& of_class = samples(of, limits.most().quantile(0));
+    of_class.by_slack[std::bit_width(static_cast<uint64_t>(clean))].merge(limits);
+    costs_[of_class.of.key()] = {of_class.of, summarise(of_class), of_class.count()};
+}
+
+// A class of messages that no call awaited from the beginning: calls that waited for the rest of their way tell how long that is.
+void Model::settle_transfers() {
+    for (const auto& [key, wait] : waits_) {
+        const CostClass& message = wait.message;
+        if (message.synchronous) continue;
+        const bool partitioned = message.operation == partitioned_messages;
+        const auto [eager, late] = wait.samples.evidence();
+        for (const auto& [count, ended_before_post] : {std::pair{eager, true}, std::pair{late, false}})
+            if (count > 0) learn_protocol(message.same_host, partitioned, message.size, ended_before_post, count);
+    }
+    for (const auto& [key, wait] : waits_)
+        if (!costs_.contains(wait.message.key())) add_settled(wait.message, wait.samples.transfers(wait.message.synchronous));
+    asked_.clear();
+}
+
+// Whether it was the posting that ended a call or the message: the message, where that was under way no longer than others of its class.
+void Model::settle_protocols() {
+    constexpr int64_t rounding_ns = 2000;
+    for (const auto& [key, open] : late_or_arrival_) {
+        const Cost& latency = cost(open.message);
+        const int64_t usual = latency.known ? latency.mid : latency.high;
+        LearnedProtocol& protocol = protocols_[key.first];
+        if (protocol.eager + protocol.late == 0) protocol = open.protocol;
+        protocol.size = std::min(protocol.size, open.protocol.size);
+        for (const auto& [at, bin] : open.after.bins())
+            if (bin.sum / bin.count > usual + usual / 4 + std::min(usual, rounding_ns)) protocol.late += bin.count;
+        if (protocol.eager + protocol.late == 0) protocols_.erase(key.first);
+    }
+    late_or_arrival_.clear();
+    asked_.clear();
+    rendezvous_asked_.clear();
+}
+
+// Which calls found their messages there: those that began later than messages of the class are under way.
+void Model::settle_waits() {
+    const auto is_rendezvous = [&](const CostClass& message) {
+        return message.synchronous || rendezvous(message.same_host, message.operation == partitioned_messages, message.size);
+    };
+    for (const auto& [key, wait] : waits_) {
+        if (!is_rendezvous(wait.message)) continue;
+        if (wait.own.kind == CostKind::receive_after_post)  // posted by the call itself: it could not leave before
+            add_settled(wait.own, wait.samples.since_both());
+        else if (!costs_.contains(wait.message.key()))
+            add_settled(wait.message, wait.samples.transfers(true));
+    }
+    asked_.clear();
+    for (const auto& [key, wait] : waits_) {
+        const bool waits = is_rendezvous(wait.message);
+        if (waits && wait.own.kind == CostKind::receive_after_post) continue;
+        const Cost transfer = waits ? receive_costs(*this, wait.message).after_send : cost(wait.message);
+        const CostLimits there =
+            transfer.known || (waits && transfer.mid > 0) ? wait.samples.own(transfer.usual_high()) : wait.samples.with_most_slack();
+        if (there.count() > 0) {
+            add_settled(wait.own, there);
+            continue;
+        }
+        const auto [limit, fresh] = limits_.try_emplace(wait.own.key(), wait.samples.least_taken());
+        if (!fresh) limit->second = std::min(limit->second, wait.samples.least_taken());
+    }
+    waits_.clear();
+    asked_.clear();
+}
+
+}  // namespace polter::replay

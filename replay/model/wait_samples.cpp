@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "wait_samples.hpp"
+
+#include <algorithm>
+
+namespace polter::replay {
+
+namespace {
+
+constexpr int part_bits = 3;
+
+// Eight bins an octave; the bin's least value.
+int bin_of(int64_t ns) {
+    const auto value = static_cast<uint64_t>(std::max<int64_t>(ns, 0));
+    if (value < (1u << part_bits)) return static_cast<int>(value);
+    const int octave = std::bit_width(value) - 1 - part_bits;
+    return (octave << part_bits) + static_cast<int>(value >> octave);
+}
+
+int64_t begin_of(int bin) {
+    if (bin < (2 << part_bits)) return bin;
+    const int octave = (bin >> part_bits) - 1;
+    return static_cast<int64_t>((bin & ((1 << part_bits) - 1)) | 1 << part_bits) << octave;
+}
+
+// How far the intervals are from having a value in common.
+int64_t disagreement(const CostLimits& limits) {
+    return std::max<int64_t>(0, limits.least().quantile(95) - limits.most().quantile(5));
+}
+
+}  // namespace
+
+void WaitSamples::add(const Sample& sample, bool single) {
+    by_slack_[bin_of(sample.slack)].add(sample.took.least, sample.took.most);
+    if (!single) return;
+    UnderWay& way = by_taken_[bin_of(sample.took.least)];
+    way.since_send.add(sample.since_send.least, sample.since_send.most);
+    way.since_both.add(sample.since_both.least, sample.since_both.most);
+}
+
+void WaitSamples::merge(const WaitSamples& other) {
+    for (const auto& [bin, limits] : other.by_slack_) by_slack_[bin].merge(limits);
+    for (const auto& [bin, way] : other.by_taken_) {
+        by_taken_[bin].since_send.merge(way.since_send);
+        by_taken_[bin].since_both.merge(way.since_both);
+    }
+}
+
+int64_t WaitSamples::count() const {
+    int64_t all = 0;
+    for (const auto& [bin, limits] : by_slack_) all += limits.count();
+    return all;
+}
+
+CostLimits WaitSamples::own(int64_t transfer) const {
+    CostLimits chosen;
+    for (auto row = by_slack_.lower_bound(bin_of(transfer)); row != by_slack_.end(); ++row)
+        if (begin_of(row->first) >= transfer) chosen.merge(row->second);
+    return chosen;
+}
+
+CostLimits WaitSamples::with_most_slack() const {
+    CostLimits chosen;
+    const int64_t all = count();
+    for (auto row = by_slack_.rbegin(); row != by_slack_.rend() && chosen.count() * 4 < all; ++row) chosen.merge(row->second);
+    return chosen;
+}
+
+int64_t WaitSamples::least_taken() const {
+    int64_t least = INT64_MAX;
+    for (const auto& [bin, limits] : by_slack_) least = std::min(least, limits.most().quantile(0));
+    return least;
+}
+
+// Of calls that took clearly longer than the shortest, so that their messages were still under way.
+WaitSamples::UnderWay WaitSamples::waited() const {
+    constexpr int64_t little_ns = 1000;
+    const int64_t longer = 2 * least_taken() + little_ns;
+    UnderWay chosen;
+    for (auto row = by_taken_.lower_bound(bin_of(longer)); row != by_taken_.end(); ++row) {
+        if (begin_of(row->first) < longer) continue;
+        chosen.since_send.merge(row->second.since_send);
+        chosen.since_both.merge(row->second.since_both);
+    }
+    return chosen;
+}
+
+CostLimits WaitSamples::transfers(bool rendezvous) const {
+    constexpr int64_t enough = 3, agreeing = 8;
+    const UnderWay way = waited();
+    const CostLimits& chosen = rendezvous ? way.since_both : way.since_send;
+    return chosen.count() < enough || disagreement(chosen) > chosen.agreed().from / agreeing ? CostLimits() : chosen;
+}
+
+WaitSamples::Evidence WaitSamples::evidence() const {
+    constexpr int64_t enough = 5, clearly = 4, part = 20;
+    const UnderWay way = waited();
+    if (way.since_send.count() < enough) return {};
+    const int64_t eager = disagreement(way.since_send), late = disagreement(way.since_both);
+    const int64_t matters = way.since_both.agreed().from / part;
+    if (eager > clearly * late && eager > matters) return {0, way.since_send.count()};
+    if (late > clearly * eager && late > matters) return {way.since_send.count(), 0};
+    return {};
+}
+
+CostLimits WaitSamples::since_both() const {
+    CostLimits all;
+    for (const auto& [bin, way] : by_taken_) all.merge(way.since_both);
+    return all;
+}
+
+}  // namespace polter::replay
