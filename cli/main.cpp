@@ -136,6 +136,7 @@ int dispatch(int argc, char** argv) {
     add_run(app);
     add_exec(app);
     add_replay(app);
+    add_export(app);
     add_noise(app);
     add_doctor(app);
     add_completion(app);
