@@ -2,6 +2,9 @@
 // The end of learning, for messages: what only all samples together can tell. First how long messages are under way, then which sends wait
 // for their receivers, then which messages were there already when a call began, and so what the calls themselves cost.
 #include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
 
 #include "message_costs.hpp"
 #include "model.hpp"
@@ -26,8 +29,13 @@ void Model::settle_transfers() {
         for (const auto& [count, ended_before_post] : {std::pair{eager, true}, std::pair{late, false}})
             if (count > 0) learn_protocol(message.same_host, partitioned, message.size, ended_before_post, count);
     }
-    for (const auto& [key, wait] : waits_)
-        if (!costs_.contains(wait.message.key())) add_settled(wait.message, wait.samples.transfers(wait.message.synchronous));
+    std::map<uint64_t, std::pair<CostClass, CostLimits>> found;  // by message: calls of several kinds may tell
+    for (const auto& [key, wait] : waits_) {
+        if (costs_.contains(wait.message.key())) continue;
+        auto& [message, limits] = found.try_emplace(wait.message.key(), wait.message, CostLimits()).first->second;
+        limits.merge(wait.samples.transfers(wait.message.synchronous));
+    }
+    for (const auto& [key, transfer] : found) add_settled(transfer.first, transfer.second);
     asked_.clear();
 }
 
@@ -63,7 +71,8 @@ void Model::settle_waits() {
     }
     asked_.clear();
     // Where nothing tells how long messages are under way, calls say something of their own cost only if no others do.
-    for (const bool known : {true, false})
+    for (const bool known : {true, false}) {
+        std::map<uint64_t, std::pair<CostClass, CostLimits>> found;  // by call
         for (const auto& [key, wait] : waits_) {
             const bool waits = is_rendezvous(wait.message);
             if (waits && wait.own.kind == CostKind::receive_after_post) continue;
@@ -72,12 +81,14 @@ void Model::settle_waits() {
             if (!known && costs_.contains(wait.own.key())) continue;
             const CostLimits there = known ? wait.samples.own(transfer.usual_high()) : wait.samples.with_most_slack();
             if (there.count() > 0) {
-                add_settled(wait.own, there);
+                found.try_emplace(wait.own.key(), wait.own, CostLimits()).first->second.second.merge(there);
                 continue;
             }
             const auto [limit, fresh] = limits_.try_emplace(wait.own.key(), wait.samples.least_taken());
             if (!fresh) limit->second = std::min(limit->second, wait.samples.least_taken());
         }
+        for (const auto& [key, call] : found) add_settled(call.first, call.second);
+    }
     waits_.clear();
     asked_.clear();
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int part_bits = 3;
 
-// Eight bins an octave; the bin's least value.
+// Eight bins an octave.
 int bin_of(int64_t ns) {
     const auto value = static_cast<uint64_t>(std::max<int64_t>(ns, 0));
     if (value < (1u << part_bits)) return static_cast<int>(value);
@@ -18,6 +18,7 @@ int bin_of(int64_t ns) {
     return (octave << part_bits) + static_cast<int>(value >> octave);
 }
 
+// The bin's least value.
 int64_t begin_of(int bin) {
     if (bin < (2 << part_bits)) return bin;
     const int octave = (bin >> part_bits) - 1;
