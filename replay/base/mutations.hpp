@@ -51,6 +51,7 @@ struct Faults {
     bool keep_place = false;             // accuracy: of two workers that change places, one stays
     bool ordinary_parts = false;         // causality: partitioned messages match as ordinary ones
     bool noise_of_one = false;           // accuracy: of noise in a collective known by counters only, one member's counts
+    bool messages_were_there = false;    // accuracy: calls that began behind the sends found their messages there
     bool no_structure = false;           // accuracy: collectives are replayed as barriers
     bool forget_arrivals = false;        // conditional: a wildcard receive is not compared with those before it
     bool keep_completion_order = false;  // conditional: a Waitany is taken to complete the same request in every scenario

@@ -79,7 +79,8 @@ void Model::settle_waits() {
             const Cost transfer = waits ? receive_costs(*this, wait.message).after_send : cost(wait.message);
             if ((transfer.known || (waits && transfer.mid > 0)) != known) continue;
             if (!known && costs_.contains(wait.own.key())) continue;
-            const CostLimits there = known ? wait.samples.own(transfer.usual_high()) : wait.samples.with_most_slack();
+            const int64_t under_way = faults_.messages_were_there ? 0 : transfer.usual_high();
+            const CostLimits there = known ? wait.samples.own(under_way) : wait.samples.with_most_slack();
             if (there.count() > 0) {
                 found.try_emplace(wait.own.key(), wait.own, CostLimits()).first->second.second.merge(there);
                 continue;

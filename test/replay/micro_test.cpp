@@ -147,6 +147,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
     const std::pair<std::string, replay::Faults> broken[] = {
         {"any_source_order", {.forget_arrivals = true}},
         {"waitany_order", {.keep_completion_order = true}},
+        {"under_way_at_enter", {.messages_were_there = true}},
         {"polling_long", {.short_polls_alone = true}},
         {"plain_irecv_send_wait", {.forget_postings = true}},
         {"rma_fence", {.drop_dependency = true}},  // a fence waits for nobody
