@@ -15,6 +15,7 @@ namespace polter::test {
 
 struct Violations {
     int64_t identity = 0, causality = 0, monotonicity = 0, bounds = 0, additivity = 0, margins = 0;
+    int64_t causality_of_low = 0;  // of `causality`: in the lane of the lower bound
 };
 
 struct Observed {
@@ -54,7 +55,10 @@ inline Observed observe(const std::string& trace, const std::vector<Program::Ord
                 if ((sets[s] & ~sets[t]) == 0 && now[s] > now[t]) ++violations.monotonicity;
         if (const auto before = of_thread.find(thread.index); before != of_thread.end())
             for (size_t lane = 0; lane < lanes.count; ++lane)
-                if (time - now[lane] < before->second.first - before->second.second[lane]) ++violations.causality;
+                if (time - now[lane] < before->second.first - before->second.second[lane]) {
+                    ++violations.causality;
+                    if (lanes.bounded() && lane == low) ++violations.causality_of_low;
+                }
         of_thread[thread.index] = last[thread.rank] = {time, now};
         at[{thread.rank, time}] = std::move(now);
     };
@@ -72,7 +76,9 @@ inline Observed observe(const std::string& trace, const std::vector<Program::Ord
         }
         for (size_t lane = 0; lane < first->second.size(); ++lane) {
             const int64_t distance = (order.second - second->second[lane]) - (order.first - first->second[lane]);
-            if (distance < std::min<int64_t>(0, order.second - order.first)) ++violations.causality;
+            if (distance >= std::min<int64_t>(0, order.second - order.first)) continue;
+            ++violations.causality;
+            if (low != all && lane == low) ++violations.causality_of_low;
         }
     }
     int64_t sum = 0;
