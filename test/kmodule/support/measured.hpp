@@ -128,12 +128,12 @@ Measured measure(polter_noise* noise, std::uint64_t length, const std::function<
     }
     m.after_yield = after.after_yield_ns - before.after_yield_ns;
     m.yields = after.yields - before.yields;
-    m.unbalanced = after.unbalanced;
+    m.unbalanced = after.unbalanced - before.unbalanced;  // what was under way when the session began lacks its beginning
     m.lost = lost;
     MESSAGE(m.text());
     // What holds always.
     CHECK(m.all() <= m.wall_around);
-    CHECK(m.unbalanced * 100 <= after.recorded);  // of what the kernel does not show, some cannot be made good
+    CHECK(after.unbalanced * 100 <= after.recorded);  // of what the kernel does not show, some cannot be made good
     CHECK(after.dropped == 0);
     if (lost == 0 && polter_noise_header(noise)->backend != POLTER_BACKEND_PROC)  // which has no ring
         for (unsigned a = 0; a < POLTER_ACCOUNTS; a++) {
