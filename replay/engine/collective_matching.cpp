@@ -153,26 +153,38 @@ static Waits structural_waits(const Collective& collective) {
 }
 
 // The root's size may sum what it exchanges with all members, so its view is a class of its own. Where sizes may differ between members
-// (v-forms), or the first member to complete would decide (non-blocking), all sizes are one class: the order of reading must not matter.
+// (v-forms) all sizes are one class.
 static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
     constexpr uint16_t apart = 0x100;
-    const Waits waits = structural_waits(collective);
     if (collective.operation == OTF2_COLLECTIVE_OP_GATHERV || collective.operation == OTF2_COLLECTIVE_OP_SCATTERV ||
         varies_by_member(collective.operation))
         size = 0;
-    if (collective.nonblocking && waits != Waits::n_to_n) size = 0;
     return {CostKind::collective_tail, true, root, static_cast<uint16_t>(collective.operation | (collective.nonblocking ? apart : 0)),
             size};
 }
 
-// In scans a member's recorded size sums its exchange with all others, differently for each rank: this is the size of the data alone.
+static bool is_rooted(Waits waits) {
+    return waits == Waits::one_to_n || waits == Waits::n_to_one;
+}
+
+// In scans a member's recorded size sums its exchange with all others, differently for each rank: this is the size of the data alone. So it
+// is for the root of a non-blocking collective, where any member may be the first to complete.
 static uint64_t class_size(const Collective& collective, uint32_t member, uint64_t size) {
     const uint64_t above = collective.members.size() - member, most = std::max<uint64_t>(above, member + 1);
+    if (collective.nonblocking && is_rooted(collective.waits) && member == collective.root) return size / collective.members.size();
     return collective.waits == Waits::prefix ? size / most : size;
 }
 
-static bool is_rooted(Waits waits) {
-    return waits == Waits::one_to_n || waits == Waits::n_to_one;
+// Whether members see a non-blocking collective as different classes: then its sizes cannot tell classes apart, as the first member to
+// complete would decide, and the order of reading must not matter.
+static bool sizes_differ(const Collective& collective) {
+    if (!collective.nonblocking || structural_waits(collective) == Waits::n_to_n) return false;
+    const auto key = [&](uint32_t member) {
+        return structure_class(collective, class_size(collective, member, collective.members[member].size), false).key();
+    };
+    for (uint32_t member = 1; member < collective.members.size(); ++member)
+        if (key(member) != key(0)) return true;
+    return false;
 }
 
 void Engine::learn_structure(Collective& collective) {
@@ -182,8 +194,12 @@ void Engine::learn_structure(Collective& collective) {
     if (peers_ && !peers_->first_is_own(collective.comm)) return;  // one process learns from it: that of the first member
     const bool rooted = is_rooted(waits);
     const uint32_t root = !rooted || collective.root >= members ? 0 : collective.root, other = (root + 1) % members;
-    const CostClass of = structure_class(collective, class_size(collective, other, collective.members[other].size), false),
-                    by_root = structure_class(collective, class_size(collective, root, collective.members[root].size), rooted);
+    const bool any_size = sizes_differ(collective);
+    const auto seen_by = [&](uint32_t member, bool as_root) {
+        const uint64_t size = any_size ? 0 : class_size(collective, member, collective.members[member].size);
+        return structure_class(collective, size, as_root);
+    };
+    const CostClass of = seen_by(other, false), by_root = seen_by(root, rooted);
     const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
     const auto early = [&](const Collective::Member& member) { return member.leave < collective.last_enter; };
     if (varies_by_member(collective.operation) && std::any_of(collective.members.begin(), collective.members.end(), early))
@@ -202,7 +218,7 @@ void Engine::learn_structure(Collective& collective) {
     for (const Collective::Noise& noise : collective.noise) sample.noise[noise.member].push_back(noise.piece);
     for (auto& list : sample.noise)
         std::sort(list.begin(), list.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
-    model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample));
+    model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample), any_size);
 }
 
 void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t size) {
@@ -213,6 +229,7 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const uint32_t root = !is_rooted(waits) || collective.root >= members ? 0 : collective.root;
     const bool by_root = is_rooted(waits) && member == root;
     const LearnedStructure* learned = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members);
+    if (!learned && collective.nonblocking) learned = model_.structure(structure_class(collective, 0, by_root), members);
     if (!learned) return;
     // Without a known algorithm, injected noise would delay only its own rank, which is the least likely of all.
     const bool likely = injection_ && !learned->structure;

@@ -131,10 +131,11 @@ bool Model::wants_instance(const CostClass& of, uint32_t members, uint64_t ordin
 }
 
 void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal,
-                           InstanceSample sample) {
+                           InstanceSample sample, bool any_size) {
     const auto [place, fresh] = instances_.try_emplace({of.key(), members});
     Instances& instances = place->second;
-    if (fresh) instances = {of, by_root, waits, false, {}};
+    if (fresh) instances = {of, by_root, waits, false, false, {}};
+    instances.any_size = instances.any_size || any_size;
     instances.of.size = std::min(instances.of.size, of.size);
     instances.by_root = std::min(instances.by_root, by_root);
     instances.kept[mix(ordinal)] = std::move(sample);
@@ -143,7 +144,7 @@ void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32
 
 void Model::learn_apart(const CostClass& of, uint32_t members) {
     const auto [place, fresh] = instances_.try_emplace({of.key(), members});
-    if (fresh) place->second = {of, of, Waits::n_to_n, true, {}};
+    if (fresh) place->second = {of, of, Waits::n_to_n, true, false, {}};
     place->second.apart = true;
 }
 
@@ -163,8 +164,9 @@ void Model::merge(const Model& other) {
     for (const auto& [key, instances] : other.instances_) {
         const auto [place, fresh] = instances_.try_emplace(key);
         Instances& mine = place->second;
-        if (fresh) mine = {instances.of, instances.by_root, instances.waits, false, {}};
+        if (fresh) mine = {instances.of, instances.by_root, instances.waits, false, false, {}};
         mine.apart = mine.apart || instances.apart;
+        mine.any_size = mine.any_size || instances.any_size;
         mine.of.size = std::min(mine.of.size, instances.of.size);
         mine.by_root = std::min(mine.by_root, instances.by_root);
         mine.kept.insert(instances.kept.begin(), instances.kept.end());
@@ -277,6 +279,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
     settle_protocols();
     settle_waits();
     std::erase_if(instances_, [](const auto& entry) { return entry.second.apart; });
+    merge_sizes();
     std::vector<CollectiveClass> classes;  // as `instances_`
     std::vector<Nearest> best;
     for (auto& [key, instances] : instances_) {
@@ -321,6 +324,23 @@ void Model::freeze(bool noise_placed, const Search& search) {
                             one.explanation.constant_error};
     }
     instances_.clear();
+}
+
+// Where some members do not agree on sizes, all sizes of the operation become one class.
+void Model::merge_sizes() {
+    for (auto& [key, all] : instances_) {
+        if (!all.any_size) continue;
+        for (auto other = instances_.begin(); other != instances_.end();) {
+            const bool same = other->first.second == key.second && other->first.first >> size_bits == key.first >> size_bits;
+            if (!same || other->first == key) {
+                ++other;
+                continue;
+            }
+            all.kept.merge(other->second.kept);
+            other = instances_.erase(other);
+        }
+        while (all.kept.size() > most_instances(key.second)) all.kept.erase(std::prev(all.kept.end()));
+    }
 }
 
 Learned Model::learned() const {

@@ -112,7 +112,9 @@ class Model {
     void learn_protocol(bool same_host, bool partitioned, uint64_t size, bool ended_before_post, int64_t times = 1);
     // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
     // hash of their `ordinal` are kept: so which are does not depend on the order.
-    void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample);
+    // `any_size`: members do not agree on the size, so all sizes of this operation are one class, of size 0.
+    void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample,
+                        bool any_size = false);
     // Of this class a member has left before another one came: it is not one exchange of all, and gets no structure.
     void learn_apart(const CostClass&, uint32_t members);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
@@ -165,6 +167,7 @@ class Model {
         CostClass own{}, message{};
         WaitSamples samples;
     };
+    void merge_sizes();
     void settle_protocols();
     void settle_transfers();
     void settle_waits();
@@ -186,6 +189,7 @@ class Model {
         CostClass of{}, by_root{};
         Waits waits = Waits::for_nobody;
         bool apart = false;                       // see learn_apart()
+        bool any_size = false;                    // see learn_instance()
         std::map<uint64_t, InstanceSample> kept;  // by the hash of the ordinal
     };
     using InstanceKey = std::pair<uint64_t, uint32_t>;

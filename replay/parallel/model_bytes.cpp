@@ -101,6 +101,7 @@ void Model::write(Bytes& to) const {
         to.put(instances.by_root);
         to.put(instances.waits);
         to.put(instances.apart);
+        to.put(instances.any_size);
         to.put(static_cast<uint64_t>(instances.kept.size()));
         for (const auto& [hash, sample] : instances.kept) {
             to.put(hash);
@@ -152,6 +153,7 @@ Model Model::read(Input& from, Faults faults) {
         instances.by_root = from.get<CostClass>();
         instances.waits = from.get<Waits>();
         instances.apart = from.get<bool>();
+        instances.any_size = from.get<bool>();
         for (auto kept = from.get<uint64_t>(); kept > 0; --kept) {
             const auto hash = from.get<uint64_t>();
             instances.kept[hash] = get_sample(from);
