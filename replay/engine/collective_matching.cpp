@@ -42,6 +42,13 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     if (arrival.window != UINT32_MAX) key = windows | arrival.window;
     if (arrival.operation == operation_file) key |= files;
     const uint64_t ordinal = outside ? 0 : ++counters[key];
+    const Partition* partition = nullptr;
+    if (arrival.operation == OTF2_COLLECTIVE_OP_CREATE_HANDLE && !arrival.nonblocking) {
+        const auto creations = archive_.definitions().creations.find(arrival.comm);
+        const size_t number = own.creations[arrival.comm]++;
+        if (creations != archive_.definitions().creations.end() && number < creations->second.size())
+            partition = interned(creations->second[number]);
+    }
     Collective*& slot = collectives_[{key, ordinal, arrival.nonblocking}];
     if (!slot) {
         slot = collective_pool_.take();
@@ -66,7 +73,9 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         slot->nonblocking = arrival.nonblocking;
         slot->operation = arrival.operation;
         slot->waits = arrival.nonblocking ? Waits::n_to_n_likely : collective_waits(arrival.operation);
+        if (!learning_ && model_.never_waits(arrival.operation)) slot->waits = Waits::for_nobody;
         slot->root = arrival.root;
+        slot->partition = partition;
         slot->last_enter = INT64_MIN / 4;
         slot->last_arrival = lane_pool_.filled(INT64_MIN / 4);
     }
@@ -81,6 +90,10 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     mine.enter = mine.latest = arrival.enter;
     mine.leave = arrival.leave;
     mine.size = arrival.size;
+    for (size_t i = 0; collective->partition && i < collective->partition->size(); ++i) {  // what a creation costs depends on that
+        const auto& group = (*collective->partition)[i];
+        if (std::find(group.begin(), group.end(), *member) != group.end()) mine.size = group.size();
+    }
     if (recorder_) watch_arrival(*collective, *member, arrival);
     if (injection_ && !(thread.remote && faults_.mirrors_without_noise))
         mine.injected = injection_->copies(thread.rank, arrival.enter, arrival.delay, thread.remote);
@@ -157,7 +170,7 @@ static Waits structural_waits(const Collective& collective) {
 static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
     constexpr uint16_t apart = 0x100;
     if (collective.operation == OTF2_COLLECTIVE_OP_GATHERV || collective.operation == OTF2_COLLECTIVE_OP_SCATTERV ||
-        varies_by_member(collective.operation))
+        collective.operation == OTF2_COLLECTIVE_OP_CREATE_HANDLE || varies_by_member(collective.operation))
         size = 0;
     return {CostKind::collective_tail, true, root, static_cast<uint16_t>(collective.operation | (collective.nonblocking ? apart : 0)),
             size};
@@ -190,6 +203,10 @@ static bool sizes_differ(const Collective& collective) {
 void Engine::learn_structure(Collective& collective) {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
+    const auto early = [&](const Collective::Member& member) { return member.leave < collective.last_enter; };
+    const auto anyone_early = [&] { return std::any_of(collective.members.begin(), collective.members.end(), early); };
+    if (collective.operation == OTF2_COLLECTIVE_OP_DESTROY_HANDLE && anyone_early())
+        return model_.learn_apart(structure_class(collective, 0, false), members);
     if (!has_structure(waits)) return;
     if (peers_ && !peers_->first_is_own(collective.comm)) return;  // one process learns from it: that of the first member
     const bool rooted = is_rooted(waits);
@@ -201,12 +218,12 @@ void Engine::learn_structure(Collective& collective) {
     };
     const CostClass of = seen_by(other, false), by_root = seen_by(root, rooted);
     const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
-    const auto early = [&](const Collective::Member& member) { return member.leave < collective.last_enter; };
-    if (varies_by_member(collective.operation) && std::any_of(collective.members.begin(), collective.members.end(), early))
+    if ((varies_by_member(collective.operation) || collective.operation == operation_window_free) && anyone_early())
         return model_.learn_apart(of, members);
     if (!model_.wants_instance(of, members, ordinal)) return;
     InstanceSample sample;
     sample.root = root;
+    sample.partition = collective.partition;
     sample.noise.resize(members);
     for (const Collective::Member& member : collective.members) {
         if (waits == Waits::n_to_n && member.leave < collective.last_enter) return;
@@ -236,7 +253,7 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
     if (!structure) return;
     if (likely) likely_algorithms_.insert(collective.operation);
-    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_);
+    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition);
 }
 
 void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {

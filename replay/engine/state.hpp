@@ -170,6 +170,7 @@ struct Collective {
         int64_t resume = 0;                        // of a non-blocking one: when its completing call began; `leave` is that call's end
         bool resumed = false, alone = false;       // alone: that call completed nothing else
         bool released = false;                     // waits no longer for those who have not come
+        bool held = false;                         // only sends, and took so long that it waited for a receiver
         uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
         Place place;
         LaneVector arrival;                   // approximated time of entering, in lanes; only where each member's own is needed
@@ -186,6 +187,7 @@ struct Collective {
     Waits waits = Waits::n_to_n;
     bool nonblocking = false, root_came = false;
     uint32_t root = 0;
+    const Partition* partition = nullptr;  // of a creation
     std::vector<Member> members;
     uint32_t arrived = 0, resumed = 0, finished = 0, prefix = 0, folded = 0;
     uint32_t own_members = 0;      // read by this process: those that will finish here
@@ -308,6 +310,7 @@ struct Process {
     FlatMap<RequestKey, Request*> requests;
     std::vector<std::pair<ChannelKey, Match*>> set_aside;                         // by matched probes, until their matched receive
     std::unordered_map<uint64_t, uint64_t> collectives, nonblocking_collectives;  // how many were begun, by communicator or window
+    std::unordered_map<uint32_t, size_t> creations;                               // of communicators, by parent
     std::vector<std::pair<ChannelKey, Match*>> opened;                            // posts that a start asked for, until the complete
     std::unordered_map<uint64_t, uint64_t> exchanged;                             // bytes since the last notice, by window and target
     std::unordered_map<uint64_t, Transfer> transfers;                             // under way, by matching id

@@ -45,6 +45,7 @@ struct Structure {
 // One instance as it was measured, by member.
 struct InstanceSample {
     uint32_t root = 0;
+    const Partition* partition = nullptr;  // of a creation, interned: who came into one communicator; none: not known
     std::vector<int64_t> enter, leave;
     std::vector<int64_t> resume;  // of a non-blocking one: when the completing call began; empty: blocking
     std::vector<std::vector<NoisePiece>> noise;

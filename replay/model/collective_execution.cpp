@@ -12,11 +12,12 @@
 
 namespace polter::replay {
 
-void Instance::begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool, Recorder* recorder) {
+void Instance::begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool, Recorder* recorder,
+                     const Partition* partition) {
     recorder_ = recorder;
     structure_ = structure;
     root = root < members ? root : 0;
-    schedule_ = &schedule(structure.pattern, members, root, structure.any_rendezvous());
+    schedule_ = &schedule(structure.pattern, members, root, structure.any_rendezvous(), partition);
     lanes_ = &lanes;
     pool_ = &pool;
     members_ = members;

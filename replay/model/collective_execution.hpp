@@ -27,7 +27,7 @@ class Instance {
   public:
     // `root` as a member of the communicator. The instance holds vectors of the pool until clear().
     void begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool,
-               Recorder* recorder = nullptr);
+               Recorder* recorder = nullptr, const Partition* partition = nullptr);
     // `arrival`: the member's approximated time of entering, in lanes. Everything that can go on then does; the members that came to
     // their end are given (until the next call).
     // `held`: a non-blocking one was started; of its steps those are done that wait for nothing, until resume().

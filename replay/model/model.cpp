@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "model.hpp"
 
+#include <otf2/otf2.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -278,6 +280,9 @@ void Model::freeze(bool noise_placed, const Search& search) {
     settle_transfers();
     settle_protocols();
     settle_waits();
+    for (const auto& [key, instances] : instances_)
+        if (instances.apart && static_cast<uint8_t>(instances.of.operation) == OTF2_COLLECTIVE_OP_DESTROY_HANDLE)
+            never_wait_.insert(OTF2_COLLECTIVE_OP_DESTROY_HANDLE);
     std::erase_if(instances_, [](const auto& entry) { return entry.second.apart; });
     merge_sizes();
     std::vector<CollectiveClass> classes;  // as `instances_`
@@ -348,6 +353,7 @@ Learned Model::learned() const {
     for (const auto& [key, cost] : costs_) learned.costs.push_back(cost);
     for (const auto& [key, protocol] : protocols_) learned.protocols.push_back(protocol);
     for (const auto& [key, structure] : structures_) learned.structures.push_back(structure);
+    learned.never_wait = never_wait_;
     learned.clock_disorder_ns = clock_disorder_ns;
     return learned;
 }
@@ -371,6 +377,7 @@ void Model::complete(const Learned& learned) {
             protocols_[protocol_key(protocol.same_host, protocol.partitioned, protocol.size)] = protocol;
     for (const LearnedStructure& structure : learned.structures)
         if (!known.knows_structure(structure.of, structure.members)) add(structure);
+    never_wait_.insert(learned.never_wait.begin(), learned.never_wait.end());
     asked_.clear();
     rendezvous_asked_.clear();
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -42,6 +43,7 @@ enum class CostKind : uint8_t {
     notice_after,        // one-sided: from a notice to the end of the call that waited for it; class: which call, how far, bytes
     notice_own,          // of such a call for which all notices were there; class: which call, how many
     epoch_own,           // of a lock, and of what completes transfers, where nobody holds it up; class: which call, how far, bytes
+    collective_send,     // of a member of a rooted collective that only sends
 };
 
 // Partitioned communication has costs and protocols of its own: both sides must agree before its data can go.
@@ -87,6 +89,7 @@ struct Learned {
     std::vector<LearnedCost> costs;
     std::vector<LearnedProtocol> protocols;
     std::vector<LearnedStructure> structures;
+    std::set<uint8_t> never_wait;  // collective operations that a member has left before another one came, though all take part
     int64_t clock_disorder_ns = 0;
 };
 
@@ -115,7 +118,8 @@ class Model {
     // `any_size`: members do not agree on the size, so all sizes of this operation are one class, of size 0.
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample,
                         bool any_size = false);
-    // Of this class a member has left before another one came: it is not one exchange of all, and gets no structure.
+    // Of this class a member has left before another one came: it is not one exchange of all, and gets no structure. (Freeing a communicator
+    // waits for nobody then.)
     void learn_apart(const CostClass&, uint32_t members);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
@@ -144,6 +148,7 @@ class Model {
     const LearnedStructure* structure(const CostClass&, uint32_t members) const;  // none: not known
     bool knows_protocol(bool same_host, bool partitioned) const;                  // of sends between such pairs
     bool knows_structure(const CostClass&, uint32_t members) const;               // or that none was found
+    bool never_waits(uint8_t operation) const { return never_wait_.contains(operation); }  // freeing communicators, in most libraries
 
     Learned learned() const;
 
@@ -195,6 +200,7 @@ class Model {
     using InstanceKey = std::pair<uint64_t, uint32_t>;
     std::map<InstanceKey, Instances> instances_;
     std::map<InstanceKey, LearnedStructure> structures_;
+    std::set<uint8_t> never_wait_;  // operations
     std::map<InstanceKey, InstanceKey> by_root_;  // the root's view of a class → the class
     std::map<uint64_t, LearnedCost> costs_;       // known ones
     std::map<uint64_t, int64_t> limits_;          // upper limits of classes

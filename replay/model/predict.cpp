@@ -160,7 +160,7 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
     ways_ = ways;
     const auto count = static_cast<uint32_t>(sample.enter.size());
     first_ = first_member(structure.pattern, sample.root);
-    schedule_ = &schedule(structure.pattern, count, sample.root, structure.any_rendezvous());
+    schedule_ = &schedule(structure.pattern, count, sample.root, structure.any_rendezvous(), sample.partition);
     members_.assign(count, {});
     messages_.assign(schedule_->shares.size(), {});
     rendezvous_.assign(structure.any_rendezvous() ? schedule_->shares.size() : 0, {});

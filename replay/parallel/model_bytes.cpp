@@ -9,6 +9,8 @@ namespace {
 
 void put(Bytes& to, const InstanceSample& sample) {
     to.put(sample.root);
+    to.put(static_cast<uint64_t>(sample.partition ? sample.partition->size() : 0));
+    for (size_t i = 0; sample.partition && i < sample.partition->size(); ++i) to.put((*sample.partition)[i]);
     to.put(sample.enter);
     to.put(sample.leave);
     to.put(sample.resume);
@@ -44,6 +46,9 @@ void get(Input& from, CostLimits& limits) {
 InstanceSample get_sample(Input& from) {
     InstanceSample sample;
     sample.root = from.get<uint32_t>();
+    Partition partition(from.get<uint64_t>());
+    for (auto& group : partition) from.get(group);
+    if (!partition.empty()) sample.partition = interned(partition);
     from.get(sample.enter);
     from.get(sample.leave);
     from.get(sample.resume);

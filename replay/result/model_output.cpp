@@ -33,6 +33,8 @@ std::string operation_name(uint8_t operation) {
                                                                 {OTF2_COLLECTIVE_OP_CREATE_HANDLE_AND_ALLOCATE, "allocation"},
                                                                 {OTF2_COLLECTIVE_OP_DESTROY_HANDLE, "freeing"},
                                                                 {OTF2_COLLECTIVE_OP_DESTROY_HANDLE_AND_DEALLOCATE, "deallocation"},
+                                                                {operation_window, "window"},
+                                                                {operation_window_free, "window, freeing"},
                                                                 {operation_file, "file"},
                                                                 {operation_fence_apart, "fence, nothing to end"},
                                                                 {operation_fence, "fence"},
@@ -47,10 +49,10 @@ namespace {
 
 constexpr const char* kind_names[] = {"receive after send",   "receive after posting", "wait, all complete",    "send after posting",
                                       "send, receive posted", "collective after last", "collective, root came", "notice after sending",
-                                      "notices, all there",   "RMA epoch alone"};
+                                      "notices, all there",   "RMA epoch alone",      "collective, sends"};
 
 bool of_collective(CostKind kind) {
-    return kind == CostKind::collective_tail || kind == CostKind::collective_own;
+    return kind == CostKind::collective_tail || kind == CostKind::collective_own || kind == CostKind::collective_send;
 }
 
 bool of_message(CostKind kind) {

@@ -146,6 +146,7 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
         };
         const bool alone = std::count_if(thread.operations.begin(), thread.operations.end(), completes) == 1;
         engine.resume(*collective, request->member, thread, operation.collective, operation.peer, operation.size, alone);
+        find_held(engine, thread, *collective, request->member);
         thread.dependencies.push_back(
             {.kind = Dependency::Kind::collective, .own_posting = true, .collective = collective, .member = request->member});
     }

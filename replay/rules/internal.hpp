@@ -77,6 +77,7 @@ void publish_probe(Engine&, Thread&, const Operation&);
 void publish_collective(Engine&, Thread&, const Operation&);
 void publish_collective_request(Engine&, Thread&, const Operation&);
 void publish_collective_complete(Engine&, Thread&, const Operation&);
+void find_held(Engine&, const Thread&, Collective&, uint32_t member);  // whether it only sends and waited for a receiver, by this call
 void publish_rma(Engine&, Thread&, const Operation&);
 void publish_neighbours(Engine&, Thread&, const Operation&);
 void publish_neighbour_request(Engine&, Thread&, const Operation&);

@@ -69,6 +69,8 @@ struct Definitions {
     std::unordered_map<uint32_t, uint32_t> windows;                 // of one-sided communication → communicator
     std::unordered_map<uint32_t, std::vector<int32_t>> groups;      // world ranks; only where there are windows
     std::map<std::pair<uint32_t, int32_t>, Neighbours> neighbours;  // by communicator and world rank
+    // By parent communicator, one entry for each creation on it: the new communicators, each as members of the parent in their new order.
+    std::unordered_map<uint32_t, std::vector<std::vector<std::vector<uint32_t>>>> creations;
     uint32_t world = UINT32_MAX;    // the communicator of all ranks; UINT32_MAX where the trace defines none
     std::vector<Account> accounts;  // sources first, in the order of their first definition
     std::unordered_map<uint32_t, std::vector<MetricSlot>> metrics;  // by metric class or instance reference

@@ -42,7 +42,7 @@ struct Raw {
     };
     std::vector<Place> locations;
     struct Comm {
-        uint32_t name, group, remote;
+        uint32_t name, group, remote, parent;
     };
     std::map<uint32_t, Comm> comms;
     std::map<uint32_t, uint32_t> windows;
@@ -110,13 +110,14 @@ OTF2_CallbackCode on_location(void* user, OTF2_LocationRef self, OTF2_StringRef,
     raw(user).locations.push_back({self, events, type, group});
     return OTF2_CALLBACK_SUCCESS;
 }
-OTF2_CallbackCode on_comm(void* user, OTF2_CommRef self, OTF2_StringRef name, OTF2_GroupRef group, OTF2_CommRef, OTF2_CommFlag) {
-    raw(user).comms[self] = {name, group, OTF2_UNDEFINED_UINT32};
+OTF2_CallbackCode on_comm(void* user, OTF2_CommRef self, OTF2_StringRef name, OTF2_GroupRef group, OTF2_CommRef parent,
+                          OTF2_CommFlag) {
+    raw(user).comms[self] = {name, group, OTF2_UNDEFINED_UINT32, parent};
     return OTF2_CALLBACK_SUCCESS;
 }
 OTF2_CallbackCode on_intercomm(void* user, OTF2_CommRef self, OTF2_StringRef name, OTF2_GroupRef a, OTF2_GroupRef b, OTF2_CommRef,
                                OTF2_CommFlag) {
-    raw(user).comms[self] = {name, a, b};
+    raw(user).comms[self] = {name, a, b, OTF2_UNDEFINED_COMM};
     return OTF2_CALLBACK_SUCCESS;
 }
 OTF2_CallbackCode on_window(void* user, OTF2_RmaWinRef self, OTF2_StringRef, OTF2_CommRef comm, OTF2_RmaWinFlag) {
@@ -287,6 +288,32 @@ void place_communicators(const Raw& raw, Definitions& result) {
     }
 }
 
+// A creation's communicators have no member in common, and those of the next creation on the same parent are defined behind them.
+void place_creations(const Raw& raw, Definitions& result) {
+    for (const auto& [id, comm] : raw.comms) {
+        const auto parent = result.communicators.find(comm.parent);
+        const Communicator& made = result.communicators.at(id);
+        if (parent == result.communicators.end() || made.self || made.ranks.empty() || !parent->second.remote.empty()) continue;
+        const std::vector<int32_t>& ranks = parent->second.ranks;
+        std::vector<uint32_t> members;
+        for (const int32_t rank : made.ranks) {
+            const auto place = std::find(ranks.begin(), ranks.end(), rank);
+            if (place != ranks.end()) members.push_back(static_cast<uint32_t>(place - ranks.begin()));
+        }
+        if (members.size() != made.ranks.size()) continue;
+        const auto meets = [&](const std::vector<uint32_t>& group) {
+            return std::find_first_of(group.begin(), group.end(), members.begin(), members.end()) != group.end();
+        };
+        auto& creations = result.creations[comm.parent];
+        if (creations.empty() || std::any_of(creations.back().begin(), creations.back().end(), meets)) creations.emplace_back();
+        creations.back().push_back(std::move(members));
+    }
+    const auto lowest = [](const std::vector<uint32_t>& group) { return *std::min_element(group.begin(), group.end()); };
+    for (auto& [parent, creations] : result.creations)
+        for (auto& groups : creations)
+            std::sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) { return lowest(a) < lowest(b); });
+}
+
 void place_windows(const Raw& raw, Definitions& result) {
     for (const auto& [id, comm] : raw.windows) result.windows[id] = comm;
     if (result.windows.empty()) return;
@@ -446,6 +473,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
     result.global_offset = raw.offset;
     place_ranks(raw, result, anchor);
     place_communicators(raw, result);
+    place_creations(raw, result);
     place_windows(raw, result);
     place_neighbours(raw, result);
     place_accounts(raw, result);

@@ -191,6 +191,7 @@ Waits collective_waits(uint8_t operation) {
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE_AND_ALLOCATE:
         case operation_fence:
+        case operation_window:
             return Waits::n_to_n;
         case OTF2_COLLECTIVE_OP_ALLGATHERV:
         case OTF2_COLLECTIVE_OP_ALLTOALLV:
@@ -201,6 +202,7 @@ Waits collective_waits(uint8_t operation) {
         case OTF2_COLLECTIVE_OP_ALLOCATE:
         case OTF2_COLLECTIVE_OP_DEALLOCATE:
         case operation_fence_apart:
+        case operation_window_free:
         case operation_file:
         case operation_init:
         case operation_finalize:

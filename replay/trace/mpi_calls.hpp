@@ -62,8 +62,9 @@ Waits collective_waits(uint8_t operation);
 // The operation that the completion of a non-blocking collective records: OTF2's, or one of those below.
 uint8_t completed_operation(uint8_t recorded);
 
-// Besides OTF2's own operations. operation_fence_apart: a fence that need not wait for the others.
-inline constexpr uint8_t operation_neighbours = 249, operation_file = 250, operation_fence_apart = 251, operation_fence = 252,
+// Besides OTF2's own operations. operation_fence_apart: a fence that need not wait for the others. operation_window, operation_window_free:
+// creating and freeing a window, which cost other than creating and freeing a communicator.
+inline constexpr uint8_t operation_window_free = 247, operation_window = 248, operation_neighbours = 249, operation_file = 250, operation_fence_apart = 251, operation_fence = 252,
                          operation_init = 253, operation_finalize = 254;
 
 }  // namespace polter::replay

@@ -84,5 +84,6 @@ void tree_down(Builder&, Shape, Cargo);
 void in_rounds(Builder&, Shape, Cargo);
 void by_halves(Builder&, Shape);
 void to_everyone(Builder&, Shape, Cargo);
+void split(Builder&, Shape, const Partition*);
 
 }  // namespace polter::replay

@@ -65,6 +65,12 @@ Candidates synchronising(uint32_t members) {
     return list;
 }
 
+Candidates creation(uint32_t members) {
+    Candidates list = synchronising(members);
+    add(&list, {only(Shape::split), only(Shape::split_from_tree)});
+    return list;
+}
+
 // A synchronisation before the transfers are complete, and one behind.
 Candidates fence(uint32_t members) {
     Candidates list = synchronising(members);
@@ -164,7 +170,7 @@ bool varies_by_member(uint8_t operation) {
 }
 
 Waits structural_waits(uint8_t operation, Waits waits) {
-    return operation == operation_finalize || varies_by_member(operation) ? Waits::n_to_n : waits;
+    return operation == operation_finalize || operation == operation_window_free || varies_by_member(operation) ? Waits::n_to_n : waits;
 }
 
 uint64_t data_of(uint8_t operation, uint64_t size, uint32_t members) {
@@ -206,6 +212,8 @@ static Candidates known(const CollectiveKind& kind, uint32_t members) {
         case OTF2_COLLECTIVE_OP_GATHER:
         case OTF2_COLLECTIVE_OP_GATHERV:
             return gather();
+        case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
+            return creation(members);
         case operation_fence:
             return fence(members);
         default:

@@ -185,6 +185,9 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             return list->push_back(up(Shape::linear, Cargo::parts));
         case OTF2_COLLECTIVE_OP_SCATTER:
             return list->push_back(linear_scatter);
+        case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
+            list->push_back(up(Shape::split));
+            return list->push_back(up(Shape::split_from_tree));
         default:
             return;
     }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -62,7 +63,7 @@ void append(Builder& builder, Shape shape, Cargo cargo, bool up) {
 }
 
 bool own_numbers(Shape shape) {
-    return shape == Shape::linear_descending || shape == Shape::linear_ascending || shape == Shape::halving_gather;
+    return shape == Shape::linear_descending || shape == Shape::linear_ascending || shape == Shape::halving_gather || is_split(shape);
 }
 
 }  // namespace
@@ -82,17 +83,28 @@ Schedule Builder::take() {
     return std::move(schedule_);
 }
 
-const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root, bool rendezvous) {
+const Partition* interned(const Partition& partition) {
     static std::mutex mutex;
-    static std::map<std::tuple<Pattern, uint32_t, uint32_t, bool>, std::unique_ptr<Schedule>> cache;
+    static std::set<Partition> all;
+    const std::lock_guard lock(mutex);
+    return &*all.insert(partition).first;
+}
+
+const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root, bool rendezvous, const Partition* partition) {
+    static std::mutex mutex;
+    static std::map<std::tuple<Pattern, uint32_t, uint32_t, bool, const Partition*>, std::unique_ptr<Schedule>> cache;
     const std::lock_guard lock(mutex);
     if (!by_number(pattern)) root = 0;
-    auto& slot = cache[{pattern, members, root, rendezvous}];
+    if (!is_split(pattern.up)) partition = nullptr;
+    auto& slot = cache[{pattern, members, root, rendezvous, partition}];
     if (!slot) {
         Builder builder(members, pattern.relay ? 0 : root, rendezvous);
         if (pattern.relay && root != 0 && pattern.up == Shape::none) builder.pass(root, 0, 1);
         for (int time = 0; time < (pattern.twice ? 2 : 1); ++time) {
-            append(builder, pattern.up, pattern.cargo_up, true);
+            if (is_split(pattern.up))
+                split(builder, pattern.up, partition);
+            else
+                append(builder, pattern.up, pattern.cargo_up, true);
             append(builder, pattern.down, pattern.cargo_down, false);
         }
         if (pattern.relay && root != 0 && pattern.down == Shape::none) builder.pass(0, root, 1);
@@ -170,7 +182,9 @@ std::string to_string(const Pattern& pattern) {
                                      "ring, twice",
                                      "scatter and ring",
                                      "scatter and recursive doubling",
-                                     "binomial tree, small first"};
+                                     "binomial tree, small first",
+                                     "gather, scatter, broadcast by group",
+                                     "gather by a tree, scatter, broadcast by group"};
     const auto phase = [&](Shape shape, Cargo cargo) {
         const std::string name = names[static_cast<size_t>(shape)];
         return cargo == Cargo::parts && !name.empty() ? name + " of parts" : name;

@@ -48,6 +48,8 @@ enum class Shape : uint8_t {
     scatter_ring,        // scatter by a binomial tree, then allgather round a ring
     scatter_doubling,    // … then allgather by recursive doubling
     binomial_ascending,  // as binomial, but down to small subtrees first
+    split,               // a creation of communicators (SMPI): all to member 0, back group by group, then a broadcast in each group
+    split_from_tree,     // as split, but all go to member 0 by a binomial tree
 };
 
 // What the messages of a phase carry.
@@ -81,11 +83,20 @@ struct Schedule {
     std::vector<double> distinct;          // the shares that occur, rising; few of many
 };
 
-// Cached; lives for ever. `rendezvous`: with steps for messages whose sender waits for the receiver; without, there are none.
-const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root, bool rendezvous);
+// The new communicators of a creation, each as members of the parent in their new order.
+using Partition = std::vector<std::vector<uint32_t>>;
+const Partition* interned(const Partition&);  // lives for ever
+
+// Cached; lives for ever. `rendezvous`: with steps for messages whose sender waits for the receiver; without, there are none. `partition`:
+// interned, of a split; none: everybody is in one group.
+const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root, bool rendezvous, const Partition* partition = nullptr);
 
 // What `place` waits for, by place: 0 nothing, 1 a message that waited for none itself, 2 one that did.
 std::vector<uint8_t> waited_for(const Schedule&, uint32_t place);
+
+inline bool is_split(Shape shape) {
+    return shape == Shape::split || shape == Shape::split_from_tree;
+}
 
 // Algorithms that number their members as the communicator does, whoever is the root.
 bool by_number(const Pattern&);

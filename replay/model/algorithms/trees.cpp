@@ -106,6 +106,26 @@ void linear_down(Builder& builder, Shape shape, double share) {
 
 }  // namespace
 
+void split(Builder& builder, Shape shape, const Partition* partition) {
+    const uint32_t members = builder.members();
+    Partition everybody(1);
+    for (uint32_t member = 0; member < members; ++member) everybody.front().push_back(member);
+    tree_up(builder, shape == Shape::split ? Shape::linear : Shape::binomial, Cargo::all);
+    std::vector<std::pair<uint32_t, uint32_t>> messages;  // with their receivers
+    for (const auto& group : partition ? *partition : everybody)
+        for (const uint32_t member : group)
+            if (member != 0) messages.emplace_back(builder.send(0, member, 1), member);
+    for (const auto& [message, to] : messages) {
+        builder.receive(message, 0, to);
+        builder.complete(message, to, 0);
+    }
+    for (const auto& group : partition ? *partition : everybody) {
+        const auto size = static_cast<uint32_t>(group.size());
+        for (uint32_t place = 0; place < size; ++place)  // parents come before their children
+            for (const uint32_t child : children(place, Shape::binomial, size)) builder.pass(group[place], group[child], 1);
+    }
+}
+
 void tree_up(Builder& builder, Shape shape, Cargo cargo) {
     const uint32_t members = builder.members();
     if (is_linear(shape)) return linear_up(builder, shape, cargo == Cargo::all ? 1 : builder.part());

@@ -51,6 +51,59 @@ void fold_lower(Engine& engine, Collective& c, uint32_t member) {
     }
 }
 
+// Of those that came before this member left.
+Last last_before_leave(Engine& engine, const Collective& c, uint32_t member, const Thread& thread) {
+    const auto counts = [&](const Collective::Member& other) { return other.enter <= thread.leave; };
+    Last last{true, c.members[member].enter, nullptr, engine.lane_pool().copy(c.members[member].arrival)};
+    for (const Collective::Member& other : c.members) {
+        if (!other.thread || !counts(other)) continue;
+        last.enter = std::max(last.enter, other.enter);
+        raise_to(last.partial, other.arrival, engine.lanes().count);
+    }
+    last.arrival = last.partial;
+    last.node = last_coming(engine.recorder(), c, thread, last.enter, last.arrival, counts);
+    return last;
+}
+
+// The root of a broadcast, or any other member of a reduction: by what the operation computes it waits for nobody.
+bool only_sends(const Collective& c, uint32_t member) {
+    return c.waits == Waits::one_to_n ? member == c.root : c.waits == Waits::n_to_one && member != c.root;
+}
+
+CostClass sending_class(const Collective& c, uint32_t member) {
+    return cost_class(c, CostKind::collective_send, member);
+}
+
+// A member that only sends waits for nobody, unless its messages wait for their receivers: a call that took clearly longer than the shortest
+// of its kind, and not by its own noise, did.
+}  // namespace
+
+void find_held(Engine& engine, const Thread& thread, Collective& c, uint32_t member) {
+    constexpr int64_t little_ns = 1000;
+    if (engine.learning() || c.instance.active() || !only_sends(c, member) || engine.faults().senders_never_wait) return;
+    const Cost own = engine.model().cost(sending_class(c, member));
+    const int64_t took = thread.leave - thread.enter - noise_after(thread.pieces, thread.enter);
+    c.members[member].held = own.known && took > 2 * own.low + little_ns;
+}
+
+namespace {
+
+void learn_sending(Engine& engine, const Thread& thread, const Collective& c, uint32_t member) {
+    const int64_t took = thread.leave - thread.enter;
+    engine.model().learn_between(sending_class(c, member), took - noise_after(thread.pieces, thread.enter), took);
+}
+
+// Of a member that waited for a receiver: its own work at its shortest, and what it took from that receiver's coming on.
+Cost own_of_sender(Engine& engine, const Collective& c, uint32_t member) {
+    const Cost own = engine.model().cost(sending_class(c, member));
+    return {own.low, own.low, own.mid, true};
+}
+Cost after_receiver(const Thread& thread, const Last& last) {
+    const int64_t from = std::max(last.enter, thread.enter);
+    const int64_t took = std::max<int64_t>(0, thread.leave - last.enter - noise_after(thread.pieces, from));
+    return {0, took, took, true};
+}
+
 Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& thread) {
     const int64_t leave = thread.leave;
     const bool root = member == c.root;
@@ -58,28 +111,20 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
         case Waits::for_nobody:
             return {};
         case Waits::one_to_n:
+            if (root && c.members[member].held) return last_before_leave(engine, c, member, thread);
             if (root || !c.root_came) return {};
             if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, {}, c.members[c.root].node};
             return {true, c.last_enter, c.last_arrival, {}, c.members[c.root].node};
         case Waits::n_to_one:
+            if (!root && c.members[member].held) return last_before_leave(engine, c, member, thread);
             if (!root) return {};
             break;
         case Waits::prefix:
             fold_lower(engine, c, member);
             return {true, c.members[member].latest, c.members[member].arrival, {}, c.members[member].fold_node};
-        case Waits::n_to_n_likely: {
+        case Waits::n_to_n_likely:
             if (c.last_enter <= leave || engine.faults().wait_for_late) break;
-            Last last{true, c.members[member].enter, nullptr, engine.lane_pool().copy(c.members[member].arrival)};
-            for (const Collective::Member& other : c.members) {
-                if (!other.thread || other.enter > leave) continue;
-                last.enter = std::max(last.enter, other.enter);
-                raise_to(last.partial, other.arrival, engine.lanes().count);
-            }
-            last.arrival = last.partial;
-            last.node = last_coming(engine.recorder(), c, thread, last.enter, last.arrival,
-                                    [&](const Collective::Member& other) { return other.enter <= leave; });
-            return last;
-        }
+            return last_before_leave(engine, c, member, thread);
         case Waits::n_to_n:
             break;
     }
@@ -172,6 +217,10 @@ CallEnd leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t
         return {};
     }
     Cost latency = engine.model().cost(after), alone = engine.model().cost(own);
+    if (c.members[member].held) {
+        latency = after_receiver(thread, last);
+        alone = own_of_sender(engine, c, member);
+    }
     if (!latency.known) latency = {0, alone.mid, alone.high, false};
     if (!alone.known) alone = {0, latency.mid, latency.high, false};
     LaneVector root_delay = engine.lane_pool().take();
@@ -212,6 +261,7 @@ void publish_collective(Engine& engine, Thread& thread, const Operation& operati
                                             .node = thread.enter_node},
                                            &member);
     if (!collective) return;
+    find_held(engine, thread, *collective, member);
     thread.dependencies.push_back(
         {.kind = Dependency::Kind::collective, .collective = collective, .member = member, .keeps = thread.kind == CallKind::file_begin});
 }
@@ -225,6 +275,7 @@ bool collective_ready(Collective& c, uint32_t member) {
     if (c.members[member].released) return true;
     if (c.instance.active()) return c.instance.done(member);
     if (c.arrived == c.members.size()) return true;
+    if (c.members[member].held) return false;
     switch (c.waits) {
         case Waits::for_nobody:
             return true;
@@ -252,12 +303,13 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
     LaneVector by_structure;
     if (follows_structure(c, dependency.member)) by_structure = leave_by_structure(engine, thread, c, dependency.member, last);
     CallEnd end;
+    if (engine.learning() && only_sends(c, dependency.member)) learn_sending(engine, thread, c, dependency.member);
     if (!last.any)
         end = solve(engine,
                     {thread.enter, thread.leave, thread.delay, &thread.pieces, {}, by_structure ? nullptr : &thread, thread.enter_node}, {},
                     thread.delay)
                   .end;
-    else if (c.waits == Waits::one_to_n)
+    else if (c.waits == Waits::one_to_n || c.members[dependency.member].held)
         end = leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
     else
         end = leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
@@ -284,14 +336,17 @@ void constrain_collective(Engine& engine, Thread& thread, const Dependency& depe
     Last last = last_of(engine, c, dependency.member, thread);
     const CostClass after = cost_class(c, CostKind::collective_tail, dependency.member),
                     own{CostKind::wait_own, true, false, 0, thread.completions};
+    if (engine.learning() && only_sends(c, dependency.member) && thread.dependencies.size() == 1)
+        learn_sending(engine, thread, c, dependency.member);
     if (last.any && engine.learning()) {
         if (thread.dependencies.size() == 1 && last.enter >= thread.enter && thread.leave >= last.enter)
             engine.model().learn(after, thread.leave - last.enter - noise_after(thread.pieces, last.enter), Model::clean);
     } else if (last.any) {
         const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().take());
         for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] = last.enter - last.arrival[i];
-        scratch.constraints.push_back({last.enter, delay, engine.model().cost(after), last.node});
-        const Cost& wait = engine.model().cost(own);
+        const bool held = c.members[dependency.member].held;
+        scratch.constraints.push_back({last.enter, delay, held ? after_receiver(thread, last) : engine.model().cost(after), last.node});
+        const Cost wait = held ? own_of_sender(engine, c, dependency.member) : engine.model().cost(own);
         scratch.own = {std::max(scratch.own.low, wait.low), std::max(scratch.own.mid, wait.mid), std::max(scratch.own.high, wait.high)};
     }
     engine.member_done(&c);

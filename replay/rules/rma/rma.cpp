@@ -120,6 +120,8 @@ void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
     uint32_t member = 0;
     const bool all = operation.synchronises;
     uint8_t what = operation.collective;
+    if (what == OTF2_COLLECTIVE_OP_CREATE_HANDLE) what = operation_window;
+    if (what == OTF2_COLLECTIVE_OP_DESTROY_HANDLE) what = operation_window_free;
     if (what == OTF2_COLLECTIVE_OP_BARRIER) what = all ? operation_fence : operation_fence_apart;
     std::erase_if(engine.process(thread).exchanged, [&](const auto& data) { return data.first >> 32 == operation.comm; });
     Collective* collective = engine.arrive(thread,
