@@ -97,12 +97,12 @@ void record_of_all(Recorder& recorder, const Thread& thread, const Collective& c
 // an event of its own behind the member's last step; `most`: that, in lanes, none where there is none; `on_the_way`: the noise that it is
 // of. `before`: the delay at enter.
 void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last, const int64_t* most,
-                         const int64_t* absorbed, const std::vector<Collective::Noise>& on_the_way, const int64_t* before, int64_t delay) {
+                         const std::vector<Collective::Noise>& on_the_way, const int64_t* before, int64_t delay) {
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
     const int64_t* end = c.instance.approximated_end(member);
     const size_t all = recorder.lane(1);
     uint64_t own_end = c.instance.end_node(member);
-    const auto gain = [&](size_t lane) { return most ? std::min(wrong, most[lane]) : absorbed ? -std::min(-wrong, absorbed[lane]) : 0; };
+    const auto gain = [&](size_t lane) { return most ? std::min(wrong, most[lane]) : 0; };
     if (most) {
         recorder.start();
         recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane]; });
@@ -123,8 +123,7 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
 
 // Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than
 // the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
-// the least that can have been lost there (between calls one after the other, more). Where a member left clearly sooner than the structure
-// has it with the noise, that did not prolong the steps: the messages were under way meanwhile. Where only counters tell of noise, its steps have not
+// the least that can have been lost there (between calls one after the other, more). Where only counters tell of noise, its steps have not
 // been hit by it: then it may be the noise of all who were waited for. Never before what the operation itself demands.
 LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& c, uint32_t member, const Last& last) {
     const Lanes& lanes = engine.lanes();
@@ -143,32 +142,22 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
         else
             most_of_one_member(lanes, on_the_way, predicted, thread.leave, most, engine.lane_pool().take());
     }
-    LaneVector absorbed;  // none: the noise prolonged the steps as predicted
-    if (wrong < -unusual && !engine.facts().counter_only && !engine.faults().noise_of_one) {
-        noise_on_the_way(c, member, on_the_way);
-        if (!on_the_way.empty()) {
-            absorbed = engine.lane_pool().take();
-            most_of_all(engine, on_the_way, std::max(thread.enter, last.any ? last.enter : thread.enter), predicted, absorbed);
-        }
-    }
     const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
     for (size_t i = 0; i < lanes.count; ++i) {
         int64_t leave = end[i] + wrong;
         if (most) leave -= std::min(wrong, most[i]);
-        if (absorbed) leave += std::min(-wrong, absorbed[i]);
         if (lanes.bounded() && i == lanes.low)
             leave = end[i] + std::min<int64_t>(wrong, 0) - uncertainty;  // what is unexplained: noise or not
         if (lanes.bounded() && i == lanes.high)
-            leave = end[i] + wrong + uncertainty + (absorbed ? std::min(-wrong, absorbed[i]) : 0) - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[i]) : 0);
+            leave = end[i] + wrong + uncertainty - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[i]) : 0);
         if (lanes.bounded() && i == lanes.high && !engine.injection()) leave = std::min(leave, thread.leave);
         if (last.any) leave = std::max(leave, last.arrival[i] + std::min<int64_t>(0, thread.leave - last.enter));
         leave = std::max(leave, thread.enter - thread.delay[i]);
-        if (absorbed && !engine.injection()) leave = std::min(leave, thread.leave);
         delay[i] = thread.leave - leave;
         if (engine.faults().residual_of_binding) ++delay[i];
     }
     if (Recorder* recorder = engine.recorder())
-        record_by_structure(*recorder, thread, c, member, last, most, absorbed, on_the_way, thread.delay, delay[recorder->lane(1)]);
+        record_by_structure(*recorder, thread, c, member, last, most, on_the_way, thread.delay, delay[recorder->lane(1)]);
     return delay;
 }
 

@@ -96,12 +96,12 @@ void learn_sending(Engine& engine, const Thread& thread, const Collective& c, ui
 // Of a member that waited for a receiver: its own work at its shortest, and what it took from that receiver's coming on.
 Cost own_of_sender(Engine& engine, const Collective& c, uint32_t member) {
     const Cost own = engine.model().cost(sending_class(c, member));
-    return {own.low, own.low, own.mid, true};
+    return {own.low, own.mid, own.mid, true};
 }
-Cost after_receiver(const Thread& thread, const Last& last) {
-    const int64_t from = std::max(last.enter, thread.enter);
-    const int64_t took = std::max<int64_t>(0, thread.leave - last.enter - noise_after(thread.pieces, from));
-    return {0, took, took, true};
+Cost after_receiver(const Thread& thread, const Last& last, const Cost& own) {
+    const int64_t took = std::max<int64_t>(0, thread.leave - last.enter);
+    const int64_t without = std::max<int64_t>(0, took - noise_after(thread.pieces, std::max(last.enter, thread.enter)));
+    return {0, std::clamp(own.mid, without, took), took, true};  // noise counts by how much longer than usual it took
 }
 
 Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& thread) {
@@ -218,8 +218,8 @@ CallEnd leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t
     }
     Cost latency = engine.model().cost(after), alone = engine.model().cost(own);
     if (c.members[member].held) {
-        latency = after_receiver(thread, last);
         alone = own_of_sender(engine, c, member);
+        latency = after_receiver(thread, last, alone);
     }
     if (!latency.known) latency = {0, alone.mid, alone.high, false};
     if (!alone.known) alone = {0, latency.mid, latency.high, false};
@@ -304,14 +304,17 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
     if (follows_structure(c, dependency.member)) by_structure = leave_by_structure(engine, thread, c, dependency.member, last);
     CallEnd end;
     if (engine.learning() && only_sends(c, dependency.member)) learn_sending(engine, thread, c, dependency.member);
-    if (!last.any)
+    if (!last.any) {  // own work; of one that only sends some of it may be transfers, which noise does not prolong
+        const Cost own = only_sends(c, dependency.member) ? engine.model().cost(sending_class(c, dependency.member)) : Cost();
         end = solve(engine,
-                    {thread.enter, thread.leave, thread.delay, &thread.pieces, {}, by_structure ? nullptr : &thread, thread.enter_node}, {},
-                    thread.delay)
+                    {thread.enter, thread.leave, thread.delay, &thread.pieces, own, by_structure ? nullptr : &thread, thread.enter_node,
+                     own.known},
+                    {}, thread.delay)
                   .end;
-    else if (c.waits == Waits::one_to_n || c.members[dependency.member].held)
+    }
+    if (last.any && (c.waits == Waits::one_to_n || c.members[dependency.member].held))
         end = leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
-    else
+    else if (last.any)
         end = leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
     if (by_structure) {
         end.tail = 0;  // noise has hit its steps
@@ -345,8 +348,8 @@ void constrain_collective(Engine& engine, Thread& thread, const Dependency& depe
         const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().take());
         for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] = last.enter - last.arrival[i];
         const bool held = c.members[dependency.member].held;
-        scratch.constraints.push_back({last.enter, delay, held ? after_receiver(thread, last) : engine.model().cost(after), last.node});
         const Cost wait = held ? own_of_sender(engine, c, dependency.member) : engine.model().cost(own);
+        scratch.constraints.push_back({last.enter, delay, held ? after_receiver(thread, last, wait) : engine.model().cost(after), last.node});
         scratch.own = {std::max(scratch.own.low, wait.low), std::max(scratch.own.mid, wait.mid), std::max(scratch.own.high, wait.high)};
     }
     engine.member_done(&c);
