@@ -53,6 +53,7 @@ struct Faults {
     bool noise_of_one = false;           // accuracy: of noise in a collective known by counters only, one member's counts
     bool messages_were_there = false;    // accuracy: calls that began behind the sends found their messages there
     bool senders_never_wait = false;     // accuracy: members of a rooted collective that only send wait for nobody, however long they took
+    bool freeing_waits = false;          // accuracy: freeing a communicator waits for the others even where it was seen not to
     bool no_structure = false;           // accuracy: collectives are replayed as barriers
     bool forget_arrivals = false;        // conditional: a wildcard receive is not compared with those before it
     bool keep_completion_order = false;  // conditional: a Waitany is taken to complete the same request in every scenario

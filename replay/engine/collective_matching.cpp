@@ -73,7 +73,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         slot->nonblocking = arrival.nonblocking;
         slot->operation = arrival.operation;
         slot->waits = arrival.nonblocking ? Waits::n_to_n_likely : collective_waits(arrival.operation);
-        if (!learning_ && model_.never_waits(arrival.operation)) slot->waits = Waits::for_nobody;
+        if (!learning_ && model_.never_waits(arrival.operation) && !faults_.freeing_waits) slot->waits = Waits::for_nobody;
         slot->root = arrival.root;
         slot->partition = partition;
         slot->last_enter = INT64_MIN / 4;

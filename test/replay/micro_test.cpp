@@ -178,6 +178,8 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"partitioned_order", {.ordinary_parts = true}},
         {"parrived", {.trust_unrecorded = true}},
         {"delayed_bounds", {.swap_bounds = true}},
+        {"gatherv_held", {.senders_never_wait = true}},
+        {"free_apart", {.freeing_waits = true}},
         {"farm", {.tasks_as_measured = true}},
         {"farm", {.keep_place = true}},
         {"farm_probing", {.tasks_as_measured = true}},

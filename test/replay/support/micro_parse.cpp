@@ -16,6 +16,7 @@ const std::map<std::string, int> operations = {
     {"barrier", OTF2_COLLECTIVE_OP_BARRIER},
     {"bcast", OTF2_COLLECTIVE_OP_BCAST},
     {"gather", OTF2_COLLECTIVE_OP_GATHER},
+    {"gatherv", OTF2_COLLECTIVE_OP_GATHERV},
     {"scatter", OTF2_COLLECTIVE_OP_SCATTER},
     {"allgather", OTF2_COLLECTIVE_OP_ALLGATHER},
     {"alltoall", OTF2_COLLECTIVE_OP_ALLTOALL},
