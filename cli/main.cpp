@@ -136,6 +136,8 @@ int dispatch(int argc, char** argv) {
     add_run(app);
     add_exec(app);
     add_replay(app);
+    add_advise(app);
+    add_compare(app);
     add_noise(app);
     add_doctor(app);
     add_completion(app);

@@ -44,6 +44,8 @@ void go_apart(int exit_code_if_it_dies = 1);
 void add_run(CLI::App& parent);
 void add_exec(CLI::App& parent);
 void add_replay(CLI::App& parent);
+void add_advise(CLI::App& parent);
+void add_compare(CLI::App& parent);
 void add_noise(CLI::App& parent);
 void add_doctor(CLI::App& parent);
 void add_completion(CLI::App& parent);

@@ -5,15 +5,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "../../tracer/launch/launch.hpp"
 #include "../../tracer/launch/layout.hpp"
-#include "../../tracer/launch/standard_streams.hpp"
-#include "../progress.hpp"
+#include "../progress_bar.hpp"
 #include "../result_text.hpp"
 #include "../verb.hpp"
 #include "replay/base/printable.hpp"
@@ -44,16 +42,6 @@ std::vector<std::string> split(const std::string& list) {
         begin = end + 1;
     }
     return names;
-}
-
-std::function<void(double)> progress_bar() {
-    using Clock = std::chrono::steady_clock;
-    return [last = std::string(), begin = Clock::now()](double part) mutable {
-        const std::string line = progress_line(part, std::chrono::duration<double>(Clock::now() - begin).count());
-        if (line == last) return;
-        last = line;
-        launch::write_message(fmt::format("\r{}\033[K{}", line, part >= 1 ? "\r\033[K" : ""));
-    };
 }
 
 // The text shows more than the JSON unless asked: a finer line over time; and whose noise caused the delay, where the trace is small

@@ -44,6 +44,12 @@ WRONG = [
     (["run", "-o", "", "true"], 2, "--output: needs a name"),
     (["replay", "--remove", "timer", "--inject", "noise.json", "/polter/nowhere"], 2, "--inject"),
     (["replay", "--costliest", "5", "/polter/nowhere"], 2, "--attribution"),
+    (["advise"], 2, "TRACE"),
+    (["advise", "--least", "200", "/polter/nowhere"], 2, "--least"),
+    (["advise", "/polter/nowhere"], 1, "/polter/nowhere"),
+    (["compare", "/polter/nowhere"], 2, "TRACE"),
+    (["compare", "/polter/nowhere", ","], 2, "TRACE: needs a name"),
+    (["compare", "/polter/nowhere", "/polter/elsewhere"], 1, "/polter/nowhere"),
     (["replay", "/polter/\x1b[31mnowhere"], 1, "/polter/\\x1b[31mnowhere"),
 ]
 
