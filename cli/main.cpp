@@ -138,6 +138,7 @@ int dispatch(int argc, char** argv) {
     add_replay(app);
     add_advise(app);
     add_compare(app);
+    add_report(app);
     add_noise(app);
     add_doctor(app);
     add_completion(app);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The progress bar on standard error.
+// The progress bar of a replay, on standard error; the caller makes sure that this is a terminal.
 #pragma once
 
 #include <fmt/format.h>

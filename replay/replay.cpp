@@ -16,6 +16,9 @@
 #include "replay/result/assemble.hpp"
 #include "replay/rewrite/noise_free_archive.hpp"
 #include "replay/rules/mpi_rules.hpp"
+#include "replay/timeline/close_up.hpp"
+#include "replay/timeline/levels.hpp"
+#include "replay/timeline/ways.hpp"
 #include "replay/trace/conventions.hpp"
 #include "testing.hpp"
 
@@ -129,7 +132,8 @@ class Stages : public WhatIfs {
         if (!options.inject.empty()) injected_ = read_injected_noise(options.inject);
         if (!options.use_model.empty()) foreign_ = Model::given(read_model(options.use_model), hooks.faults);
         if (!injected_.empty()) check_injected_noise(injected_, options.inject, Archive(options.trace).definitions().ranks);
-        parts_ = approximated_ ? 3 : 2;
+        parts_ = approximated_ || options.timeline ? 3 : 2;
+        if (options.timeline && options.group) throw InputError("the timeline is made by one process only: run polter without a launcher");
     }
 
     void learn();
@@ -137,6 +141,7 @@ class Stages : public WhatIfs {
     void replay_scenarios();
     Result result();
     void attribute_to(Result&);
+    void draw(Result&);
     void write_approximated(Result&);
     void inject_into(Result&);
     void conclude(Result&);
@@ -176,6 +181,7 @@ class Stages : public WhatIfs {
     const Thread* payer_ = nullptr;
     std::optional<Payment> payment_;
     std::optional<CostAnalysis> analysis_;
+    std::optional<Levels> levels_;
     std::optional<Replayed> replayed_;
 };
 
@@ -274,6 +280,12 @@ void Stages::watch() {
         approximated_->begin(definitions(), std::move(removed));
         if (farms_.empty()) observers = approximated_->following(std::move(observers), scenarios_->all());
     }
+    if (options_.timeline) {
+        const Ends measured = program_ends(rank_threads(learner(), definitions().ranks), 0);
+        levels_.emplace(static_cast<size_t>(definitions().ranks), engine_->threads().size(), definitions().accounts.size(), measured.first,
+                        measured.last, scenarios_->all());
+        observers = levels_->following(std::move(observers));
+    }
     engine_->observe(std::move(observers));
     payer_ = last_rank(learner(), definitions().ranks);
     if (payer_) {
@@ -313,6 +325,32 @@ void Stages::attribute_to(Result& result) {
         result.costs =
             analysis_->finish({definitions(), *engine_, *payment_, learner().culprits(), ends.first, result.accumulated_noise_ns},
                               options_.costliest, result.attribution, hooks_.slack);
+}
+
+// The levels of detail, from the pass over all scenarios; then what only the event graph tells; then a pass for the close-ups.
+void Stages::draw(Result& result) {
+    if (!levels_ || !analysis_ || !result.costs) return;
+    const Ends& ends = replayed_->ends;
+    Timeline& timeline = result.timeline.emplace(levels_->finish());
+    WaysOptions back{.first = ends.first, .span = timeline.span_ns, .ranks = {}, .before_end = 0, .after_end = 0};
+    for (const auto& thread : engine_->threads()) back.ranks.push_back(thread->rank);
+    back.before_end = analysis_->last_node(*engine_, 0);
+    back.after_end = analysis_->last_node(*engine_, 1);
+    follow_back([this](const EventGraph::Visit& visit) { analysis_->backward(visit); }, back, timeline.ways);
+
+    const std::vector<Stretch> stretches =
+        stretches_around(result.costs->costliest, timeline.span_ns, result.events, static_cast<size_t>(result.ranks));
+    timeline.whole = stretches.size() == 1 && stretches.front() == Stretch{0, timeline.span_ns};
+    CloseUps close_ups(stretches, engine_->threads().size(), ends.first, scenarios_->all());
+    Archive archive(options_.trace);
+    LearnedRules learned = learned_rules();
+    learned.farms = farms_;
+    Engine engine(archive, scenarios_->lanes(), model(), false, std::make_unique<MpiRules>(std::move(learned)), facts(), hooks_.faults);
+    engine.observe(close_ups.following({.at_event = {}, .at_noise = {}, .progress = progress(2, 3)}));
+    engine.follow_regions();
+    run_pass(archive, engine);
+    timeline.close_ups = close_ups.finish();
+    result.definitions = std::make_shared<const Definitions>(definitions());
 }
 
 void Stages::write_approximated(Result& result) {
@@ -435,6 +473,7 @@ Result replay_with(const Options& options, const Hooks& hooks, const std::functi
     stages.replay_scenarios();
     Result result = stages.result();
     stages.attribute_to(result);
+    stages.draw(result);
     stages.write_approximated(result);
     stages.inject_into(result);
     stages.conclude(result);

@@ -26,7 +26,7 @@ namespace {
 struct Arguments {
     Common common;
     std::string trace, remove, write_approximated, inject, save_model, use_model, mpi_algorithms = "auto";
-    bool model = false, attribution = false, seal_foreign = false, all = false, verbose = false;
+    bool model = false, attribution = false, timeline = false, seal_foreign = false, all = false, verbose = false;
     size_t costliest = 10;
     uint32_t windows = 10;
     CLI::Option *remove_option = nullptr, *windows_option = nullptr;
@@ -72,6 +72,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     if (arguments.remove_option->count() > 0) options.remove = split(arguments.remove);
     options.windows = arguments.windows;
     options.attribution = arguments.attribution;
+    options.timeline = arguments.timeline;
     options.costliest = arguments.costliest;
     options.write_approximated = arguments.write_approximated;
     options.inject = arguments.inject;
@@ -151,6 +152,10 @@ void add_replay(CLI::App& parent) {
         "--attribution", arguments->attribution,
         "Also list the costliest noise events and the critical path; JSON: also by culprit and rank of origin (needs a temporary file in "
         "TMPDIR: about 30 bytes per MPI call, in collectives per message)");
+    verb->add_flag(
+            "--timeline", arguments->timeline,
+            "JSON: also the timeline in levels of detail, close-ups, origins of delays and distributions, as polter report shows them")
+        ->needs(attribution);
     verb->add_option("--costliest", arguments->costliest, "Number of noise events that --attribution lists")
         ->check(CLI::Range(1, 100000))
         ->needs(attribution)

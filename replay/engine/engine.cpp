@@ -234,6 +234,10 @@ void Engine::leaves_open(Flaw flaw, int64_t begin, int64_t end, int64_t change) 
 
 void Engine::record(Recorder& recorder) {
     recorder_ = &recorder;
+    follow_regions();
+}
+
+void Engine::follow_regions() {
     for (auto& thread : threads_) thread->follows_regions = true;
 }
 
@@ -286,6 +290,10 @@ bool Engine::try_finish_call(Thread& thread) {
         }
         ++thread.next_dependency;
     }
+    if (observers_.at_message)
+        for (const Dependency& dependency : thread.dependencies)
+            if (dependency.kind == Dependency::Kind::message && dependency.match && dependency.match->sent)
+                observers_.at_message(thread, *dependency.match);
     const int64_t delay_before = thread.call_site == no_call_site ? 0 : thread.delay[lanes_.all];
     concluded_ = semantics_->conclude(*this, thread);
     if (thread.call_site != no_call_site) account_call(thread, delay_before);

@@ -66,6 +66,8 @@ struct Observers {
     // At each stretch of time that a noise record claims, before the Enter or Leave behind it.
     std::function<void(const Thread&, const PendingNoise&, int64_t begin, int64_t end)> at_noise;
     std::function<void(double)> progress;  // part of the events that has been read
+    // At each message that a call has waited for, before the Leave of the call; the thread is the receiver.
+    std::function<void(const Thread&, const Match&)> at_message = {};
 };
 
 class Engine {
@@ -75,6 +77,7 @@ class Engine {
            Faults faults = {});
 
     void observe(Observers observers);
+    void follow_regions();                      // so that Thread::place() has the caller
     void record(Recorder& recorder);            // the event graph
     void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
     // Before run(): reads only the locations of its own ranks, as one of several processes. Others are `remote` from then on.

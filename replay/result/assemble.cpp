@@ -223,6 +223,18 @@ void fill_call_sites(Result& result, const Definitions& definitions, const Engin
     });
 }
 
+void fill_hosts(Result& result, const Definitions& definitions) {
+    std::map<int32_t, std::vector<int64_t>> ranks;
+    for (const Location& location : definitions.locations)
+        if (location.carries_rank) ranks[location.host].push_back(location.rank);
+    for (auto& [host, list] : ranks) {
+        std::sort(list.begin(), list.end());
+        const auto name = definitions.hosts.find(host);
+        result.hosts.push_back({name == definitions.hosts.end() ? fmt::format("host {}", host) : name->second, list});
+    }
+    std::sort(result.hosts.begin(), result.hosts.end(), [](const HostResult& a, const HostResult& b) { return a.ranks < b.ranks; });
+}
+
 }  // namespace
 
 Replayed::Replayed(const std::string& anchor, const Definitions& of, const Scenarios& in, const Engine& learned, const Engine& last,
@@ -253,6 +265,7 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     const auto counted = counted_ranks(ranks, measured);
     fill_sources(result, definitions, scenarios, ranks, ends, counted);
     fill_ranks(result, definitions, scenarios, ranks, ends, counted, measured);
+    fill_hosts(result, definitions);
     fill_culprits(result, definitions, learner);
     fill_call_sites(result, definitions, engine);
     result.amplification = amplification(result.accumulated_noise_ns, result.removed_local);

@@ -61,6 +61,7 @@ struct Definitions {
     uint64_t ticks_per_second = 1'000'000'000;
     uint64_t global_offset = 0;
     std::vector<Location> locations;  // CPU threads of processes, in the definitions' order
+    std::map<int32_t, std::string> hosts;  // names, by Location::host
     int64_t other_locations = 0;      // accelerators, metric sources: not read
     int32_t ranks = 0;
     std::vector<CallKind> region_kinds;  // by region reference

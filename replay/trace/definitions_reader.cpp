@@ -35,6 +35,7 @@ struct Raw {
         uint32_t node;
     };
     std::map<uint32_t, LocationGroup> location_groups;
+    std::map<uint32_t, uint32_t> node_names;
     struct Place {
         uint64_t id, events;
         uint8_t type;
@@ -105,6 +106,11 @@ OTF2_CallbackCode on_location_group(void* user, OTF2_LocationGroupRef self, OTF2
     raw(user).location_groups[self] = {type, node};
     return OTF2_CALLBACK_SUCCESS;
 }
+OTF2_CallbackCode on_system_tree_node(void* user, OTF2_SystemTreeNodeRef self, OTF2_StringRef name, OTF2_StringRef,
+                                      OTF2_SystemTreeNodeRef) {
+    raw(user).node_names[self] = name;
+    return OTF2_CALLBACK_SUCCESS;
+}
 OTF2_CallbackCode on_location(void* user, OTF2_LocationRef self, OTF2_StringRef, OTF2_LocationType type, uint64_t events,
                               OTF2_LocationGroupRef group) {
     raw(user).locations.push_back({self, events, type, group});
@@ -169,6 +175,7 @@ Raw read_raw(OTF2_Reader* reader, const std::string& anchor) {
     OTF2_GlobalDefReaderCallbacks_SetClockPropertiesCallback(callbacks, on_clock);
     OTF2_GlobalDefReaderCallbacks_SetStringCallback(callbacks, on_string);
     OTF2_GlobalDefReaderCallbacks_SetGroupCallback(callbacks, on_group);
+    OTF2_GlobalDefReaderCallbacks_SetSystemTreeNodeCallback(callbacks, on_system_tree_node);
     OTF2_GlobalDefReaderCallbacks_SetLocationGroupCallback(callbacks, on_location_group);
     OTF2_GlobalDefReaderCallbacks_SetLocationCallback(callbacks, on_location);
     OTF2_GlobalDefReaderCallbacks_SetCommCallback(callbacks, on_comm);
@@ -223,6 +230,8 @@ void place_ranks(const Raw& raw, Definitions& result, const std::string& anchor)
         location.id = place.id;
         location.declared_events = place.events == OTF2_UNDEFINED_UINT64 ? 0 : place.events;
         location.host = static_cast<int32_t>(raw.location_groups.at(place.group).node);
+        if (const auto name = raw.node_names.find(static_cast<uint32_t>(location.host)); name != raw.node_names.end())
+            result.hosts.emplace(location.host, raw.text(name->second));
         result.locations.push_back(location);
     }
     std::map<uint32_t, int32_t> rank_of_process;
