@@ -92,7 +92,7 @@ class Followers {
                 if (way.steps == 0) way.first = step;
                 ++way.steps;
             }
-            if (node.delay <= way.before) {
+            if (shown && node.delay <= way.before) {
                 way.complete = true;
                 continue;
             }

@@ -63,7 +63,7 @@ export function table(caption: string, columns: Column[], rows: Cell[][], shown 
     if (at >= shown) tr.hidden = true;
     return tr;
   });
-  const wrapper = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  const wrapper = el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
     el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...body)));
   if (rows.length <= shown) return wrapper;
   const more = el("button", { type: "button", class: "more", "aria-expanded": "false" }, `Show all ${count(rows.length)} rows`);

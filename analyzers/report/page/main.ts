@@ -57,6 +57,8 @@ function causes(r: Result): HTMLElement {
 }
 
 function where(r: Result): HTMLElement {
+  if (r.noise_not_measured)
+    return section("ranks", "Rank by rank, host by host", "", table("Ranks", [{ title: "Rank" }, num("Run time", true)], r.per_rank.map((x: any) => [{ text: String(x.rank) }, ns(x.measured_ns)]), 16));
   return section("ranks", "Rank by rank, host by host", "",
     table("Hosts", [{ title: "Host" }, num("Ranks"), num("Stolen, mean"), num("Stolen, most"), num("Delay caused here"), num("Latest delay at the end")],
       r.hosts.map((h: any) => [{ text: name(h.host) }, { text: count(h.ranks.length) }, ns(h.local_noise_ns.mean), ns(h.local_noise_ns.max), ns(h.caused_delay_ns), ns(h.delay_at_end_ns)])),
@@ -115,7 +117,7 @@ async function main(): Promise<void> {
   const view = t ? new TimelineView(r) : null;
   const sections = [quality(r), advice(r), r.noise_not_measured ? null : causes(r), where(r),
     view ? section("timeline", "Timeline", "Measured above, the run without noise below. Both panels begin with the same point of the program.", view.root) : null, path(r),
-    t ? section("heat", "When and where", "", heatMap(t, "noise"), heatMap(t, "delay")) : null,
+    t && !r.noise_not_measured ? section("heat", "When and where", "", heatMap(t, "noise"), heatMap(t, "delay")) : null,
     r.durations?.length ? section("durations", "How long the noise events were", "", distributions(r)) : null, events(r), culprits(r), operations(r), absorbed(r), warnings(r)];
   const shown = sections.filter((s): s is HTMLElement => s !== null);
   const links = shown.map((s) => el("li", {}, el("a", { href: `#${s.id}` }, s.querySelector("h2")?.textContent ?? "")));

@@ -240,7 +240,7 @@ export class TimelineView {
     const range = `${time(this.begin)} to ${time(this.end)} of ${time(this.t.span_ns)}.`;
     const shown = close ? `Every call, noise event and message${close.cut ? "; some are missing, there are more than a page can hold" : ""}.`
       : `Aggregated: sums over ${time(this.level().bucket_ns)}${this.t.ranks_per_row > 1 ? ` and ${this.t.ranks_per_row} ranks` : ""}. ` +
-        (this.t.whole_run ? "Zoom in to see single calls." : `Single calls are there around the ${count(this.t.close_ups.length)} marked places with the costliest noise.`);
+        (this.t.whole_run ? "Zoom in to see single calls." : this.t.close_ups.length === 0 ? "No noise event cost anything, so there is no close-up of single calls." : `Single calls are there around the ${count(this.t.close_ups.length)} marked places with the costliest noise.`);
     this.status.textContent = `${this.chosen >= 0 ? `${this.wayText()} ` : ""}${range} ${shown}`;
   }
 
@@ -347,7 +347,8 @@ export class TimelineView {
     const p = this.t.critical_path, h = this.rowHeight();
     if ((this.end - this.begin) < 4 * p.bucket_ns) return;
     g.strokeStyle = colour;
-    g.lineWidth = 1.4;
+    g.lineWidth = 1;
+    g.globalAlpha = 0.6;
     for (const below of [false, true]) {
       const ranks = below ? p.after : p.before, shift = below ? this.shift() : 0;
       g.beginPath();
@@ -361,6 +362,7 @@ export class TimelineView {
       });
       g.stroke();
     }
+    g.globalAlpha = 1;
   }
 
   private paintWay(g: CanvasRenderingContext2D, colour: string): void {

@@ -92,10 +92,14 @@ class Report(unittest.TestCase):
                 # What was gathered on the way explains the growth; some of it may be lost again on the way.
                 self.assertGreaterEqual(delays["noise_ns"][i], growth)
                 self.assertGreaterEqual(delays["origin"][i], 0)
-                step, last = delays["first_step"][i], None
-                for _ in range(delays["steps"][i]):
-                    self.assertTrue(last is None or delays["step"]["at_ns"][step] <= last)
-                    last, step = delays["step"]["at_ns"][step], delays["step"]["next"][step]
+                steps = [delays["first_step"][i]]
+                while len(steps) < delays["steps"][i]:
+                    steps.append(delays["step"]["next"][steps[-1]])
+                # It ends where the rank was no later than this one before its call, or at a rank's beginning.
+                first, last = delays["step"]["delay_ns"][steps[0]], delays["step"]["delay_ns"][steps[-1]]
+                self.assertTrue(last <= first - growth or delays["step"]["next"][steps[-1]] == -1)
+                self.assertEqual(delays["rank"][i], delays["step"]["rank"][steps[0]])
+                self.assertLessEqual(delays["step"]["at_ns"][steps[-1]], delays["leave_ns"][i])
         self.assertGreater(followed, 20)
 
     def test_sums(self):
