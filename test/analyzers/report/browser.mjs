@@ -3,7 +3,7 @@
 import { existsSync, mkdtempSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const executablePath = "/usr/bin/chromium";
@@ -11,7 +11,7 @@ const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", 
   "--disable-component-update", "--disable-sync"];
 
 export function modules(folder) {
-  return createRequire(join(folder, "package.json"));
+  return createRequire(join(resolve(folder), "package.json"));
 }
 
 export async function browser(folder) {
