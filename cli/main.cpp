@@ -139,6 +139,7 @@ int dispatch(int argc, char** argv) {
     add_advise(app);
     add_compare(app);
     add_report(app);
+    add_export(app);
     add_noise(app);
     add_doctor(app);
     add_completion(app);

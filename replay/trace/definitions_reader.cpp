@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -376,6 +377,27 @@ void place_accounts(const Raw& raw, Definitions& result) {
         }
 }
 
+// The metrics that are no accounts.
+void place_counters(const Raw& raw, Definitions& result) {
+    std::map<uint32_t, int32_t> index;
+    for (const auto& [id, member] : raw.members) {
+        const std::string& name = raw.text(member.name);
+        const bool account = name.starts_with(names::source_prefix) || name.starts_with(names::service_prefix);
+        if (account && raw.text(member.unit) == names::account_unit) continue;
+        index[id] = static_cast<int32_t>(result.counters.size());
+        const double base = member.base == OTF2_BASE_DECIMAL ? 10 : 2;
+        const bool increment = (member.mode & OTF2_METRIC_VALUE_MASK) == OTF2_METRIC_VALUE_RELATIVE;
+        result.counters.push_back({name, raw.text(member.unit), increment, std::pow(base, static_cast<double>(member.exponent))});
+    }
+    const auto add = [&](uint32_t id, uint32_t metric_class) {
+        const auto members = raw.classes.find(metric_class);
+        if (index.empty() || members == raw.classes.end()) return;
+        for (const uint32_t member : members->second) result.counter_slots[id].push_back(index.contains(member) ? index[member] : -1);
+    };
+    for (const auto& [id, members] : raw.classes) add(id, id);
+    for (const auto& [id, metric_class] : raw.instances) add(id, metric_class);
+}
+
 void place_regions(const Raw& raw, Definitions& result) {
     size_t beyond = 0;
     for (const auto& [id, region] : raw.regions) {
@@ -457,6 +479,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
     place_communicators(raw, result);
     place_windows(raw, result);
     place_neighbours(raw, result);
+    place_counters(raw, result);
     place_accounts(raw, result);
     place_regions(raw, result);
     for (const auto& [id, name] : raw.attributes) {

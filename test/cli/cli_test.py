@@ -50,6 +50,18 @@ WRONG = [
     (["compare", "/polter/nowhere"], 2, "TRACE"),
     (["compare", "/polter/nowhere", ","], 2, "TRACE: needs a name"),
     (["compare", "/polter/nowhere", "/polter/elsewhere"], 1, "/polter/nowhere"),
+    (["export", "/polter/nowhere"], 2, "--to"),
+    (["export", "--to", "vampir", "/polter/nowhere"], 2, "vampir"),
+    (["export", "--to", "csv"], 2, "TRACE"),
+    (["export", "--to", "csv", "-o", "", "/polter/nowhere"], 2, "--output: needs a name"),
+    (["export", "--to", "csv", "/polter/nowhere"], 1, "/polter/nowhere"),
+    (["export", "--to", "csv", "--window", "2s-1s", "/polter/nowhere"], 2, "earlier time first"),
+    (["export", "--to", "csv", "--window", "now", "/polter/nowhere"], 2, "1.2s-1.3s"),
+    (["export", "--to", "csv", "--ranks", "3-1", "/polter/nowhere"], 2, "--ranks"),
+    (["export", "--to", "goal", "--ranks", "1", "/polter/nowhere"], 2, "needs all ranks"),
+    (["export", "--to", "goal", "--window", "0-1", "/polter/nowhere"], 2, "whole run"),
+    (["export", "--to", "loggopsim", "--aggregate", "9", "/polter/nowhere"], 2, "--aggregate"),
+    (["export", "--to", "goal", "--measured-only", "/polter/nowhere"], 2, "--measured-only"),
     (["replay", "/polter/\x1b[31mnowhere"], 1, "/polter/\\x1b[31mnowhere"),
 ]
 
@@ -66,7 +78,7 @@ class Wrong(unittest.TestCase):
                     self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
     def test_help_has_an_example(self):
-        for verb in ("run", "exec", "replay", "noise", "doctor"):
+        for verb in ("run", "exec", "replay", "export", "noise", "doctor"):
             done = p.command([p.POLTER, verb, "--help"])
             self.assertEqual(done.returncode, 0)
             self.assertIn("Example:", done.stdout)
@@ -173,6 +185,31 @@ class Output(unittest.TestCase):
         self.assertIn("too large", done.stderr)
         self.assertIn("is there room?", done.stderr)
         self.assertEqual([f.name for f in self.folder.iterdir()], ["t"])
+
+    def test_export_on_a_full_device(self):
+        device = self.full()
+        for to in ("perfetto", "chrome", "goal"):
+            with self.subTest(to):
+                done = p.command([p.POLTER, "export", "--to", to, "-o", device, self.trace], {"TMPDIR": self.folder})
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(f"{device}: cannot be written (No space left on device)", done.stderr)
+                self.assertTrue(stat.S_ISCHR(device.stat().st_mode))
+                self.assertEqual({f.name for f in self.folder.iterdir()}, {"t", "full"})
+
+    def test_export_without_room(self):
+        for to in ("perfetto", "chrome", "csv", "loggopsim", "goal"):
+            with self.subTest(to):
+                done = on_terms("trap '' XFSZ; ulimit -f 4; exec \"$0\" \"$@\"", "export", "--to", to, "-o", self.folder / "a", self.trace)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn("File too large", done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertEqual([f.name for f in self.folder.iterdir()], ["t"])
+
+    def test_export_by_its_default_name(self):
+        done = p.command([p.POLTER, "export", "--to", "goal", "t"], cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("t.goal: ", done.stdout)
+        self.assertEqual({f.name for f in self.folder.iterdir()}, {"t", "t.goal"})
 
     def test_temporary_directory_that_is_not_there(self):
         done = p.command([p.POLTER, "replay", "--attribution", self.trace], {"TMPDIR": "/polter/nowhere"})
