@@ -56,7 +56,8 @@ void ChromeWriter::begin(const Place& place) {
     TimelineWriter::begin(place);
     open_.clear();
     if (named_.emplace(process_number(), -1).second) {
-        event('M', "\"process_name\"", 0, 0, fmt::format(",\"args\":{{\"name\":{}}}", quoted(fmt::format("{}: rank {}", group_.name, place.rank))));
+        event('M', "\"process_name\"", 0, 0,
+              fmt::format(",\"args\":{{\"name\":{}}}", quoted(fmt::format("{}: rank {}", group_.name, place.rank))));
         event('M', "\"process_sort_index\"", 0, 0, fmt::format(",\"args\":{{\"sort_index\":{}}}", process_number()));
     }
     name_thread(place.thread, place.thread == 0 ? "MPI calls" : fmt::format("thread {}", place.thread));

@@ -43,7 +43,7 @@ class ChromeWriter : public TimelineWriter {
     std::function<void(uint64_t)> check_;
     bool first_ = true;
     std::vector<Open> open_;
-    std::vector<std::string> quoted_;  // names of regions as JSON; empty: not made yet
+    std::vector<std::string> quoted_;              // names of regions as JSON; empty: not made yet
     std::set<std::pair<int32_t, int32_t>> named_;  // process and thread
 };
 

@@ -101,17 +101,19 @@ std::string run_table(const replay::Result& r) {
     return fmt::format(
         "trace,program,hosts,mpi,exporter,ranks,events,measured_ns,approximated_ns,approximated_low_ns,approximated_high_ns,"
         "accumulated_noise_ns,local_noise_mean_ns,local_noise_max_ns,amplification,conditional,noise_measured,warnings\r\n"
-        "{},{},{},{},{},{},{},{},{},{},{},{},{:.0f},{},{},{},{},{}\r\n",
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
         csv_field(r.trace), provenance(r, "PROGRAM"), provenance(r, "HOSTS"), provenance(r, "MPI"), provenance(r, "EXPORTER"), r.ranks,
-        r.events, r.measured_ns, r.approximated_ns, r.bounds_low_ns, r.bounds_high_ns, r.accumulated_noise_ns, r.local.mean, r.local.max,
+        r.events, r.measured_ns, r.approximated_ns, r.bounds_low_ns, r.bounds_high_ns, r.accumulated_noise_ns,
+        measured ? fmt::format("{:.0f}", r.local.mean) : "", measured ? std::to_string(r.local.max) : "",
         number_or_nothing(r.amplification), r.conditional ? 1 : 0, measured ? 1 : 0, r.warnings.size());
 }
 
 std::string rank_table(const replay::Result& r) {
+    const bool measured = replay::not_measured(r).empty();
     std::string out = "rank,measured_by,measured_ns,approximated_ns,accumulated_noise_ns,local_noise_ns\r\n";
     for (const auto& rank : r.per_rank)
         out += fmt::format("{},{},{},{},{},{}\r\n", rank.rank, csv_field(rank.measured_by), rank.measured_ns, rank.approximated_ns,
-                           rank.accumulated_noise_ns, rank.measured_by == "none" ? "" : std::to_string(rank.local_noise_ns));
+                           rank.accumulated_noise_ns, !measured || rank.measured_by == "none" ? "" : std::to_string(rank.local_noise_ns));
     return out;
 }
 

@@ -27,11 +27,16 @@ namespace {
 
 Target::Kind kind_of(Format format) {
     switch (format) {
-        case Format::perfetto: return PerfettoWriter::kind();
-        case Format::chrome: return ChromeWriter::kind();
-        case Format::csv: return CsvWriter::kind();
-        case Format::loggopsim: return NoiseFiles::kind();
-        case Format::goal: return GoalWriter::kind();
+        case Format::perfetto:
+            return PerfettoWriter::kind();
+        case Format::chrome:
+            return ChromeWriter::kind();
+        case Format::csv:
+            return CsvWriter::kind();
+        case Format::loggopsim:
+            return NoiseFiles::kind();
+        case Format::goal:
+            return GoalWriter::kind();
     }
     return {};
 }
@@ -47,7 +52,7 @@ struct Length : Sink {
 class Export {
   public:
     explicit Export(const ExportOptions& options)
-        : options_(options), archive_(options.trace), origin_(first_event(archive_)), target_(output(), kind_of(options.format)) {
+        : options_(options), archive_(options.trace), origin_(first_event(options.trace)), target_(output(), kind_of(options.format)) {
         result_.trace = options.trace;
         result_.format = format_name(options.format);
         result_.output = output();
@@ -68,9 +73,15 @@ class Export {
                 write_timelines(writer, *file);
                 break;
             }
-            case Format::csv: write_tables(); break;
-            case Format::loggopsim: write_noise_files(); break;
-            case Format::goal: write_goal(); break;
+            case Format::csv:
+                write_tables();
+                break;
+            case Format::loggopsim:
+                write_noise_files();
+                break;
+            case Format::goal:
+                write_goal();
+                break;
         }
         target_.commit();
         return std::move(result_);
@@ -97,7 +108,8 @@ class Export {
         const auto milliseconds = std::max<int64_t>(1, (end_ns() - options_.selection.begin) / 1'000'000);
         return InputError(fmt::format(
             "{}: would be larger than {} MB, which viewers can hardly open; nothing was written. Choose: --window A-B (a part of the time, "
-            "of {} ms here), --ranks LIST (some of the {} ranks), --aggregate (counters of MPI time and noise instead of single events), or "
+            "of {} ms here), --ranks LIST (some of the {} ranks), --aggregate (counters of MPI time and noise instead of single events), "
+            "or "
             "--measured-only (half as much)",
             target_.shown(), most / 1'000'000, milliseconds, definitions().ranks));
     }
@@ -119,9 +131,9 @@ class Export {
         if (read.noise_without_room_ns > 0)
             warn(fmt::format("{} ns of noise were longer than the time in which they were recorded; they are left out",
                              read.noise_without_room_ns));
-        if (read.unreadable_locations > 0)
-            warn(fmt::format("{} threads could not be read and are missing", read.unreadable_locations));
-        if (read.damaged_locations > 0) warn(fmt::format("the records of {} threads are damaged; part of them is missing", read.damaged_locations));
+        if (read.unreadable_locations > 0) warn(fmt::format("{} threads could not be read and are missing", read.unreadable_locations));
+        if (read.damaged_locations > 0)
+            warn(fmt::format("the records of {} threads are damaged; part of them is missing", read.damaged_locations));
     }
 
     // The replay, for its results; and for the approximated timeline, as an archive that is removed afterwards.
@@ -137,7 +149,8 @@ class Export {
 
     bool wants_approximated() {
         if (options_.measured_only) return false;
-        const bool noise = std::any_of(definitions().accounts.begin(), definitions().accounts.end(), [](const auto& a) { return !a.service; });
+        const bool noise =
+            std::any_of(definitions().accounts.begin(), definitions().accounts.end(), [](const auto& a) { return !a.service; });
         if (!noise) warn("the trace has no noise metrics, so the approximated timeline is the measured one; it is left out");
         return noise;
     }
@@ -233,13 +246,16 @@ class Export {
         count("receives", counts.receives);
         count("collectives", counts.collectives);
         count("collectives_by_learned_algorithm", counts.by_learned_algorithm);
-        if (survey.half_messages() > 0) warn(fmt::format("{} sends or receives have no other end in the trace; they are left out", survey.half_messages()));
+        if (survey.half_messages() > 0)
+            warn(fmt::format("{} sends or receives have no other end in the trace; they are left out", survey.half_messages()));
         if (counts.left_out_collectives > 0)
-            warn(fmt::format("{} calls of collectives are left out: not all members took part, or they join two groups", counts.left_out_collectives));
+            warn(fmt::format("{} calls of collectives are left out: not all members took part, or they join two groups",
+                             counts.left_out_collectives));
         if (counts.left_out_records > 0)
-            warn(fmt::format("{} records have no form in GOAL and are left out: one-sided transfers, collectives of files and neighbours, and "
-                             "what other threads did",
-                             counts.left_out_records));
+            warn(fmt::format(
+                "{} records have no form in GOAL and are left out: one-sided transfers, collectives of files and neighbours, and "
+                "what other threads did",
+                counts.left_out_records));
     }
 
     const ExportOptions& options_;

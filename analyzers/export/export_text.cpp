@@ -21,9 +21,9 @@ std::string size_text(uint64_t bytes) {
 }  // namespace
 
 nlohmann::json to_json(const ExportResult& result) {
-    nlohmann::json json{{"schema", "polter.export/1"}, {"trace", result.trace}, {"format", result.format},       {"output", result.output},
-                        {"files", result.files},       {"bytes", result.bytes}, {"timelines", result.timelines}, {"warnings", result.warnings},
-                        {"counts", nlohmann::json::object()}};
+    nlohmann::json json{{"schema", "polter.export/1"},   {"trace", result.trace},       {"format", result.format},
+                        {"output", result.output},       {"files", result.files},       {"bytes", result.bytes},
+                        {"timelines", result.timelines}, {"warnings", result.warnings}, {"counts", nlohmann::json::object()}};
     for (const auto& [what, number] : result.counts) json["counts"][what] = number;
     return json;
 }
@@ -37,7 +37,8 @@ std::string to_text(const ExportResult& result) {
     }
     std::string out = fmt::format("{}: {}{}\n  {}\n", replay::printable(result.output), size_text(result.bytes),
                                   result.files > 1 ? fmt::format(" in {} files", result.files) : "", counts);
-    for (const auto& timeline : result.timelines) out += fmt::format("{}{}", &timeline == result.timelines.data() ? "  timelines: " : ", ", timeline);
+    for (const auto& timeline : result.timelines)
+        out += fmt::format("{}{}", &timeline == result.timelines.data() ? "  timelines: " : ", ", timeline);
     if (!result.timelines.empty()) out += "\n";
     return out;
 }

@@ -29,8 +29,9 @@ uint64_t message_size(double bytes) {
 GoalWriter::GoalWriter(OutputFile& out, const std::string& trace, const replay::Definitions& definitions, const GoalSurvey& survey,
                        GoalAlgorithms& algorithms)
     : out_(out), definitions_(definitions), survey_(survey), algorithms_(algorithms) {
-    out_.write(fmt::format("{} program of {}\n// computation without noise in ns; messages of collectives have tags from {} on\nnum_ranks {}\n",
-                           kind().mark, replay::printable(trace), collective_tags, definitions.ranks));
+    out_.write(
+        fmt::format("{} program of {}\n// computation without noise in ns; messages of collectives have tags from {} on\nnum_ranks {}\n",
+                    kind().mark, replay::printable(trace), collective_tags, definitions.ranks));
 }
 
 void GoalWriter::begin(const Place& place) {
@@ -106,9 +107,15 @@ void GoalWriter::record(const Record& record) {
     const Channel received{record.peer, place_.rank, record.comm, record.tag, record.partitioned};
     const uint64_t size = message_size(static_cast<double>(record.bytes));
     switch (record.kind) {
-        case Kind::send: add({.type = Op::Type::send, .size = size, .channel = sent}, true); return;
-        case Kind::isend: requests_[record.request] = add({.type = Op::Type::send, .size = size, .channel = sent}, false); return;
-        case Kind::receive: add({.type = Op::Type::receive, .size = size, .channel = received}, true); return;
+        case Kind::send:
+            add({.type = Op::Type::send, .size = size, .channel = sent}, true);
+            return;
+        case Kind::isend:
+            requests_[record.request] = add({.type = Op::Type::send, .size = size, .channel = sent}, false);
+            return;
+        case Kind::receive:
+            add({.type = Op::Type::receive, .size = size, .channel = received}, true);
+            return;
         case Kind::post:
             requests_[record.request] = add({.type = Op::Type::receive, .pending = true, .size = 1, .channel = received}, false);
             return;
@@ -131,8 +138,11 @@ void GoalWriter::record(const Record& record) {
             return;
         case Kind::collective:
         case Kind::collective_complete:
-        case Kind::window_collective: return collective(record);
-        case Kind::unknown: ++counts_.left_out_records; return;
+        case Kind::window_collective:
+            return collective(record);
+        case Kind::unknown:
+            ++counts_.left_out_records;
+            return;
     }
 }
 
@@ -154,8 +164,7 @@ void GoalWriter::collective(const Record& record) {
     ++counts_.collectives;
     counts_.by_learned_algorithm += choice.learned;
     const auto begun = collective_requests_.find(record.request);
-    if (!nonblocking || begun == collective_requests_.end())
-        return expand(*choice.pattern, record.comm, one->root, data, number);
+    if (!nonblocking || begun == collective_requests_.end()) return expand(*choice.pattern, record.comm, one->root, data, number);
     // Its messages follow what came before its start; what comes behind its completion waits for them.
     Chain now = std::exchange(chain_, begun->second);
     collective_requests_.erase(begun);
@@ -205,13 +214,14 @@ void GoalWriter::open_rank() {
 }
 
 void GoalWriter::write_rank() {
-    std::map<Channel, uint64_t> written;
+    std::map<Channel, uint64_t> written[2];  // received, sent: a rank may send to itself
     size_t next = 0;
     for (size_t label = 0; label < ops_.size(); ++label) {
         const Op& op = ops_[label];
         // A message with one end only would wait for ever. Its place in the order stays.
         const bool message = op.type != Op::Type::calc;
-        const bool whole = message && !op.pending && (op.collective || written[op.channel]++ < survey_.whole_messages(op.channel));
+        const bool whole = message && !op.pending &&
+                           (op.collective || written[op.type == Op::Type::send][op.channel]++ < survey_.whole_messages(op.channel));
         if (!message) {
             out_.write(fmt::format("l{}: calc {}\n", label, op.size));
         } else if (!whole) {

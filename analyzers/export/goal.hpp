@@ -78,10 +78,10 @@ class GoalWriter : public Sink {
     std::vector<Op> ops_;
     std::vector<Dependency> dependencies_;  // by `of`
     Chain chain_;
-    std::map<uint64_t, uint32_t> requests_;           // of messages
-    std::map<uint64_t, Chain> collective_requests_;   // where they began
+    std::map<uint64_t, uint32_t> requests_;             // of messages
+    std::map<uint64_t, Chain> collective_requests_;     // where they began
     int64_t since_ = 0, noise_ns_ = 0, last_call_ = 0;  // of the computation
-    std::vector<bool> open_;                          // calls; true: of MPI
+    std::vector<bool> open_;                            // calls; true: of MPI
     size_t in_mpi_ = 0, next_late_ = 0;
     bool started_ = false;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "goal_survey.hpp"
 
-#include <algorithm>
 #include <otf2/otf2.h>
+
+#include <algorithm>
 
 #include "replay/model/algorithms/candidates.hpp"
 
@@ -81,8 +82,10 @@ void GoalSurvey::record(const Record& record) {
             return numbers_.request(record);
         case Kind::collective:
         case Kind::collective_complete:
-        case Kind::window_collective: break;
-        default: return;
+        case Kind::window_collective:
+            break;
+        default:
+            return;
     }
     const auto comm = definitions_.communicators.find(record.comm);
     if (comm == definitions_.communicators.end() || comm->second.self) return;

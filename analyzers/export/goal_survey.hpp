@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first pass of the GOAL export: what a rank alone cannot know. Which messages have both ends, how large a collective is and whether all
-// its members took part, and noise that was found late.
+// The first pass of the GOAL export: what a rank alone cannot know. Which messages have both ends, how large a collective is and whether
+// all its members took part, and noise that was found late.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ uint64_t mixed(uint64_t value) {
 
 void MessagePairs::begin(int32_t rank) {
     rank_ = rank;
-    counts_.clear();
+    for (auto& counts : counts_) counts.clear();
     assigned_.clear();
     waiting_.clear();
     waiting_at_.clear();
@@ -31,8 +31,8 @@ uint64_t MessagePairs::channel(const Record& record, bool sends) const {
     return mixed(hash ^ record.partitioned);
 }
 
-MessagePairs::Assigned MessagePairs::next(uint64_t channel) {
-    const uint64_t nth = counts_[channel]++, number = mixed(channel ^ mixed(nth));
+MessagePairs::Assigned MessagePairs::next(uint64_t channel, bool sends) {
+    const uint64_t nth = counts_[sends][channel]++, number = mixed(channel ^ mixed(nth));
     return {channel, number == 0 ? 1 : number, nth};
 }
 
@@ -40,19 +40,25 @@ void MessagePairs::record(const Record& record) {
     using Kind = Record::Kind;
     switch (record.kind) {
         case Kind::send:
-        case Kind::isend: return emit_(record, record.peer < 0 ? 0 : next(channel(record, true)).number, true);
-        case Kind::post: return queue(record, false);
-        case Kind::receive: return queue(record, true);
-        case Kind::irecv: return complete(record);
-        case Kind::cancelled: return cancel(record.request);
-        default: return;
+        case Kind::isend:
+            return emit_(record, record.peer < 0 ? 0 : next(channel(record, true), true).number, true);
+        case Kind::post:
+            return queue(record, false);
+        case Kind::receive:
+            return queue(record, true);
+        case Kind::irecv:
+            return complete(record);
+        case Kind::cancelled:
+            return cancel(record.request);
+        default:
+            return;
     }
 }
 
 void MessagePairs::queue(const Record& record, bool complete) {
     const bool known = complete || record.known;
     if (waiting_.empty() && known) {
-        const Assigned assigned = next(channel(record, false));
+        const Assigned assigned = next(channel(record, false), false);
         if (complete)
             emit_(record, record.peer < 0 ? 0 : assigned.number, false);
         else
@@ -86,7 +92,7 @@ void MessagePairs::complete(const Record& record) {
 void MessagePairs::cancel(uint64_t request) {
     if (const auto assigned = assigned_.find(request); assigned != assigned_.end()) {
         // No message was for it: the next one posted takes its place, if none has been yet.
-        uint64_t& count = counts_[assigned->second.channel];
+        uint64_t& count = counts_[false][assigned->second.channel];
         if (count == assigned->second.nth + 1) --count;
         assigned_.erase(assigned);
     } else if (const auto at = waiting_at_.find(request); at != waiting_at_.end()) {
@@ -103,7 +109,7 @@ void MessagePairs::drain() {
         ++first_;
         if (!entry.complete) waiting_at_.erase(entry.record.request);
         if (entry.cancelled) continue;
-        const Assigned assigned = next(entry.channel);
+        const Assigned assigned = next(entry.channel, false);
         if (entry.complete)
             emit_(entry.record, entry.record.peer < 0 ? 0 : assigned.number, false);
         else

@@ -35,7 +35,7 @@ class MessagePairs {
         uint64_t channel, number, nth;
     };
     uint64_t channel(const Record&, bool sends) const;
-    Assigned next(uint64_t channel);
+    Assigned next(uint64_t channel, bool sends);
     void queue(const Record&, bool complete);
     void complete(const Record&);
     void cancel(uint64_t request);
@@ -43,7 +43,7 @@ class MessagePairs {
 
     Emit emit_;
     int32_t rank_ = 0;
-    std::unordered_map<uint64_t, uint64_t> counts_;      // by channel
+    std::unordered_map<uint64_t, uint64_t> counts_[2];   // by channel: received, sent (a rank may send to itself)
     std::unordered_map<uint64_t, Assigned> assigned_;    // by request: posted, not complete
     std::deque<Entry> waiting_;                          // in the order of posting
     uint64_t first_ = 0;                                 // sequence number of the front

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <limits>
 
 namespace polter::exports {
 
@@ -18,11 +19,13 @@ class NoiseIntervals {
     static constexpr size_t most = 1 << 16;
 
     // Places `ns` back from `at`, at most to `floor`; calls `piece(begin, end)` for each stretch, latest first. Returns what has no room.
+    // `late`: it lies before noise that was told already, and leaves 1 ns to that.
     template <class Piece>
-    int64_t place(int64_t at, int64_t ns, int64_t floor, Piece piece) {
+    int64_t place(int64_t at, int64_t ns, int64_t floor, bool late, Piece piece) {
+        floor = std::max(floor, forgotten_);
         size_t i = taken_.size();
         while (i > 0 && taken_[i - 1].begin >= at) --i;
-        int64_t top = at;
+        int64_t top = late && i < taken_.size() ? std::min(at, taken_[i].begin - 1) : at;
         while (ns > 0 && top > floor) {
             const int64_t bottom = i > 0 ? std::max(taken_[i - 1].end, floor) : floor;
             if (bottom < top) {
@@ -34,9 +37,12 @@ class NoiseIntervals {
                 if (ns == 0 || top > bottom) break;
             }
             if (i == 0) break;
-            top = std::min(top, taken_[--i].begin);
+            top = std::min(top, taken_[--i].begin - late);
         }
-        while (taken_.size() > most || (!taken_.empty() && taken_.front().end < taken_.back().end - remembered_ns)) taken_.pop_front();
+        while (taken_.size() > most || (!taken_.empty() && taken_.front().end < taken_.back().end - remembered_ns)) {
+            forgotten_ = taken_.front().end;
+            taken_.pop_front();
+        }
         return ns;
     }
 
@@ -44,7 +50,8 @@ class NoiseIntervals {
     struct Stretch {
         int64_t begin, end;
     };
-    std::deque<Stretch> taken_;  // by time
+    std::deque<Stretch> taken_;                                // by time
+    int64_t forgotten_ = std::numeric_limits<int64_t>::min();  // what lies before is not known any more
 };
 
 }  // namespace polter::exports

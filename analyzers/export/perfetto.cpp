@@ -195,13 +195,15 @@ void PerfettoWriter::noise(const NoiseSlice& slice) {
     const bool serves = is_service(slice.account);
     uint64_t& track = serves ? service_track_ : noise_track_;
     if (track == 0) track = child_track(serves ? "OS services" : "OS noise");
-    const uint64_t name = interned(Intern::event, first_account + static_cast<uint64_t>(slice.account), replay::valid_utf8(source(slice.account)));
+    const uint64_t name =
+        interned(Intern::event, first_account + static_cast<uint64_t>(slice.account), replay::valid_utf8(source(slice.account)));
     const uint64_t category = interned(Intern::category, serves ? service : polter::exports::noise, serves ? "service" : "noise");
     std::string by;
     if (slice.culprit != UINT32_MAX) {
         const uint64_t key = interned(Intern::annotation, culprit, "culprit");
         const uint64_t text = uint64_t{slice.culprit} + 1;
-        if (!interned_.contains({Intern::text, text})) interned(Intern::text, text, replay::valid_utf8(definitions().culprit_name(slice.culprit)));
+        if (!interned_.contains({Intern::text, text}))
+            interned(Intern::text, text, replay::valid_utf8(definitions().culprit_name(slice.culprit)));
         by = filled([&](pbf_writer& writer) {
             writer.add_uint64(annotation_name, key);
             writer.add_uint64(annotation_text, text);

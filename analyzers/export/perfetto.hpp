@@ -42,12 +42,12 @@ class PerfettoWriter : public TimelineWriter {
     std::function<void(uint64_t)> check_;
     uint64_t next_track_ = 1;
     uint32_t sequence_ = 0;
-    int32_t next_thread_ = 1'000'000'000;                        // thread ids beside those of main threads, which are process ids
-    std::vector<uint64_t> processes_;                            // tracks, by rank
-    std::set<std::pair<Intern, uint64_t>> interned_;             // on this sequence
-    std::string new_names_;                                      // InternedData of the next packet
-    uint64_t noise_track_ = 0, service_track_ = 0;               // of this thread; 0: none yet
-    std::unordered_map<size_t, uint64_t> counter_tracks_;        // likewise
+    int32_t next_thread_ = 1'000'000'000;                  // thread ids beside those of main threads, which are process ids
+    std::vector<uint64_t> processes_;                      // tracks, by rank
+    std::set<std::pair<Intern, uint64_t>> interned_;       // on this sequence
+    std::string new_names_;                                // InternedData of the next packet
+    uint64_t noise_track_ = 0, service_track_ = 0;         // of this thread; 0: none yet
+    std::unordered_map<size_t, uint64_t> counter_tracks_;  // likewise
 };
 
 }  // namespace polter::exports

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <tuple>
+#include <unordered_map>
 
 #include "noise_intervals.hpp"
 #include "replay/base/error.hpp"
@@ -32,8 +33,10 @@ struct Reading {
     std::vector<uint32_t> open = {};                     // regions
     size_t shown = 0;                                    // of them, those that the sink has entered
     NoiseIntervals noise = {};
-    std::vector<int64_t> totals = {};   // by account; -1: no record yet
-    std::vector<double> counters = {};  // their values
+    std::vector<NoiseSlice> placed = {};                      // since the last call
+    std::unordered_map<uint64_t, uint32_t> partitioned = {};  // by request: of receives that are posted
+    std::vector<int64_t> totals = {};                         // by account; -1: no record yet
+    std::vector<double> counters = {};                        // their values
 
     // False: no possible time.
     bool advance(uint64_t ticks) {
@@ -53,16 +56,24 @@ struct Reading {
         sink->enter(time, region, definitions->kind(region) != replay::CallKind::not_mpi);
         ++shown;
     }
+    // Noise that abuts is told in the order of time, so that on a track one slice ends before the next one begins.
+    void give_noise() {
+        std::sort(placed.begin(), placed.end(), [](const NoiseSlice& a, const NoiseSlice& b) { return a.begin < b.begin; });
+        for (const NoiseSlice& slice : placed) sink->noise(slice);
+        placed.clear();
+    }
     void close(int64_t time) {
         ended = true;
         for (; shown > 0; --shown) sink->leave(time);
     }
     void enter(uint32_t region) {
+        give_noise();
         open.push_back(region);
         last_call = now;
         if (inside()) show(now, region);
     }
     void leave() {
+        give_noise();
         last_call = now;
         if (open.empty()) return;
         open.pop_back();
@@ -77,7 +88,8 @@ struct Reading {
         const replay::Communicator& members = found->second;
         if (members.self) return place.rank;
         // Of an intercommunicator, the group that this rank is not in.
-        const bool remote = !members.remote.empty() && std::find(members.ranks.begin(), members.ranks.end(), place.rank) != members.ranks.end();
+        const bool remote =
+            !members.remote.empty() && std::find(members.ranks.begin(), members.ranks.end(), place.rank) != members.ranks.end();
         const auto& list = remote ? members.remote : members.ranks;
         return peer < list.size() ? list[peer] : replay::no_rank;
     }
@@ -124,9 +136,9 @@ void Reading::account(const replay::MetricSlot& slot, int64_t value, uint32_t cu
     const int64_t end = replay::noise_ended(now, ago, definitions->ticks_per_second);
     const bool late = ago > 0 || end <= last_call;
     const int64_t floor = late ? end - ns - NoiseIntervals::remembered_ns : last_call;
-    result->noise_without_room_ns += noise.place(end, ns, floor, [&](int64_t from, int64_t to) {
+    result->noise_without_room_ns += noise.place(end, ns, floor, late, [&](int64_t from, int64_t to) {
         const int64_t cut_from = std::max(from, selection->begin), cut_to = std::min(to, selection->end);
-        if (cut_from < cut_to) sink->noise({cut_from, cut_to, slot.account, culprit});
+        if (cut_from < cut_to) placed.push_back({cut_from, cut_to, slot.account, culprit});
     });
 }
 
@@ -145,6 +157,10 @@ struct Events {
         if (!r) return OTF2_CALLBACK_INTERRUPT;
         record.peer = r->world_rank(record.comm, peer);
         if (has(list, r->definitions->partitioned)) OTF2_AttributeList_GetUint32(list, r->definitions->partitioned, &record.partitioned);
+        // The posting says it, and the completion may not.
+        if (record.kind == Kind::post && record.partitioned > 0) r->partitioned[record.request] = record.partitioned;
+        if (record.kind == Kind::irecv)
+            if (const auto posted = r->partitioned.extract(record.request); !posted.empty()) record.partitioned = posted.mapped();
         r->give(record);
         return OTF2_CALLBACK_SUCCESS;
     }
@@ -330,7 +346,8 @@ std::vector<Place> places(const Definitions& definitions, const Selection& selec
 
 }  // namespace
 
-int64_t first_event(Archive& archive) {
+int64_t first_event(const std::string& trace) {
+    Archive archive(trace);
     const Callbacks callbacks(OTF2_EvtReaderCallbacks_New(), OTF2_EvtReaderCallbacks_Delete);
     OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks.get(), First::found);
     OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks.get(), First::found);
@@ -362,6 +379,7 @@ ReadResult read_timeline(Archive& archive, int64_t origin, const Selection& sele
         while (archive.read(place.location, &events) == Archive::Progress::more && (most == 0 || events < most)) {
         }
         archive.close_events();
+        reading.give_noise();
         reading.close(reading.now);
         sink.end();
         result.events += events;

@@ -69,7 +69,8 @@ class Sink {
     virtual void enter(int64_t /*time*/, uint32_t /*region*/, bool /*mpi*/) {}
     virtual void leave(int64_t /*time*/) {}
     virtual void record(const Record&) {}
-    // The slices of one thread never overlap, but one that was found late comes after later ones.
+    // Before the call that ends the time in which it hit, in the order of time. Slices of a thread never overlap. One that was found late
+    // comes after later ones, and does not touch the next.
     virtual void noise(const NoiseSlice&) {}
     // `counter`: index in Definitions::counters
     virtual void counter(int64_t /*time*/, size_t /*counter*/, double /*value*/) {}
@@ -83,9 +84,10 @@ struct ReadResult {
 };
 
 // The trace's first Enter or Leave on a rank's MPI thread, in ns as its clock counts. Throws InputError where there is none.
-int64_t first_event(replay::Archive&);
+int64_t first_event(const std::string& trace);
 
-// MPI threads by rank, then further threads. `origin`: first_event() of the measured trace.
+// MPI threads by rank, then further threads. `origin`: first_event() of the measured trace. An archive can be read once: OTF2 gives its
+// local definitions only once.
 ReadResult read_timeline(replay::Archive&, int64_t origin, const Selection&, Sink&);
 
 }  // namespace polter::exports

@@ -52,9 +52,7 @@ class TimelineWriter : public Sink {
     virtual void message(const Record&, uint64_t number, bool sends) = 0;
     const replay::Definitions& definitions() const { return *group_.definitions; }
     // For the names of accounts: "os:timer" is "timer", a service keeps its prefix.
-    std::string source(int32_t account) const {
-        return replay::display_name(group_.definitions->accounts[static_cast<size_t>(account)]);
-    }
+    std::string source(int32_t account) const { return replay::display_name(group_.definitions->accounts[static_cast<size_t>(account)]); }
     bool is_service(int32_t account) const { return group_.definitions->accounts[static_cast<size_t>(account)].service; }
 
     // A process id for the rank. Viewers take process 0 for the idle task; the second group begins at a round number.

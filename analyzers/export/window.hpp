@@ -9,8 +9,8 @@
 
 namespace polter::exports {
 
-// "1.2 s-1.3 s", "800-950 ms", "0.5-1": from the trace's first event, in ns. Units as in results: ns, us, ms, s; seconds without one. A unit
-// at the end counts for both.
+// "1.2 s-1.3 s", "800-950 ms", "0.5-1": from the trace's first event, in ns. Units as in results: ns, us, ms, s; seconds without one. A
+// unit at the end counts for both.
 std::pair<int64_t, int64_t> parse_window(const std::string& text);
 
 // "0,3,8-15"

@@ -17,8 +17,11 @@ namespace {
 
 using exports::Format;
 
-const std::map<std::string, Format> formats{{"perfetto", Format::perfetto}, {"chrome", Format::chrome}, {"csv", Format::csv},
-                                            {"loggopsim", Format::loggopsim}, {"goal", Format::goal}};
+const std::map<std::string, Format> formats{{"perfetto", Format::perfetto},
+                                            {"chrome", Format::chrome},
+                                            {"csv", Format::csv},
+                                            {"loggopsim", Format::loggopsim},
+                                            {"goal", Format::goal}};
 
 struct Arguments {
     Common common;
@@ -68,9 +71,11 @@ void check_use(const Arguments& arguments) {
     const bool goal = arguments.to == "goal", noise = arguments.to == "loggopsim";
     const auto refuse = [](const char* option, const char* why) { throw CLI::ValidationError(option, why); };
     if (goal && arguments.window_option->count() > 0) refuse("--window", "a GOAL program is always the whole run");
-    if (goal && arguments.ranks_option->count() > 0) refuse("--ranks", "a GOAL program needs all ranks, or their messages would wait for ever");
+    if (goal && arguments.ranks_option->count() > 0)
+        refuse("--ranks", "a GOAL program needs all ranks, or their messages would wait for ever");
     if (arguments.aggregate > 0 && (goal || noise)) refuse("--aggregate", "is for perfetto, chrome and csv");
-    if (arguments.measured_only && (goal || noise)) refuse("--measured-only", "is for perfetto, chrome and csv; goal and loggopsim have one timeline");
+    if (arguments.measured_only && (goal || noise))
+        refuse("--measured-only", "is for perfetto, chrome and csv; goal and loggopsim have one timeline");
 }
 
 }  // namespace
@@ -80,13 +85,15 @@ void add_export(CLI::App& parent) {
     const auto arguments = std::make_shared<Arguments>();
     add_common(*verb, arguments->common);
     verb->add_option("TRACE", arguments->trace, "Directory that polter run wrote, or an .otf2 file of any tool")->required()->check(named);
-    verb->add_option("--to", arguments->to,
-                     "perfetto: for ui.perfetto.dev; chrome: JSON for chrome://tracing; csv: a folder of tables; loggopsim: a folder of noise "
-                     "files; goal: the run as a program for LogGOPSim")
+    verb->add_option(
+            "--to", arguments->to,
+            "perfetto: for ui.perfetto.dev; chrome: JSON for chrome://tracing; csv: a folder of tables; loggopsim: a folder of noise "
+            "files; goal: the run as a program for LogGOPSim")
         ->required()
         ->type_name("FORMAT")
         ->check(CLI::IsMember({"perfetto", "chrome", "csv", "loggopsim", "goal"}));
-    verb->add_option("-o,--output", arguments->output, "File or folder to write; default: the trace's name with an ending, in the current directory")
+    verb->add_option("-o,--output", arguments->output,
+                     "File or folder to write; default: the trace's name with an ending, in the current directory")
         ->check(named)
         ->type_name("FILE");
     arguments->window_option =
@@ -96,13 +103,15 @@ void add_export(CLI::App& parent) {
     arguments->ranks_option = verb->add_option("--ranks", arguments->ranks, "Only these ranks, like 0,3,8-15")
                                   ->check(readable([](const std::string& text) { exports::parse_ranks(text); }))
                                   ->type_name("LIST");
-    verb->add_option("--aggregate", arguments->aggregate,
-                     "Instead of single calls, messages and noise: which part of each interval of time was MPI, and which part noise; N intervals")
+    verb->add_option(
+            "--aggregate", arguments->aggregate,
+            "Instead of single calls, messages and noise: which part of each interval of time was MPI, and which part noise; N intervals")
         ->expected(0, 1)
         ->default_str("1000")
         ->check(CLI::Range(1, 1000000))
         ->type_name("N");
-    verb->add_flag("--measured-only", arguments->measured_only, "Leave out the approximated timeline (without noise); half the size, and no replay");
+    verb->add_flag("--measured-only", arguments->measured_only,
+                   "Leave out the approximated timeline (without noise); half the size, and no replay");
     verb->footer(
         "Example: polter export --to perfetto polter-lmp-20260102-030405     # open the file at ui.perfetto.dev\n"
         "         polter export --to perfetto --window 1.2s-1.3s --ranks 0-7 -o part.perfetto-trace polter-lmp-20260102-030405\n"

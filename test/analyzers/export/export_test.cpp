@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What users write, and where an export goes.
+#include "analyzers/export/export.hpp"
+
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -7,7 +9,6 @@
 #include <stdexcept>
 
 #include "analyzers/export/csv.hpp"
-#include "analyzers/export/export.hpp"
 #include "analyzers/export/window.hpp"
 #include "replay/base/error.hpp"
 #include "test/replay/support/trace_spec.hpp"
@@ -24,14 +25,16 @@ TEST_CASE("windows as results print times") {
     CHECK(parse_window("0-2") == Window{0, 2'000'000'000});
     CHECK(parse_window("5us-700 us") == Window{5'000, 700'000});
     CHECK(parse_window("1ns-2ns") == Window{1, 2});
-    for (const char* wrong : {"", "1", "1-", "-1", "2-1", "1-1", "1h-2h", "1e3-1e4", "1-2-3", "a-b", "99999999999999999999s-99999999999999999999999s"})
+    for (const char* wrong :
+         {"", "1", "1-", "-1", "2-1", "1-1", "1h-2h", "1e3-1e4", "1-2-3", "a-b", "99999999999999999999s-99999999999999999999999s"})
         CHECK_THROWS_AS(parse_window(wrong), std::invalid_argument);
 }
 
 TEST_CASE("lists of ranks") {
     CHECK(parse_ranks("0,3") == std::vector<bool>{true, false, false, true});
     CHECK(parse_ranks("1-2") == std::vector<bool>{false, true, true});
-    for (const char* wrong : {"", ",", "1,", "-1", "3-1", "a", "1 2", "99999999"}) CHECK_THROWS_AS(parse_ranks(wrong), std::invalid_argument);
+    for (const char* wrong : {"", ",", "1,", "-1", "3-1", "a", "1 2", "99999999"})
+        CHECK_THROWS_AS(parse_ranks(wrong), std::invalid_argument);
 }
 
 TEST_CASE("fields of CSV") {

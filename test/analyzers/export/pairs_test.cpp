@@ -41,6 +41,20 @@ TEST_CASE("a wildcard posted first takes the first message, whenever it complete
     CHECK(sender.numbers == receiver.numbers);
 }
 
+TEST_CASE("a rank that sends to itself") {
+    Ends sent, got;
+    for (Ends* side : {&sent, &got}) {
+        side->pairs.begin(3);
+        for (uint64_t i = 0; i < 3; ++i) {
+            if (side == &sent) side->pairs.record(message(Kind::isend, 3, i));
+            side->pairs.record(message(Kind::receive, 3, i));
+            if (side == &got) side->pairs.record(message(Kind::isend, 3, i));
+        }
+    }
+    CHECK(sent.numbers == got.numbers);
+    CHECK(sent.numbers[0] != sent.numbers[1]);
+}
+
 TEST_CASE("what was cancelled took no message") {
     Ends sender, receiver;
     sender.pairs.begin(0);
@@ -69,12 +83,12 @@ TEST_CASE("a wildcard that never completes does not keep all others for ever") {
 TEST_CASE("noise intervals are disjoint, and nested noise is split") {
     NoiseIntervals intervals;
     std::map<int64_t, int64_t> drawn;
-    const auto place = [&](int64_t at, int64_t ns, int64_t floor) {
-        return intervals.place(at, ns, floor, [&](int64_t begin, int64_t end) { drawn[begin] = end; });
+    const auto place = [&](int64_t at, int64_t ns, int64_t floor, bool late = false) {
+        return intervals.place(at, ns, floor, late, [&](int64_t begin, int64_t end) { drawn[begin] = end; });
     };
-    CHECK(place(100, 20, 0) == 0);    // 80 to 100
-    CHECK(place(110, 50, 0) == 0);    // around it: 100 to 110, 40 to 80
-    CHECK(place(115, 30, 100) == 25);  // from 100 on, only 5 are free
-    CHECK(place(50, 45, 0) == 5);     // late: 0 to 40
-    CHECK(drawn == std::map<int64_t, int64_t>{{0, 40}, {40, 80}, {80, 100}, {100, 110}, {110, 115}});
+    CHECK(place(100, 20, 0) == 0);       // 80 to 100
+    CHECK(place(110, 50, 0) == 0);       // around it: 100 to 110, 40 to 80
+    CHECK(place(115, 30, 100) == 25);    // from 100 on, only 5 are free
+    CHECK(place(50, 45, 0, true) == 6);  // late: 0 to 39, apart from what is told
+    CHECK(drawn == std::map<int64_t, int64_t>{{0, 39}, {40, 80}, {80, 100}, {100, 110}, {110, 115}});
 }

@@ -52,9 +52,15 @@ struct Decoder {
         PerfettoTrack track;
         while (data.next()) {
             switch (data.tag()) {
-                case 1: uuid = data.get_uint64(); break;
-                case 2: track.name = data.get_string(); break;
-                case 5: track.parent = data.get_uint64(); break;
+                case 1:
+                    uuid = data.get_uint64();
+                    break;
+                case 2:
+                    track.name = data.get_string();
+                    break;
+                case 5:
+                    track.parent = data.get_uint64();
+                    break;
                 case 3:
                     for (pbf_reader process = data.get_message(); process.next();) {
                         if (process.tag() == 1)
@@ -85,7 +91,8 @@ struct Decoder {
                         else
                             counter.skip();
                     break;
-                default: data.skip();
+                default:
+                    data.skip();
             }
         }
         if (uuid == 0 || trace.tracks.contains(uuid)) trace.faults.push_back("a track without a number of its own");
@@ -99,7 +106,9 @@ struct Decoder {
         event.track = sequence.default_track;
         while (data.next()) {
             switch (data.tag()) {
-                case 3: event.category = name(sequence, 1, data.get_uint64()); break;
+                case 3:
+                    event.category = name(sequence, 1, data.get_uint64());
+                    break;
                 case 4: {
                     std::string key;
                     for (pbf_reader annotation = data.get_message(); annotation.next();) {
@@ -114,17 +123,31 @@ struct Decoder {
                     }
                     break;
                 }
-                case 9: event.type = data.get_enum(); break;
-                case 10: event.name = name(sequence, 2, data.get_uint64()); break;
-                case 11: event.track = data.get_uint64(); break;
-                case 44: event.value = data.get_double(); break;
-                case 47: event.flows.push_back(data.get_fixed64()); break;
-                case 48: event.ending_flows.push_back(data.get_fixed64()); break;
-                default: data.skip();
+                case 9:
+                    event.type = data.get_enum();
+                    break;
+                case 10:
+                    event.name = name(sequence, 2, data.get_uint64());
+                    break;
+                case 11:
+                    event.track = data.get_uint64();
+                    break;
+                case 44:
+                    event.value = data.get_double();
+                    break;
+                case 47:
+                    event.flows.push_back(data.get_fixed64());
+                    break;
+                case 48:
+                    event.ending_flows.push_back(data.get_fixed64());
+                    break;
+                default:
+                    data.skip();
             }
         }
         if (!trace.tracks.contains(event.track)) trace.faults.push_back("an event on a track that does not exist yet");
-        if ((event.type == 4) != trace.tracks[event.track].counter) trace.faults.push_back("a counter's event elsewhere, or another on its track");
+        if ((event.type == 4) != trace.tracks[event.track].counter)
+            trace.faults.push_back("a counter's event elsewhere, or another on its track");
         trace.events.push_back(std::move(event));
     }
 
@@ -136,11 +159,21 @@ struct Decoder {
         std::optional<uint64_t> default_track;
         while (data.next()) {
             switch (data.tag()) {
-                case 8: time = static_cast<int64_t>(data.get_uint64()); break;
-                case 10: sequence_number = data.get_uint32(); break;
-                case 11: event_data = data.get_message(); break;
-                case 12: interned_data.push_back(data.get_message()); break;
-                case 13: flags = data.get_uint32(); break;
+                case 8:
+                    time = static_cast<int64_t>(data.get_uint64());
+                    break;
+                case 10:
+                    sequence_number = data.get_uint32();
+                    break;
+                case 11:
+                    event_data = data.get_message();
+                    break;
+                case 12:
+                    interned_data.push_back(data.get_message());
+                    break;
+                case 13:
+                    flags = data.get_uint32();
+                    break;
                 case 59:
                     for (pbf_reader defaults = data.get_message(); defaults.next();) {
                         if (defaults.tag() != 11) {
@@ -154,8 +187,11 @@ struct Decoder {
                                 events.skip();
                     }
                     break;
-                case 60: tracks.push_back(data.get_message()); break;
-                default: data.skip();
+                case 60:
+                    tracks.push_back(data.get_message());
+                    break;
+                default:
+                    data.skip();
             }
         }
         Sequence& sequence = sequences[sequence_number];
@@ -165,7 +201,8 @@ struct Decoder {
         for (const auto& names : interned_data) interned(sequence, names);
         for (const auto& one : tracks) track(one);
         if (!event_data) return;
-        if (!(flags & 2) || !sequence.cleared) trace.faults.push_back("an event that does not say that it needs names, or before they are reset");
+        if (!(flags & 2) || !sequence.cleared)
+            trace.faults.push_back("an event that does not say that it needs names, or before they are reset");
         if (time < 0) trace.faults.push_back("an event without a time");
         event(sequence, time, *event_data);
     }

@@ -11,8 +11,14 @@ namespace {
 TraceSpec hostile() {
     TraceSpec trace(2);
     trace.accounts = {"os:<script>alert(1)</script>", "os:a,\"b\"\nc"};
-    const std::string names[] = {"MPI_Send", "<script>alert('x')</script>", "quote\" comma, newline\n tab\t return\r bell\a", std::string(10'000, 'x'),
-                                 "bad \xff\xfe utf-8 \xc3", "=1+1", "right \xe2\x80\xae to left", "  blanks  "};
+    const std::string names[] = {"MPI_Send",
+                                 "<script>alert('x')</script>",
+                                 "quote\" comma, newline\n tab\t return\r bell\a",
+                                 std::string(10'000, 'x'),
+                                 "bad \xff\xfe utf-8 \xc3",
+                                 "=1+1",
+                                 "right \xe2\x80\xae to left",
+                                 "  blanks  "};
     int64_t time = 100;
     for (const std::string& name : names) {
         for (size_t rank = 0; rank < 2; ++rank) {
