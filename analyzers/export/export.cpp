@@ -11,7 +11,7 @@
 #include "aggregate.hpp"
 #include "chrome.hpp"
 #include "csv.hpp"
-#include "goal.hpp"
+#include "goal/program.hpp"
 #include "loggopsim.hpp"
 #include "perfetto.hpp"
 #include "replay/base/printable.hpp"

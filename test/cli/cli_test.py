@@ -186,31 +186,6 @@ class Output(unittest.TestCase):
         self.assertIn("is there room?", done.stderr)
         self.assertEqual([f.name for f in self.folder.iterdir()], ["t"])
 
-    def test_export_on_a_full_device(self):
-        device = self.full()
-        for to in ("perfetto", "chrome", "goal"):
-            with self.subTest(to):
-                done = p.command([p.POLTER, "export", "--to", to, "-o", device, self.trace], {"TMPDIR": self.folder})
-                self.assertEqual((done.returncode, done.stdout), (1, ""))
-                self.assertIn(f"{device}: cannot be written (No space left on device)", done.stderr)
-                self.assertTrue(stat.S_ISCHR(device.stat().st_mode))
-                self.assertEqual({f.name for f in self.folder.iterdir()}, {"t", "full"})
-
-    def test_export_without_room(self):
-        for to in ("perfetto", "chrome", "csv", "loggopsim", "goal"):
-            with self.subTest(to):
-                done = on_terms("trap '' XFSZ; ulimit -f 4; exec \"$0\" \"$@\"", "export", "--to", to, "-o", self.folder / "a", self.trace)
-                self.assertEqual((done.returncode, done.stdout), (1, ""))
-                self.assertIn("File too large", done.stderr)
-                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-                self.assertEqual([f.name for f in self.folder.iterdir()], ["t"])
-
-    def test_export_by_its_default_name(self):
-        done = p.command([p.POLTER, "export", "--to", "goal", "t"], cwd=self.folder)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("t.goal: ", done.stdout)
-        self.assertEqual({f.name for f in self.folder.iterdir()}, {"t", "t.goal"})
-
     def test_temporary_directory_that_is_not_there(self):
         done = p.command([p.POLTER, "replay", "--attribution", self.trace], {"TMPDIR": "/polter/nowhere"})
         self.assertEqual((done.returncode, done.stdout), (1, ""))

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "timeline_reader.hpp"
+#include "../timeline_reader.hpp"
 
 namespace polter::exports {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "goal.hpp"
+#include "program.hpp"
 
 #include <fmt/format.h>
 

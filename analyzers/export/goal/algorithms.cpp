@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "goal_algorithms.hpp"
+#include "algorithms.hpp"
 
 #include <cmath>
 

@@ -8,9 +8,9 @@
 #include <set>
 #include <vector>
 
-#include "goal_algorithms.hpp"
-#include "goal_survey.hpp"
-#include "output.hpp"
+#include "../output.hpp"
+#include "algorithms.hpp"
+#include "survey.hpp"
 
 namespace polter::exports {
 

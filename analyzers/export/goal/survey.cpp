@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "goal_survey.hpp"
+#include "survey.hpp"
 
 #include <otf2/otf2.h>
 
