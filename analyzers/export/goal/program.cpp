@@ -42,6 +42,7 @@ void GoalWriter::begin(const Place& place) {
     chain_ = {};
     requests_.clear();
     collective_requests_.clear();
+    call_.clear();
     open_.clear();
     since_ = noise_ns_ = last_call_ = 0;
     in_mpi_ = next_late_ = 0;
@@ -51,13 +52,20 @@ void GoalWriter::begin(const Place& place) {
 uint32_t GoalWriter::add(const Op& op, bool blocks) {
     const auto label = static_cast<uint32_t>(ops_.size());
     ops_.push_back(op);
-    if (chain_.last != none) dependencies_.push_back({label, chain_.last, !chain_.blocks});
-    std::sort(chain_.waits_for.begin(), chain_.waits_for.end());
-    chain_.waits_for.erase(std::unique(chain_.waits_for.begin(), chain_.waits_for.end()), chain_.waits_for.end());
-    for (const uint32_t on : chain_.waits_for)
-        if (on != chain_.last || !chain_.blocks) dependencies_.push_back({label, on, false});
+    auto& awaited = chain_.waits_for;
+    std::sort(awaited.begin(), awaited.end());
+    awaited.erase(std::unique(awaited.begin(), awaited.end()), awaited.end());
+    const bool last_too = std::binary_search(awaited.begin(), awaited.end(), chain_.last);
+    if (chain_.last != none) dependencies_.push_back({label, chain_.last, !chain_.blocks && !last_too});
+    for (const uint32_t on : awaited)
+        if (on != chain_.last) dependencies_.push_back({label, on, false});
     chain_ = {label, blocks, {}};
     return label;
+}
+
+// The call ends with it. All that a call does is under way at once, as in MPI_Sendrecv.
+void GoalWriter::block(uint32_t label) {
+    (in_mpi_ > 0 ? call_ : chain_.waits_for).push_back(label);
 }
 
 // The computation since the last MPI call, without its noise.
@@ -88,6 +96,8 @@ void GoalWriter::leave(int64_t time) {
     const bool mpi = open_.back();
     open_.pop_back();
     if (!mpi || --in_mpi_ > 0) return;
+    chain_.waits_for.insert(chain_.waits_for.end(), call_.begin(), call_.end());
+    call_.clear();
     since_ = time;
     noise_ns_ = 0;
 }
@@ -108,13 +118,13 @@ void GoalWriter::record(const Record& record) {
     const uint64_t size = message_size(static_cast<double>(record.bytes));
     switch (record.kind) {
         case Kind::send:
-            add({.type = Op::Type::send, .size = size, .channel = sent}, true);
+            block(add({.type = Op::Type::send, .size = size, .channel = sent}, false));
             return;
         case Kind::isend:
             requests_[record.request] = add({.type = Op::Type::send, .size = size, .channel = sent}, false);
             return;
         case Kind::receive:
-            add({.type = Op::Type::receive, .size = size, .channel = received}, true);
+            block(add({.type = Op::Type::receive, .size = size, .channel = received}, false));
             return;
         case Kind::post:
             requests_[record.request] = add({.type = Op::Type::receive, .pending = true, .size = 1, .channel = received}, false);
@@ -128,7 +138,7 @@ void GoalWriter::record(const Record& record) {
                 if (record.kind != Kind::cancelled) chain_.waits_for.push_back(found->second);
                 requests_.erase(found);
             } else if (record.kind == Kind::irecv) {  // posted without a record
-                add({.type = Op::Type::receive, .size = size, .channel = received}, true);
+                block(add({.type = Op::Type::receive, .size = size, .channel = received}, false));
             }
             return;
         }

@@ -57,6 +57,7 @@ class GoalWriter : public Sink {
     static constexpr uint32_t none = UINT32_MAX;
 
     uint32_t add(const Op& op, bool blocks);
+    void block(uint32_t label);
     void compute(int64_t until);
     void collective(const Record&);
     void expand(const replay::Pattern&, uint32_t comm, uint32_t root, uint64_t data, uint64_t number);
@@ -78,6 +79,7 @@ class GoalWriter : public Sink {
     std::vector<Op> ops_;
     std::vector<Dependency> dependencies_;  // by `of`
     Chain chain_;
+    std::vector<uint32_t> call_;                        // what the call that is open ends with
     std::map<uint64_t, uint32_t> requests_;             // of messages
     std::map<uint64_t, Chain> collective_requests_;     // where they began
     int64_t since_ = 0, noise_ns_ = 0, last_call_ = 0;  // of the computation
