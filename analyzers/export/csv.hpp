@@ -2,7 +2,6 @@
 // Tidy tables: one file a table, one row an observation, units in the names of columns (RFC 4180).
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 

@@ -21,9 +21,11 @@ std::string size_text(uint64_t bytes) {
 }  // namespace
 
 nlohmann::json to_json(const ExportResult& result) {
-    nlohmann::json json{{"schema", "polter.export/1"},   {"trace", result.trace},       {"format", result.format},
-                        {"output", result.output},       {"files", result.files},       {"bytes", result.bytes},
-                        {"timelines", result.timelines}, {"warnings", result.warnings}, {"counts", nlohmann::json::object()}};
+    nlohmann::json json{{"schema", "polter.export/1"}, {"trace", result.trace},
+                        {"format", result.format},     {"output", result.output},
+                        {"files", result.files},       {"events", result.events},
+                        {"bytes", result.bytes},       {"timelines", result.timelines},
+                        {"warnings", result.warnings}, {"counts", nlohmann::json::object()}};
     for (const auto& [what, number] : result.counts) json["counts"][what] = number;
     return json;
 }
