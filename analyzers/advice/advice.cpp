@@ -55,42 +55,46 @@ void choose(Advice& advice, std::vector<Suggestion> all, const Options& options,
 
 }  // namespace
 
-Advice advise(const Options& options) {
+Advice advise(const replay::Result& result, replay::WhatIfs& what_ifs, const Options& options) {
+    if (const std::string why = not_measured(result); !why.empty())
+        throw replay::InputError(
+            fmt::format("{}: the noise was not measured ({}), so there is nothing to advise on; polter run records it, polter doctor "
+                        "says what works here",
+                        options.trace, why));
     Advice advice;
+    advice.trace = options.trace;
+    advice.provenance = result.provenance;
+    advice.measured_ns = result.measured_ns;
+    advice.accumulated_noise_ns = result.accumulated_noise_ns;
+    advice.noise_low_ns = result.measured_ns - result.bounds_high_ns;
+    advice.noise_high_ns = result.measured_ns - result.bounds_low_ns;
+    advice.least = options.least;
+    advice.conditional = result.conditional;
+    advice.warnings = result.warnings;
+    const Place place = place_of(result);
+    advice.program = place.program;
+    choose(advice, candidates(result, place), options, what_ifs);
+    auto& list = advice.suggestions;
+    std::stable_sort(list.begin(), list.end(), [](const Suggestion& a, const Suggestion& b) { return a.saves.ns > b.saves.ns; });
+    replay::Scenario all;
+    for (size_t i = 0; i < list.size(); ++i) {
+        all.insert(all.end(), list[i].removed.begin(), list[i].removed.end());
+        for (size_t k = 0; k < list.size(); ++k)
+            if (k != i && overlap(list[i].removed, list[k].removed)) list[i].overlaps.push_back(k);
+    }
+    if (list.size() > 1) advice.together = what_ifs.bounded(all);
+    const auto conditional = [](const replay::Saving& saving) { return saving.conditional; };
+    advice.conditional = advice.conditional || (advice.together && conditional(*advice.together)) ||
+                         std::any_of(list.begin(), list.end(), [&](const Suggestion& one) { return conditional(one.saves); });
+    return advice;
+}
+
+Advice advise(const Options& options) {
     replay::Options replayed;
     replayed.trace = options.trace;
     replayed.progress = options.progress;
-    replay::replay(replayed, [&](const replay::Result& result, replay::WhatIfs& what_ifs) {
-        if (const std::string why = not_measured(result); !why.empty())
-            throw replay::InputError(
-                fmt::format("{}: the noise was not measured ({}), so there is nothing to advise on; polter run records it, polter doctor "
-                            "says what works here",
-                            options.trace, why));
-        advice.trace = options.trace;
-        advice.provenance = result.provenance;
-        advice.measured_ns = result.measured_ns;
-        advice.accumulated_noise_ns = result.accumulated_noise_ns;
-        advice.noise_low_ns = result.measured_ns - result.bounds_high_ns;
-        advice.noise_high_ns = result.measured_ns - result.bounds_low_ns;
-        advice.least = options.least;
-        advice.conditional = result.conditional;
-        advice.warnings = result.warnings;
-        const Place place = place_of(result);
-        advice.program = place.program;
-        choose(advice, candidates(result, place), options, what_ifs);
-        auto& list = advice.suggestions;
-        std::stable_sort(list.begin(), list.end(), [](const Suggestion& a, const Suggestion& b) { return a.saves.ns > b.saves.ns; });
-        replay::Scenario all;
-        for (size_t i = 0; i < list.size(); ++i) {
-            all.insert(all.end(), list[i].removed.begin(), list[i].removed.end());
-            for (size_t k = 0; k < list.size(); ++k)
-                if (k != i && overlap(list[i].removed, list[k].removed)) list[i].overlaps.push_back(k);
-        }
-        if (list.size() > 1) advice.together = what_ifs.bounded(all);
-        const auto conditional = [](const replay::Saving& saving) { return saving.conditional; };
-        advice.conditional = advice.conditional || (advice.together && conditional(*advice.together)) ||
-                             std::any_of(list.begin(), list.end(), [&](const Suggestion& one) { return conditional(one.saves); });
-    });
+    Advice advice;
+    replay::replay(replayed, [&](const replay::Result& result, replay::WhatIfs& what_ifs) { advice = advise(result, what_ifs, options); });
     return advice;
 }
 

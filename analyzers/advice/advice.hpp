@@ -59,6 +59,8 @@ struct Advice {
 
 // Throws InputError for a trace that cannot be read or that has no noise metrics.
 Advice advise(const Options&);
+// The same while the replay of `options.trace` can still be asked; options.progress is not used.
+Advice advise(const replay::Result&, replay::WhatIfs&, const Options&);
 nlohmann::json to_json(const Advice&);  // schema polter.advise/1
 std::string to_text(const Advice&, const replay::TextOptions& = {});
 

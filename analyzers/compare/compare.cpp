@@ -161,7 +161,7 @@ Compared compare(const Options& options) {
             one.attribution = true;
             if (options.progress)
                 one.progress = [&](double part) { options.progress((static_cast<double>(done) + part) / static_cast<double>(all)); };
-            const replay::Result replayed = replay::replay(one);
+            const replay::Result replayed = options.replay ? options.replay(one) : replay::replay(one);
             ++done;
             const bool first = runs.back().empty();
             if (!first && (known(replayed, "PROGRAM") != side.program || replayed.ranks != side.ranks))

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/base/options.hpp"
 #include "replay/result/result.hpp"
 #include "statistics.hpp"
 
@@ -18,6 +19,8 @@ struct Options {
     uint64_t seed = 1;
     size_t resamples = 4000;  // at least 40
     std::function<void(double)> progress;
+    // Replays one run, with the attribution; unset: replay::replay.
+    std::function<replay::Result(const replay::Options&)> replay;
 };
 
 struct Side {
