@@ -56,7 +56,7 @@ void report_job(const launch::Traced& traced, bool as_json) {
     if (!end) {
         int code = 0;
         try {
-            write_report(traced.experiment.string(), file);
+            write_report({{traced.experiment.string()}}, file);
         } catch (const std::exception& error) {
             tell(error);
             code = 1;

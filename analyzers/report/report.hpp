@@ -12,8 +12,8 @@ std::string_view page();  // with a place for the data; empty: this polter was b
 
 // Throws std::runtime_error if polter was built without the page.
 void check_built();
-// `result`: of replay::to_json, with attribution and timeline.
-std::string render(nlohmann::json result);
+// `data`: schema polter.page/1, see README.md.
+std::string render(const nlohmann::json& data);
 // Replaces the file as a whole, or leaves what was there. Throws std::runtime_error.
 void write(const std::string& page, const std::string& file);
 

@@ -10,6 +10,7 @@
 
 #include "../progress_bar.hpp"
 #include "../result_text.hpp"
+#include "../sides.hpp"
 #include "../verb.hpp"
 
 namespace polter::cli {
@@ -22,16 +23,6 @@ struct Arguments {
     uint64_t seed = 1;
     bool all = false;
 };
-
-std::vector<std::string> runs_of(const std::string& side) {
-    std::vector<std::string> runs;
-    for (size_t begin = 0; begin <= side.size();) {
-        const size_t end = std::min(side.find(',', begin), side.size());
-        if (end > begin) runs.push_back(side.substr(begin, end - begin));
-        begin = end + 1;
-    }
-    return runs;
-}
 
 void run(const Arguments& arguments) {
     go_apart();
@@ -47,8 +38,6 @@ void run(const Arguments& arguments) {
     else
         fmt::print("{}", compare::to_text(compared, layout));
 }
-
-const CLI::Validator some_run([](std::string& value) { return runs_of(value).empty() ? "needs a name" : ""; }, "", "some_run");
 
 }  // namespace
 

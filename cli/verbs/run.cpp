@@ -14,7 +14,8 @@ void add_run(CLI::App& parent) {
     auto* verb = parent.add_subcommand("run", "Trace an MPI job, and report what the noise cost it");
     auto arguments = std::make_shared<JobArguments>();
     add_job_options(*verb, *arguments);
-    verb->add_flag("--report", arguments->report, "Also write the result as a page, report.html in the trace's directory");
+    if (!report::page().empty())
+        verb->add_flag("--report", arguments->report, "Also write the result as a page, report.html in the trace's directory");
     verb->footer(
         "COMMAND is what you would type without polter: a launcher with its program, or the program alone.\n"
         "With --json, standard output has only the JSON; the job's own output goes to standard error.\n"
@@ -28,7 +29,6 @@ void add_run(CLI::App& parent) {
                             size, size, arguments->launch.command.front()));
             throw Exit{2};
         }
-        if (arguments->report) report::check_built();
         finish_job(*arguments, launch::run(arguments->launch));
     });
 }

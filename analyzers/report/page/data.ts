@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The JSON of `polter replay --attribution --timeline` (docs/replay-json.md), as far as the page reads it.
+// The data of the page: the JSON of `polter replay --attribution --timeline` (docs/replay-json.md) of each run, with its advice
+// (polter.advise/1), and of several runs their comparison (polter.compare/1); as far as the page reads it.
 
 export interface Level {
   bucket_ns: number; buckets: number;
@@ -24,14 +25,35 @@ export interface Timeline {
   critical_path: { bucket_ns: number; before: number[]; after: number[] };
   places: Place[]; culprits: string[]; sources: string[];
 }
+
+export interface Amount { value: number; interval: [number, number]; percent_of_run_time: number; percent_interval: [number, number]; conditional: boolean }
+export interface Suggestion {
+  kind: string; title: string; saves: Amount; stolen_ns: number; noise_events: number; ranks: number[]; evidence: string[]; overlaps: number[]; why_not?: string;
+  actions: { how: string; commands: string[]; note: string }[];
+}
+export interface Advice {
+  answer: string; suggestions: Suggestion[]; together: Amount | null; largest_not_suggested: Suggestion | null; conditional: boolean; candidates: number;
+}
 // Everything else is shown as it is.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
-export type Result = Record<string, any> & { timeline?: Timeline };
+export type Result = Record<string, any> & { timeline?: Timeline; advice?: Advice };
+
+export interface Row { name: string; a: number; b: number; difference: { value: number; interval: [number, number]; samples: [number, number] }; more_than_noise: boolean }
+export interface Comparison {
+  a: string; b: string; answer: string; run_time: Row; noise: Row | null; without_noise: Row | null;
+  sources: Row[]; culprits: Row[]; ranks: Row[]; operations: Row[]; warnings: string[];
+}
+export interface Compared {
+  sides: { name: string; traces: string[]; program: string; hosts: string; measured_by: string; ranks: number; conditional: boolean }[];
+  comparisons: Comparison[];
+}
+export interface Page { schema: string; runs: Result[]; comparison: Compared | null }
 
 // Base64 of gzip in a script element that is not run.
-export async function open(id: string): Promise<Result> {
-  const text = (document.getElementById(id) as HTMLElement).textContent ?? "";
-  const raw = atob(text.trim());
+export async function open(id: string): Promise<Page> {
+  const element = document.getElementById(id) as HTMLElement;
+  const raw = atob((element.textContent ?? "").trim());
+  element.remove();  // its text would stay in memory
   const bytes = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; ++i) bytes[i] = raw.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));

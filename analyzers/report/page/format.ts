@@ -33,6 +33,11 @@ export function name(s: string, most = 120): string {
   return s.length > most ? `${out}… (${s.length} characters)` : out;
 }
 
+// Of a CSS variable.
+export function style(variable: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+}
+
 type Child = Node | string | null | undefined | false;
 export function el(tag: string, attributes: Record<string, string> = {}, ...children: Child[]): HTMLElement {
   const element = document.createElement(tag);
@@ -41,35 +46,37 @@ export function el(tag: string, attributes: Record<string, string> = {}, ...chil
   return element;
 }
 
-export interface Column { title: string; numeric?: boolean; bar?: boolean }
-export type Cell = { text: string; ns?: number; bold?: boolean };
+// Bars of columns of one `scale` are as long as their values compare.
+export interface Column { title: string; numeric?: boolean; bar?: boolean; scale?: string }
+export type Cell = { text: string; ns?: number; node?: HTMLElement };
 
-// A table whose long tail is folded; `shown` rows stand open. Numbers carry their nanoseconds in `data-ns`.
+function cellOf(cell: Cell, column: Column, first: boolean, most: number): HTMLElement {
+  const attributes: Record<string, string> = { class: column.numeric ? "n" : "t" };
+  if (cell.ns !== undefined && cell.ns !== null) attributes["data-ns"] = String(cell.ns);
+  const td = el(first ? "th" : "td", first ? { ...attributes, scope: "row" } : attributes, cell.node ?? el("bdi", {}, cell.text));
+  if (column.bar && cell.ns) {
+    const bar = el("i", { class: cell.ns < 0 ? "bar negative" : "bar", "aria-hidden": "true" });
+    bar.style.width = `${(100 * Math.abs(cell.ns)) / most}%`;
+    td.append(el("span", { class: "track" }, bar));
+  }
+  return td;
+}
+
+// A table whose long tail is made when asked for; `shown` rows stand open. Numbers carry their nanoseconds in `data-ns`.
 export function table(caption: string, columns: Column[], rows: Cell[][], shown = 12): HTMLElement {
-  const most = columns.map((c, i) => (c.bar ? Math.max(1, ...rows.map((r) => Math.abs(r[i].ns ?? 0))) : 0));
+  const greatest = columns.map((c, i) => (c.bar ? rows.reduce((most, r) => Math.max(most, Math.abs(r[i].ns ?? 0)), 1) : 0));
+  const most = columns.map((c, i) => (c.scale ? Math.max(...columns.map((other, k) => (other.scale === c.scale ? greatest[k] : 0))) : greatest[i]));
   const head = el("tr", {}, ...columns.map((c) => el("th", { scope: "col", class: c.numeric ? "n" : "" }, c.title)));
-  const body = rows.map((row, at) => {
-    const tr = el("tr", {}, ...row.map((cell, i) => {
-      const attributes: Record<string, string> = { class: columns[i].numeric ? "n" : "t" };
-      if (cell.ns !== undefined && cell.ns !== null) attributes["data-ns"] = String(cell.ns);
-      const td = el(i === 0 ? "th" : "td", i === 0 ? { ...attributes, scope: "row" } : attributes, el("bdi", {}, cell.text));
-      if (columns[i].bar && cell.ns) {
-        const bar = el("i", { class: cell.ns < 0 ? "bar negative" : "bar", "aria-hidden": "true" });
-        bar.style.width = `${(100 * Math.abs(cell.ns)) / most[i]}%`;
-        td.append(el("span", { class: "track" }, bar));
-      }
-      return td;
-    }));
-    if (at >= shown) tr.hidden = true;
-    return tr;
-  });
+  const row = (cells: Cell[]) => el("tr", {}, ...cells.map((cell, i) => cellOf(cell, columns[i], i === 0, most[i])));
+  const body = el("tbody", {}, ...rows.slice(0, shown).map(row));
   const wrapper = el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
-    el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...body)));
+    el("table", {}, el("caption", {}, caption), el("thead", {}, head), body));
   if (rows.length <= shown) return wrapper;
   const more = el("button", { type: "button", class: "more", "aria-expanded": "false" }, `Show all ${count(rows.length)} rows`);
   more.addEventListener("click", () => {
     const open = more.getAttribute("aria-expanded") === "true";
-    body.forEach((tr, at) => (tr.hidden = open && at >= shown));
+    if (open) while (body.children.length > shown) body.lastElementChild?.remove();
+    else body.append(...rows.slice(shown).map(row));
     more.setAttribute("aria-expanded", String(!open));
     more.textContent = open ? `Show all ${count(rows.length)} rows` : `Show the first ${shown} rows`;
   });

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The timeline: measured above approximated. Drawn on canvas from the level of detail whose buckets are about a pixel wide; inside
-// a close-up every call, noise event and message. The page sums nothing: a hovered value is a value of the JSON.
-import { CloseUp, Result, Timeline } from "./data";
-import { count, el, name, time } from "./format";
+// The timeline: measured above approximated. Drawn from the level of detail whose buckets are about a pixel wide; inside a close-up every
+// call, noise event and message. The page sums nothing: a hovered value is a value of the JSON.
+import { CloseUp, Delays, Result, Timeline } from "./data";
+import { count, el, name, style, time } from "./format";
+import { bands, Colours, Index, indexOf, levelFor, paintBands, paintCloseUp, Panel, rowSpan, xOf } from "./paint";
+import { colour, Raster } from "./raster";
 
-const left = 74, top = 6, gap = 26;
+const left = 74, top = 6, gap = 26, axis = 22, tallest = 320, rowMost = 22;
 const palette = ["--s0", "--s1", "--s2", "--s3", "--s4", "--s5", "--s6", "--s7"];
+const mostMessages = 2000;
 
-function style(variable: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
-}
-
-interface Hit { x: number; y: number; w: number; h: number; way?: number; text: string }
+interface Hit { text: string; way?: number }
 
 export class TimelineView {
   readonly root: HTMLElement;
@@ -21,10 +20,16 @@ export class TimelineView {
   private readonly tip = el("div", { class: "tip", hidden: "" });
   private begin = 0;
   private end: number;
-  private hits: Hit[] = [];
+  private firstRow = 0;
+  private rowCount: number;
   private chosen = -1;
   private cursor = -1;
   private queued = false;
+  private raster?: Raster;
+  private colours?: Colours;
+  private readonly cells = new Map<string, Uint32Array>();
+  private readonly indices = new Map<CloseUp, Index>();
+  private readonly shown: boolean[];
   private readonly wayOf = new Map<string, number>();
   private readonly names: Record<string, string>;
 
@@ -32,6 +37,8 @@ export class TimelineView {
     this.t = result.timeline as Timeline;
     this.names = result.source_names ?? {};
     this.end = this.t.span_ns;
+    this.rowCount = this.t.rows;
+    this.shown = this.t.sources.map((source) => !source.startsWith("os-service:"));
     this.canvas.setAttribute("aria-label", "Timeline of all ranks: the measured run above, the run without noise below");
     this.t.delays.rank.forEach((rank, i) => this.wayOf.set(`${rank}/${this.t.delays.enter_ns[i]}/${this.t.delays.leave_ns[i]}`, i));
     this.root = el("div", { class: "timeline" }, this.legend(), this.tools(), el("div", { class: "stage" }, this.canvas, this.tip), this.status);
@@ -41,20 +48,35 @@ export class TimelineView {
     this.canvas.addEventListener("pointermove", (e) => this.hover(e));
     this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
     new ResizeObserver(() => this.draw()).observe(this.canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
   }
 
   sourceName(i: number): string { return name(this.names[this.t.sources[i]] ?? this.t.sources[i]); }
-  colour(i: number): string { return style(palette[i % palette.length]); }
+  view(): [number, number] { return [this.begin, this.end]; }
+  ranks(): [number, number] { return [this.firstRow * this.t.ranks_per_row, (this.firstRow + this.rowCount) * this.t.ranks_per_row]; }
+  recolour(): void {
+    this.colours = undefined;
+    this.cells.clear();
+    this.draw();
+  }
 
   private legend(): HTMLElement {
-    const item = (swatch: string, text: string) => {
+    const swatch = (variable: string) => {
       const box = el("i", { class: "swatch", "aria-hidden": "true" });
-      box.style.background = `var(${swatch})`;
-      return el("li", {}, box, text);
+      box.style.background = `var(${variable})`;
+      return box;
     };
-    return el("ul", { class: "legend" }, item("--mpi", "in MPI"), item("--wait", "wait state"),
-      ...this.t.sources.map((_, i) => item(palette[i % palette.length], this.sourceName(i))), item("--path", "critical path"));
+    const source = (i: number) => {
+      const button = el("button", { type: "button", class: "key", "aria-pressed": String(this.shown[i]) }, swatch(palette[i % palette.length]), this.sourceName(i));
+      button.addEventListener("click", () => {
+        this.shown[i] = !this.shown[i];
+        button.setAttribute("aria-pressed", String(this.shown[i]));
+        this.recolour();
+      });
+      return el("li", {}, button);
+    };
+    return el("ul", { class: "legend" }, el("li", {}, swatch("--mpi"), "in MPI"), el("li", {}, swatch("--wait"), "wait state"),
+      el("li", {}, swatch("--path"), "critical path"), ...this.t.sources.map((_, i) => source(i)));
   }
 
   private tools(): HTMLElement {
@@ -63,9 +85,10 @@ export class TimelineView {
       b.addEventListener("click", act);
       return b;
     };
-    return el("div", { class: "tools" }, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)),
-      button("Whole run", () => this.show(0, this.t.span_ns)), button("Next delay", () => this.next(1)), button("Previous delay", () => this.next(-1)),
-      el("span", { id: "timeline-help" }, "Wheel or + − zooms, drag or ← → moves, n and p go through the delays, Enter follows one to its origin, 0 shows all."));
+    const rows = this.t.rows > 8 ? [button("Fewer ranks", () => this.zoomRows(0.5)), button("More ranks", () => this.zoomRows(2))] : [];
+    return el("div", { class: "tools" }, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)), ...rows,
+      button("Whole run", () => this.all()), button("Next delay", () => this.next(1)), button("Previous delay", () => this.next(-1)),
+      el("span", { id: "timeline-help" }, "Wheel or + − zooms, drag or ← → moves, Shift with wheel or ↑ ↓ selects ranks, n and p go through the delays, Enter follows one to its origin, 0 shows all."));
   }
 
   show(begin: number, end: number): void {
@@ -74,76 +97,86 @@ export class TimelineView {
     this.end = this.begin + span;
     this.draw();
   }
-  view(): [number, number] { return [this.begin, this.end]; }
+  private all(): void {
+    this.showRows(0, this.t.rows);
+    this.show(0, this.t.span_ns);
+  }
   zoom(by: number, at = 0.5): void {
     const span = this.end - this.begin, centre = this.begin + span * at;
     this.show(centre - span * by * at, centre + span * by * (1 - at));
+  }
+  private showRows(first: number, rows: number): void {
+    this.rowCount = Math.min(this.t.rows, Math.max(1, Math.round(rows)));
+    this.firstRow = Math.max(0, Math.min(this.t.rows - this.rowCount, Math.round(first)));
+    this.draw();
+  }
+  zoomRows(by: number, at = 0.5): void {
+    const rows = Math.max(Math.min(4, this.t.rows), this.rowCount * by);
+    this.showRows(this.firstRow + (this.rowCount - rows) * at, rows);
   }
 
   private width(): number { return this.canvas.clientWidth - left - 8; }
   private wheel(e: WheelEvent): void {
     e.preventDefault();
-    const at = (e.offsetX - left) / this.width();
-    if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.move(e.deltaX / this.width());
-    else this.zoom(Math.exp(e.deltaY / 400), Math.min(1, Math.max(0, at)));
+    const part = (at: number) => Math.min(1, Math.max(0, at)), turned = e.deltaY || e.deltaX;
+    const y = (e.offsetY - top) % (this.panel() + gap);
+    if (e.shiftKey) this.zoomRows(Math.exp(turned / 300), part(y / this.panel()));
+    else if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.move(e.deltaX / this.width());
+    else this.zoom(Math.exp(e.deltaY / 400), part((e.offsetX - left) / this.width()));
   }
   private move(part: number): void {
     const by = (this.end - this.begin) * part;
     this.show(this.begin + by, this.end + by);
   }
+  private moveRows(part: number): void { this.showRows(this.firstRow + Math.sign(part) * Math.max(1, Math.round(this.rowCount * Math.abs(part))), this.rowCount); }
   private key(e: KeyboardEvent): void {
     const act: Record<string, () => void> = {
       "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), ArrowLeft: () => this.move(-0.2), ArrowRight: () => this.move(0.2),
+      ArrowUp: () => (e.shiftKey ? this.zoomRows(0.5) : this.moveRows(-0.25)), ArrowDown: () => (e.shiftKey ? this.zoomRows(2) : this.moveRows(0.25)),
       Home: () => this.show(0, this.end - this.begin), End: () => this.show(this.t.span_ns - (this.end - this.begin), this.t.span_ns),
-      "0": () => this.show(0, this.t.span_ns), n: () => this.next(1), p: () => this.next(-1), Enter: () => this.choose(Math.max(0, this.cursor)),
+      "0": () => this.all(), n: () => this.next(1), p: () => this.next(-1), Enter: () => this.choose(Math.max(0, this.cursor)),
       Escape: () => this.choose(-1),
     };
-    if (!act[e.key] || e.ctrlKey || e.metaKey) return;
+    if (!act[e.key] || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();
     act[e.key]();
   }
   private press(e: PointerEvent): void {
-    const from = e.offsetX, begin = this.begin, end = this.end;
+    const from = e.offsetX, fromY = e.offsetY, begin = this.begin, end = this.end, firstRow = this.firstRow;
     let moved = false;
     this.canvas.setPointerCapture(e.pointerId);
     const drag = (m: PointerEvent) => {
       if (Math.abs(m.offsetX - from) > 3) moved = true;
+      if (!moved) return;
       const by = ((from - m.offsetX) / this.width()) * (end - begin);
-      if (moved) this.show(begin + by, end + by);
+      this.show(begin + by, end + by);
+      if (this.rowCount < this.t.rows) this.showRows(firstRow + ((fromY - m.offsetY) / this.panel()) * this.rowCount, this.rowCount);
     };
-    this.canvas.addEventListener("pointermove", drag);
+    const done = new AbortController();
+    this.canvas.addEventListener("pointermove", drag, { signal: done.signal });
+    this.canvas.addEventListener("pointercancel", () => done.abort(), { signal: done.signal });
     this.canvas.addEventListener("pointerup", (u) => {
-      this.canvas.removeEventListener("pointermove", drag);
-      const hit = this.at(u.offsetX, u.offsetY);
-      if (!moved && hit?.way !== undefined) this.choose(hit.way);
-    }, { once: true });
-  }
-  private at(x: number, y: number): Hit | undefined {
-    for (let i = this.hits.length; i-- > 0;) {
-      const h = this.hits[i];
-      if (x >= h.x - 2 && x <= h.x + h.w + 2 && y >= h.y && y <= h.y + h.h) return h;
-    }
-    return undefined;
+      done.abort();
+      const way = moved ? undefined : this.at(u.offsetX, u.offsetY)?.way;
+      if (way !== undefined) this.choose(way);
+    }, { signal: done.signal });
   }
   private hover(e: PointerEvent): void {
     const hit = this.at(e.offsetX, e.offsetY);
-    const text = hit?.text ?? this.bucketText(e.offsetX, e.offsetY);
-    this.tip.hidden = !text;
+    this.tip.hidden = !hit;
     this.canvas.style.cursor = hit?.way !== undefined ? "pointer" : "grab";
-    if (!text) return;
-    this.tip.textContent = text;
+    if (!hit) return;
+    this.tip.textContent = hit.text;
     this.tip.style.left = `${Math.max(0, Math.min(e.offsetX + 14, this.canvas.clientWidth - this.tip.offsetWidth - 4))}px`;
     this.tip.style.top = `${e.offsetY + 16}px`;
   }
 
   private next(by: number): void {
     const n = this.t.delays.rank.length;
-    if (n === 0) return;
-    this.cursor = (this.cursor + by + n) % n;
-    this.choose(this.cursor);
+    if (n > 0) this.choose((this.cursor + by + n) % n);
   }
 
-  // Shows a delay with the way back to its origin.
+  // Shows a delay with the way back to its origin, and the ranks that it passes.
   choose(way: number): void {
     const d = this.t.delays;
     this.chosen = way >= 0 && way < d.rank.length ? way : -1;
@@ -153,18 +186,24 @@ export class TimelineView {
     const from = Math.min(d.enter_ns[way], ...steps.map((s) => d.step.at_ns[s]), origin >= 0 ? d.origins.at_ns[origin] : Infinity);
     const margin = (d.leave_ns[way] - from) * 0.15 + 100;
     this.show(from - margin, d.leave_ns[way] + margin);
+    const passed = [d.rank[way], ...steps.map((s) => d.step.rank[s]), ...(origin >= 0 ? [d.origins.rank[origin]] : [])].map((r) => Math.floor(r / this.t.ranks_per_row));
+    const least = Math.min(...passed), rows = Math.max(...passed) - least + 1;
+    if (this.t.rows > tallest / 8) this.showRows(least - Math.max(3, rows * 0.1), rows + 2 * Math.max(3, rows * 0.1));
   }
   private steps(way: number): number[] {
     const d = this.t.delays, list: number[] = [];
     for (let s = d.first_step[way], i = 0; i < d.steps[way] && s >= 0; ++i, s = d.step.next[s]) list.push(s);
     return list;
   }
+  origin(way: number): string {
+    const d = this.t.delays, o = d.origin[way];
+    return o < 0 ? "" : `rank ${d.origins.rank[o]}, ${this.sourceName(d.origins.source[o])} by ${name(this.t.culprits[d.origins.culprit[o]])}, ${time(d.origins.duration_ns[o])} at ${time(d.origins.at_ns[o])}`;
+  }
   private wayText(): string {
-    const d = this.t.delays, w = this.chosen, p = this.t.places[d.place[w]], o = d.origin[w];
+    const d: Delays = this.t.delays, w = this.chosen, p = this.t.places[d.place[w]];
     const head = `Delay of rank ${d.rank[w]} grew by ${time(d.growth_ns[w])} in ${name(p.where)}${p.call_site ? ` called from ${name(p.call_site)}` : ""}.`;
-    if (o < 0) return `${head} No noise was found on the way back.`;
-    return `${head} Origin: rank ${d.origins.rank[o]}, ${this.sourceName(d.origins.source[o])} by ${name(this.t.culprits[d.origins.culprit[o]])}, ` +
-      `${time(d.origins.duration_ns[o])} at ${time(d.origins.at_ns[o])}; noise on the way: ${time(d.noise_ns[w])}, over ${count(d.steps[w])} events${d.complete[w] ? "" : " (it goes further back than shown)"}.`;
+    if (d.origin[w] < 0) return `${head} No noise was found on the way back.`;
+    return `${head} Origin: ${this.origin(w)}; noise on the way: ${time(d.noise_ns[w])}, over ${count(d.steps[w])} events${d.complete[w] ? "" : " (it goes further back than shown)"}.`;
   }
 
   private closeUp(): CloseUp | undefined {
@@ -173,25 +212,27 @@ export class TimelineView {
     // Calls narrower than a pixel are better seen as sums.
     return found && (span < found.end_ns - found.begin_ns || found.calls.rank.length / this.t.rows < this.width()) ? found : undefined;
   }
-  private level() {
-    const wanted = ((this.end - this.begin) / Math.max(1, this.width())) * 1.2;
-    const levels = this.t.levels;
-    let best = levels[0];
-    for (const l of levels) if (l.bucket_ns <= Math.max(wanted, levels[0].bucket_ns)) best = l;
-    return best;
+  private index(one: CloseUp): Index {
+    let index = this.indices.get(one);
+    if (!index) this.indices.set(one, (index = indexOf(one, this.wayOf)));
+    return index;
   }
-  private rowHeight(): number { return Math.max(300 / this.t.rows > 22 ? 22 : Math.max(300 / this.t.rows, 0.35), 0.35); }
-  private panel(): number { return this.rowHeight() * this.t.rows; }
+  private level() { return levelFor(this.t, (this.end - this.begin) / Math.max(1, this.width())); }
+  private panel(): number { return Math.min(tallest, this.t.rows * rowMost); }
   // Both panels begin with the same point of the program: below, time is shifted by the least delay there.
   private shift(): number {
     if (this.begin <= 0) return 0;
     const finest = this.t.levels[0], i = Math.min(finest.buckets - 1, Math.floor(this.begin / finest.bucket_ns));
-    return Math.min(...finest.delay_ns.map((row) => row[i]), this.begin);
+    let least = this.begin;
+    for (const row of finest.delay_ns) if (row[i] < least) least = row[i];
+    return least;
   }
-  private x(at: number, shift = 0): number { return left + ((at - this.begin + shift) / (this.end - this.begin)) * this.width(); }
-  private y(rank: number, below: boolean): number {
-    return top + (below ? this.panel() + gap : 0) + Math.floor(rank / this.t.ranks_per_row) * this.rowHeight();
+  // In device pixels where `scale` is that of the screen, in CSS pixels where it is 1.
+  private panelOf(below: boolean, shift: number, scale: number): Panel {
+    return { below, x: Math.round(left * scale), y: Math.round((top + (below ? this.panel() + gap : 0)) * scale), width: Math.round(this.width() * scale), height: Math.round(this.panel() * scale),
+      begin: this.begin - (below ? shift : 0), end: this.end - (below ? shift : 0), firstRow: this.firstRow, rowCount: this.rowCount, scale };
   }
+  private row(rank: number): number { return Math.floor(rank / this.t.ranks_per_row); }
 
   draw(): void {
     if (this.queued) return;
@@ -203,85 +244,204 @@ export class TimelineView {
   }
 
   paint(): void {
-    const height = top + 2 * this.panel() + gap + 22, scale = devicePixelRatio || 1;
+    const height = top + 2 * this.panel() + gap + axis, scale = devicePixelRatio || 1, width = this.canvas.clientWidth;
     this.canvas.style.height = `${height}px`;
-    const w = this.canvas.clientWidth;
-    if (w === 0) return;
-    if (this.canvas.width !== Math.round(w * scale) || this.canvas.height !== Math.round(height * scale)) {
-      this.canvas.width = Math.round(w * scale);
-      this.canvas.height = Math.round(height * scale);
+    if (this.width() < 20) return;
+    const w = Math.round(width * scale), h = Math.round(height * scale);
+    if (this.canvas.width !== w || this.canvas.height !== h) {
+      this.canvas.width = w;
+      this.canvas.height = h;
+      this.raster = undefined;
     }
     const g = this.canvas.getContext("2d") as CanvasRenderingContext2D;
-    g.setTransform(scale, 0, 0, scale, 0, 0);
-    g.clearRect(0, 0, w, height);
-    g.font = "12px system-ui, sans-serif";
-    const colours = { mpi: style("--mpi"), wait: style("--wait"), text: style("--muted"), panel: style("--panel"), path: style("--path"), accent: style("--accent") };
-    const sources = this.t.sources.map((_, i) => this.colour(i));
-    this.hits = [];
+    const raster = (this.raster ??= new Raster(w, h));
+    const c = (this.colours ??= { mpi: colour(style("--mpi")), wait: colour(style("--wait")), panel: colour(style("--panel")), accent: colour(style("--accent")),
+      sources: this.t.sources.map((_, i) => colour(style(palette[i % palette.length]))), shown: this.shown });
+    const close = this.closeUp(), shift = this.shift();
+    raster.clear();
     for (const below of [false, true]) {
-      g.fillStyle = colours.panel;
-      g.fillRect(left, this.y(0, below), this.width(), this.panel());
+      const panel = this.panelOf(below, shift, scale);
+      raster.from = panel.x;
+      raster.to = panel.x + panel.width;
+      if (close) {
+        raster.rect(panel.x, panel.y, panel.x + panel.width, panel.y + panel.height, c.panel);
+        paintCloseUp(raster, this.t, close, this.index(close), panel, c);
+      } else {
+        const level = this.level(), number = Math.min(panel.height, this.rowCount);
+        const key = `${level.bucket_ns}/${below}/${this.firstRow}/${this.rowCount}/${number}`;
+        let cells = this.cells.get(key);
+        if (!cells) {
+          if (this.cells.size > 12) this.cells.clear();
+          this.cells.set(key, (cells = bands(this.t, level, panel, number, c)));
+        }
+        paintBands(raster, cells, number, level, panel, c.panel);
+      }
     }
-    g.save();
-    g.beginPath();
-    g.rect(left, 0, this.width(), height);
-    g.clip();
-    const close = this.closeUp();
-    if (close) this.paintCalls(g, close, colours, sources);
-    else this.paintBuckets(g, colours, sources);
-    this.paintPath(g, colours.path);
-    if (this.chosen >= 0) this.paintWay(g, colours.accent);
-    g.restore();
-    this.paintAxes(g, colours.text, height);
+    raster.show(g);
+    g.setTransform(scale, 0, 0, scale, 0, 0);
+    g.font = "12px system-ui, sans-serif";
+    for (const below of [false, true]) {
+      const panel = this.panelOf(below, shift, 1);
+      g.save();
+      g.beginPath();
+      g.rect(panel.x, panel.y - 4, panel.width, panel.height + 8);
+      g.clip();
+      if (close) this.paintMessages(g, close, panel);
+      else if (!below) this.markCloseUps(g, panel);
+      this.paintPath(g, panel);
+      if (!below && this.chosen >= 0) this.paintWay(g, panel);
+      g.restore();
+    }
+    this.paintAxes(g, height, shift);
     this.say(close);
   }
 
   private say(close: CloseUp | undefined): void {
-    const range = `${time(this.begin)} to ${time(this.end)} of ${time(this.t.span_ns)}.`;
+    const [from, to] = this.ranks(), rows = this.rowCount < this.t.rows ? ` Ranks ${from} to ${to - 1}.` : "";
+    const range = `${time(this.begin)} to ${time(this.end)} of ${time(this.t.span_ns)}.${rows}`;
     const shown = close ? `Every call, noise event and message${close.cut ? "; some are missing, there are more than a page can hold" : ""}.`
-      : `Aggregated: sums over ${time(this.level().bucket_ns)}${this.t.ranks_per_row > 1 ? ` and ${this.t.ranks_per_row} ranks` : ""}. ` +
+      : `Aggregated: sums over ${time(this.level().bucket_ns)}${this.t.ranks_per_row > 1 ? ` and ${this.t.ranks_per_row} ranks` : ""}${this.rowCount > this.panel() ? "; ranks share lines of pixels, where the greatest noise of a rank is seen" : ""}. ` +
         (this.t.whole_run ? "Zoom in to see single calls." : this.t.close_ups.length === 0 ? "No noise event cost anything, so there is no close-up of single calls." : `Single calls are there around the ${count(this.t.close_ups.length)} marked places with the costliest noise.`);
     this.status.textContent = `${this.chosen >= 0 ? `${this.wayText()} ` : ""}${range} ${shown}`;
   }
 
-  private paintBuckets(g: CanvasRenderingContext2D, colours: Record<string, string>, sources: string[]): void {
-    const l = this.level(), h = this.rowHeight();
-    const shift = this.shift();
-    for (const below of [false, true]) {
-      const from = Math.max(0, Math.floor((this.begin - (below ? shift : 0)) / l.bucket_ns));
-      const to = Math.min(l.buckets - 1, Math.ceil((this.end - (below ? shift : 0)) / l.bucket_ns));
-      const mpi = below ? l.without_mpi_ns : l.mpi_ns, waiting = below ? l.without_waiting_ns : l.waiting_ns;
-      const full = l.bucket_ns * this.t.ranks_per_row, w = (l.bucket_ns / (this.end - this.begin)) * this.width();
-      const x0 = this.x(from * l.bucket_ns, below ? shift : 0), inset = h > 6 ? 1 : 0;
-      const layer = (cells: number[], y: number, colour: string, part: number) => {
-        g.fillStyle = colour;
-        for (let i = from; i <= to; ++i) {
-          const v = cells[i];
-          if (!v) continue;
-          g.globalAlpha = Math.min(1, (v / full) * part + 0.06 * Math.min(1, part - 0.99));
-          g.fillRect(x0 + (i - from) * w, y + inset, w + 0.35, h - 2 * inset);
-        }
-      };
-      for (let row = 0; row < this.t.rows; ++row) {
-        const y = this.y(row * this.t.ranks_per_row, below);
-        layer(mpi[row], y, colours.mpi, 1);
-        layer(waiting[row], y, colours.wait, 1);
-        if (!below) l.noise.forEach((n) => layer(n.ns[row], y, sources[n.source], 4));
-      }
-    }
-    g.globalAlpha = 1;
+  private markCloseUps(g: CanvasRenderingContext2D, panel: Panel): void {
     if (this.t.whole_run) return;
-    g.fillStyle = colours.accent;
-    for (const c of this.t.close_ups) g.fillRect(this.x(c.begin_ns) - 1, this.panel() + top + 2, Math.max(3, this.x(c.end_ns) - this.x(c.begin_ns)), 3);
+    g.fillStyle = style("--accent");
+    for (const c of this.t.close_ups) g.fillRect(xOf(panel, c.begin_ns) - 1, panel.y + panel.height + 1, Math.max(3, xOf(panel, c.end_ns) - xOf(panel, c.begin_ns)), 3);
   }
 
-  private bucketText(x: number, y: number): string {
-    if (this.closeUp() || x < left) return "";
-    const below = y > top + this.panel() + gap, row = Math.floor((y - this.y(0, below)) / this.rowHeight());
-    if (row < 0 || row >= this.t.rows) return "";
-    const l = this.level(), at = this.begin + ((x - left) / this.width()) * (this.end - this.begin) - (below ? this.shift() : 0);
-    const i = Math.floor(at / l.bucket_ns);
-    if (i < 0 || i >= l.buckets) return "";
+  private paintMessages(g: CanvasRenderingContext2D, one: CloseUp, panel: Panel): void {
+    const m = one.messages, lines: [number, number, number, number][] = [];
+    const middle = (rank: number) => {
+      const [a, b] = rowSpan(panel, this.row(rank));
+      return (a + b) / 2;
+    };
+    const seen = (rank: number) => this.row(rank) >= this.firstRow && this.row(rank) < this.firstRow + this.rowCount;
+    for (let i = 0; i < m.from.length; ++i) {
+      const sent = m.sent_ns[i] - (panel.below ? m.sent_delay_ns[i] : 0), received = m.received_ns[i] - (panel.below ? m.received_delay_ns[i] : 0);
+      if (received < panel.begin || sent > panel.end || !(seen(m.from[i]) || seen(m.to[i]))) continue;
+      if (lines.length === mostMessages) return;
+      lines.push([xOf(panel, sent), middle(m.from[i]), xOf(panel, received), middle(m.to[i])]);
+    }
+    g.lineWidth = 0.8;
+    g.strokeStyle = style("--muted");
+    g.globalAlpha = 0.7;
+    g.beginPath();
+    for (const [x0, y0, x1, y1] of lines) {
+      g.moveTo(x0, y0);
+      g.lineTo(x1, y1);
+    }
+    g.stroke();
+    g.globalAlpha = 1;
+  }
+
+  private paintPath(g: CanvasRenderingContext2D, panel: Panel): void {
+    const p = this.t.critical_path;
+    if (this.end - this.begin < 4 * p.bucket_ns) return;
+    g.strokeStyle = style("--path");
+    g.lineWidth = 1;
+    g.globalAlpha = this.t.rows > 100 ? 0.45 : 0.6;
+    g.beginPath();
+    let up = true;
+    (panel.below ? p.after : p.before).forEach((rank, i) => {
+      const x = xOf(panel, i * p.bucket_ns), x2 = xOf(panel, (i + 1) * p.bucket_ns);
+      if (rank < 0 || x2 < panel.x || x > panel.x + panel.width) { up = true; return; }
+      const [a, b] = rowSpan(panel, this.row(rank)), y = (a + b) / 2;
+      if (up) g.moveTo(x, y); else g.lineTo(x, y);
+      g.lineTo(x2, y);
+      up = false;
+    });
+    g.stroke();
+    g.globalAlpha = 1;
+  }
+
+  private paintWay(g: CanvasRenderingContext2D, panel: Panel): void {
+    const d = this.t.delays, w = this.chosen, o = d.origin[w];
+    const point = (at: number, rank: number): [number, number] => {
+      const [a, b] = rowSpan(panel, this.row(rank));
+      return [xOf(panel, at), (a + b) / 2];
+    };
+    g.strokeStyle = g.fillStyle = style("--accent");
+    g.lineWidth = 2.5;
+    g.beginPath();
+    g.moveTo(...point(d.leave_ns[w], d.rank[w]));
+    for (const s of this.steps(w)) g.lineTo(...point(d.step.at_ns[s], d.step.rank[s]));
+    g.stroke();
+    g.beginPath();
+    g.arc(...point(d.leave_ns[w], d.rank[w]), 4, 0, 7);
+    g.fill();
+    if (o < 0) return;
+    const [a, b] = rowSpan(panel, this.row(d.origins.rank[o])), x = xOf(panel, d.origins.at_ns[o]);
+    g.strokeRect(x - 2, a, Math.max(6, xOf(panel, d.origins.at_ns[o] + d.origins.duration_ns[o]) - x + 4), Math.max(b - a, 4));
+  }
+
+  private paintAxes(g: CanvasRenderingContext2D, height: number, shift: number): void {
+    g.fillStyle = style("--muted");
+    g.textAlign = "right";
+    g.textBaseline = "middle";
+    const thick = this.panel() / this.rowCount, each = Math.max(1, Math.ceil(16 / thick));
+    for (const below of [false, true]) {
+      const panel = this.panelOf(below, shift, 1);
+      for (let row = this.firstRow; row < this.firstRow + this.rowCount; row += each) g.fillText(`rank ${row * this.t.ranks_per_row}`, left - 8, panel.y + (row - this.firstRow) * thick + Math.max(thick, 12) / 2);
+    }
+    g.textAlign = "left";
+    g.fillText(`Without noise${shift > 0 ? ` (moved right by ${time(shift)})` : ""}`, left, top + this.panel() + gap / 2 + 3);
+    const span = this.end - this.begin, rough = span / Math.max(2, this.width() / 120), power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= rough) ?? rough;
+    g.textAlign = "center";
+    for (let at = Math.ceil(this.begin / step) * step; at <= this.end; at += step) {
+      const x = left + ((at - this.begin) / span) * this.width();
+      if (x > left + 20 && x < left + this.width() - 20) g.fillText(step < 1e3 ? `${count(Math.round(at))} ns` : tick(at, step), x, height - 9);
+    }
+  }
+
+  // What lies at a point of the canvas, and where a delay lies, both in CSS pixels.
+  at(x: number, y: number): Hit | undefined {
+    const shift = this.shift();
+    for (const below of [false, true]) {
+      const panel = this.panelOf(below, shift, 1);
+      if (y < panel.y || y >= panel.y + panel.height || x < panel.x || x > panel.x + panel.width) continue;
+      const row = this.firstRow + Math.floor(((y - panel.y) / panel.height) * this.rowCount), close = this.closeUp();
+      const near = ((panel.end - panel.begin) / panel.width) * 2, at = panel.begin + ((x - panel.x) / panel.width) * (panel.end - panel.begin);
+      return close ? this.itemAt(close, row, at, near, below) : this.bucketAt(row, at, below);
+    }
+    return undefined;
+  }
+  placeOf(way: number): { x: number; y: number } {
+    const d = this.t.delays, panel = this.panelOf(false, this.shift(), 1), [a, b] = rowSpan(panel, this.row(d.rank[way]));
+    return { x: xOf(panel, d.leave_ns[way] - Math.min(d.leave_ns[way] - d.enter_ns[way], (this.end - this.begin) / panel.width) / 2), y: (a + b) / 2 };
+  }
+
+  private itemAt(one: CloseUp, row: number, at: number, near: number, below: boolean): Hit | undefined {
+    const index = this.index(one), k = one.calls, n = one.noise, per = this.t.ranks_per_row;
+    for (let rank = row * per; rank < (row + 1) * per; ++rank) {
+      const [from, to] = (!below && index.noise.get(rank)) || [0, 0];
+      for (let i = to; i-- > from;)
+        if (at >= n.begin_ns[i] - near && at <= n.end_ns[i] + near && this.shown[n.source[i]])
+          return { text: `${this.sourceName(n.source[i])}: ${name(this.t.culprits[n.culprit[i]])}\nrank ${rank}, ${time(n.end_ns[i] - n.begin_ns[i])} at ${time(n.begin_ns[i])}`, way: this.wayAt(index, k, rank, at, near) };
+      const [first, last] = index.calls.get(rank) ?? [0, 0];
+      for (let i = last; i-- > first;) {
+        const enter = k.enter_ns[i] - (below ? k.enter_delay_ns[i] : 0), leave = k.leave_ns[i] - (below ? k.leave_delay_ns[i] : 0);
+        if (at < enter - near || at > leave + near) continue;
+        const p = this.t.places[k.place[i]];
+        if (below) return { text: `${name(p.where)}, rank ${rank}, without noise\nat ${time(enter)}` };
+        const way = index.way[i] >= 0 ? index.way[i] : undefined;
+        return { way, text: `${name(p.where)}, rank ${rank}\n${p.call_site ? `called from ${name(p.call_site)}\n` : ""}at ${time(enter)}, took ${time(leave - enter)}, waited ${time(k.waited_until_ns[i] - enter)}\n` +
+          `delay ${time(k.enter_delay_ns[i])} → ${time(k.leave_delay_ns[i])}${way !== undefined ? "\nClick: follow the delay to its origin" : ""}` };
+      }
+    }
+    return undefined;
+  }
+  private wayAt(index: Index, k: CloseUp["calls"], rank: number, at: number, near: number): number | undefined {
+    const [from, to] = index.calls.get(rank) ?? [0, 0];
+    for (let i = to; i-- > from;) if (at >= k.enter_ns[i] - near && at <= k.leave_ns[i] + near && index.way[i] >= 0) return index.way[i];
+    return undefined;
+  }
+
+  private bucketAt(row: number, at: number, below: boolean): Hit | undefined {
+    const l = this.level(), i = Math.floor(at / l.bucket_ns);
+    if (i < 0 || i >= l.buckets || row >= this.t.rows) return undefined;
     const per = this.t.ranks_per_row, ranks = per > 1 ? `ranks ${row * per}–${row * per + per - 1}` : `rank ${row}`;
     const lines = [`${below ? "Without noise" : "Measured"}, ${ranks}, ${time(i * l.bucket_ns)} + ${time(l.bucket_ns)}`,
       `in MPI ${time((below ? l.without_mpi_ns : l.mpi_ns)[row][i])}, waiting ${time((below ? l.without_waiting_ns : l.waiting_ns)[row][i])}`];
@@ -289,115 +449,13 @@ export class TimelineView {
       for (const n of l.noise) if (n.ns[row][i]) lines.push(`${this.sourceName(n.source)} ${time(n.ns[row][i])}`);
       lines.push(`delay ${time(l.delay_ns[row][i])}`);
     }
-    return lines.join("\n");
+    return { text: lines.join("\n"), way: below ? undefined : this.wayIn(row, i * l.bucket_ns, (i + 1) * l.bucket_ns) };
   }
-
-  private paintCalls(g: CanvasRenderingContext2D, c: CloseUp, colours: Record<string, string>, sources: string[]): void {
-    const h = this.rowHeight(), shift = this.shift(), inset = h > 6 ? 2 : 0;
-    const box = (rank: number, from: number, to: number, below: boolean, colour: string, part = 1): [number, number, number, number] | null => {
-      const a = this.x(from, below ? shift : 0), b = this.x(to, below ? shift : 0);
-      if (b < left || a > left + this.width()) return null;
-      const height = (h - 2 * inset) * part, y = this.y(rank, below) + inset + (h - 2 * inset - height) / 2;
-      g.fillStyle = colour;
-      g.fillRect(a, y, Math.max(b - a, 0.6), height);
-      return [a, y, Math.max(b - a, 0.6), height];
-    };
-    const k = c.calls;
-    for (let i = 0; i < k.rank.length; ++i) {
-      const rank = k.rank[i], enter = k.enter_ns[i], leave = k.leave_ns[i], p = this.t.places[k.place[i]];
-      const b = box(rank, enter, leave, false, colours.mpi);
-      const way = this.wayOf.get(`${rank}/${enter}/${leave}`), growth = k.leave_delay_ns[i] - k.enter_delay_ns[i];
-      if (b) {
-        box(rank, enter, k.waited_until_ns[i], false, colours.wait);
-        if (way !== undefined && h > 3) {
-          g.fillStyle = colours.accent;
-          g.fillRect(b[0] + b[2] - 2, b[1], 2, b[3]);
-        }
-        this.hits.push({ x: b[0], y: b[1], w: b[2], h: b[3], way, text: `${name(p.where)}, rank ${rank}\n${p.call_site ? `called from ${name(p.call_site)}\n` : ""}at ${time(enter)}, took ${time(leave - enter)}, waited ${time(k.waited_until_ns[i] - enter)}\n` +
-          `delay ${time(k.enter_delay_ns[i])} → ${time(k.leave_delay_ns[i])}${way !== undefined && growth > 0 ? "\nClick: follow the delay to its origin" : ""}` });
-      }
-      const b2 = box(rank, enter - k.enter_delay_ns[i], leave - k.leave_delay_ns[i], true, colours.mpi);
-      if (!b2) continue;
-      box(rank, enter - k.enter_delay_ns[i], k.without_waited_until_ns[i], true, colours.wait);
-      this.hits.push({ x: b2[0], y: b2[1], w: b2[2], h: b2[3], text: `${name(p.where)}, rank ${rank}, without noise\nat ${time(enter - k.enter_delay_ns[i])}` });
-    }
-    const m = c.messages;
-    const shown = m.from.length * (c.end_ns - c.begin_ns > 0 ? (this.end - this.begin) / (c.end_ns - c.begin_ns) : 1) < 3000;
-    g.lineWidth = 0.8;
-    g.strokeStyle = colours.text;
-    g.globalAlpha = 0.7;
-    if (shown) for (let i = 0; i < m.from.length; ++i)
-      for (const below of [false, true]) {
-        const a = this.x(m.sent_ns[i] - (below ? m.sent_delay_ns[i] : 0), below ? shift : 0), b = this.x(m.received_ns[i] - (below ? m.received_delay_ns[i] : 0), below ? shift : 0);
-        if (b < left || a > left + this.width()) continue;
-        g.beginPath();
-        g.moveTo(a, this.y(m.from[i], below) + h / 2);
-        g.lineTo(b, this.y(m.to[i], below) + h / 2);
-        g.stroke();
-      }
-    g.globalAlpha = 1;
-    const n = c.noise;
-    for (let i = 0; i < n.rank.length; ++i) {
-      const b = box(n.rank[i], n.begin_ns[i], n.end_ns[i], false, sources[n.source[i]], 0.62);
-      if (b) this.hits.push({ x: b[0], y: b[1], w: b[2], h: b[3], text: `${this.sourceName(n.source[i])}: ${name(this.t.culprits[n.culprit[i]])}\nrank ${n.rank[i]}, ${time(n.end_ns[i] - n.begin_ns[i])} at ${time(n.begin_ns[i])}` });
-    }
-  }
-
-  private paintPath(g: CanvasRenderingContext2D, colour: string): void {
-    const p = this.t.critical_path, h = this.rowHeight();
-    if ((this.end - this.begin) < 4 * p.bucket_ns) return;
-    g.strokeStyle = colour;
-    g.lineWidth = 1;
-    g.globalAlpha = 0.6;
-    for (const below of [false, true]) {
-      const ranks = below ? p.after : p.before, shift = below ? this.shift() : 0;
-      g.beginPath();
-      let up = true;
-      ranks.forEach((rank, i) => {
-        const x = this.x(i * p.bucket_ns, shift), y = this.y(Math.max(0, rank), below) + h / 2, x2 = this.x((i + 1) * p.bucket_ns, shift);
-        if (rank < 0 || x2 < left || x > left + this.width()) { up = true; return; }
-        if (up) g.moveTo(x, y); else g.lineTo(x, y);
-        g.lineTo(x2, y);
-        up = false;
-      });
-      g.stroke();
-    }
-    g.globalAlpha = 1;
-  }
-
-  private paintWay(g: CanvasRenderingContext2D, colour: string): void {
-    const d = this.t.delays, w = this.chosen, h = this.rowHeight(), o = d.origin[w];
-    g.strokeStyle = colour;
-    g.fillStyle = colour;
-    g.lineWidth = 2.5;
-    g.beginPath();
-    g.moveTo(this.x(d.leave_ns[w]), this.y(d.rank[w], false) + h / 2);
-    for (const s of this.steps(w)) g.lineTo(this.x(d.step.at_ns[s]), this.y(d.step.rank[s], false) + h / 2);
-    g.stroke();
-    g.beginPath();
-    g.arc(this.x(d.leave_ns[w]), this.y(d.rank[w], false) + h / 2, 4, 0, 7);
-    g.fill();
-    if (o < 0) return;
-    g.strokeRect(this.x(d.origins.at_ns[o]) - 2, this.y(d.origins.rank[o], false), Math.max(6, this.x(d.origins.at_ns[o] + d.origins.duration_ns[o]) - this.x(d.origins.at_ns[o]) + 4), Math.max(h, 4));
-  }
-
-  private paintAxes(g: CanvasRenderingContext2D, colour: string, height: number): void {
-    g.fillStyle = colour;
-    g.textAlign = "right";
-    g.textBaseline = "middle";
-    const h = this.rowHeight(), each = Math.max(1, Math.ceil(16 / h));
-    for (const below of [false, true])
-      for (let row = 0; row < this.t.rows; row += each) g.fillText(`rank ${row * this.t.ranks_per_row}`, left - 8, this.y(row * this.t.ranks_per_row, below) + Math.max(h, 12) / 2);
-    g.textAlign = "left";
-    const shift = this.shift();
-    g.fillText(`Without noise${shift > 0 ? ` (moved right by ${time(shift)})` : ""}`, left, top + this.panel() + gap / 2 + 3);
-    const span = this.end - this.begin, rough = span / Math.max(2, this.width() / 120), power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= rough) ?? rough;
-    g.textAlign = "center";
-    for (let at = Math.ceil(this.begin / step) * step; at <= this.end; at += step) {
-      const x = this.x(at);
-      if (x > left + 20 && x < left + this.width() - 20) g.fillText(step < 1e3 ? `${count(Math.round(at))} ns` : tick(at, step), x, height - 9);
-    }
+  // The delay that grew most within a bucket, of those that can be followed.
+  private wayIn(row: number, begin: number, end: number): number | undefined {
+    const d = this.t.delays;
+    const found = d.rank.findIndex((rank, i) => this.row(rank) === row && d.leave_ns[i] >= begin && d.leave_ns[i] < end);
+    return found < 0 ? undefined : found;
   }
 }
 
