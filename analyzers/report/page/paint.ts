@@ -3,7 +3,7 @@
 import { CloseUp, Level, Timeline } from "./data";
 import { Colour, mix, Raster } from "./raster";
 
-export interface Colours { mpi: Colour; wait: Colour; panel: Colour; accent: Colour; sources: Colour[]; shown: boolean[] }
+export interface Colours { mpi: Colour; wait: Colour; panel: Colour; way: Colour; sources: Colour[]; shown: boolean[] }
 
 // What is seen of the timeline, in device pixels.
 export interface Panel {
@@ -100,7 +100,7 @@ export function paintCloseUp(raster: Raster, t: Timeline, one: CloseUp, index: I
       const waited = panel.below ? k.without_waited_until_ns[i] : k.waited_until_ns[i], x0 = xOf(panel, enter), x1 = xOf(panel, leave);
       raster.rect(x0, top, x1, bottom, c.mpi);
       if (waited > enter) raster.rect(x0, top, xOf(panel, waited), bottom, c.wait);
-      if (!panel.below && index.way[i] >= 0 && bottom - top > 4) raster.rect(x1 - 2 * panel.scale, top, x1, bottom, c.accent);
+      if (!panel.below && index.way[i] >= 0 && bottom - top > 4) raster.rect(x1 - 2 * panel.scale, top, x1, bottom, c.way);
     }
   }
   if (panel.below) return;
