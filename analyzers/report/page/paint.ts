@@ -70,8 +70,9 @@ export function paintBands(raster: Raster, cells: Uint32Array, count: number, le
   }
 }
 
-// Where each rank's calls and noise begin in the columns, which are sorted by rank and time, and which calls are delays to follow.
-export interface Index { calls: Map<number, [number, number]>; noise: Map<number, [number, number]>; way: Int32Array }
+// Where each rank's calls and noise begin in the columns, which are sorted by rank and time, and which calls are delays to follow. Without
+// noise the same calls take less time: behind `belowEnd` some rank's next call is no longer among them.
+export interface Index { calls: Map<number, [number, number]>; noise: Map<number, [number, number]>; way: Int32Array; belowEnd: number }
 
 function ranges(ranks: number[]): Map<number, [number, number]> {
   const found = new Map<number, [number, number]>();
@@ -86,7 +87,10 @@ function ranges(ranks: number[]): Map<number, [number, number]> {
 export function indexOf(one: CloseUp, wayOf: Map<string, number>): Index {
   const k = one.calls, way = new Int32Array(k.rank.length).fill(-1);
   for (let i = 0; i < way.length; ++i) way[i] = wayOf.get(`${k.rank[i]}/${k.enter_ns[i]}/${k.leave_ns[i]}`) ?? -1;
-  return { calls: ranges(k.rank), noise: ranges(one.noise.rank), way };
+  const calls = ranges(k.rank);
+  let belowEnd = Infinity;
+  for (const [, to] of calls.values()) belowEnd = Math.min(belowEnd, k.leave_ns[to - 1] - k.leave_delay_ns[to - 1]);
+  return { calls, noise: ranges(one.noise.rank), way, belowEnd };
 }
 
 export function paintCloseUp(raster: Raster, t: Timeline, one: CloseUp, index: Index, panel: Panel, c: Colours): void {

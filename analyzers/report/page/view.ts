@@ -264,19 +264,12 @@ export class TimelineView {
       const panel = this.panelOf(below, shift, scale);
       raster.from = panel.x;
       raster.to = panel.x + panel.width;
-      if (close) {
-        raster.rect(panel.x, panel.y, panel.x + panel.width, panel.y + panel.height, c.panel);
-        paintCloseUp(raster, this.t, close, this.index(close), panel, c);
-      } else {
-        const level = this.level(), number = Math.min(panel.height, this.rowCount);
-        const key = `${level.bucket_ns}/${below}/${this.firstRow}/${this.rowCount}/${number}`;
-        let cells = this.cells.get(key);
-        if (!cells) {
-          if (this.cells.size > 12) this.cells.clear();
-          this.cells.set(key, (cells = bands(this.t, level, panel, number, c)));
-        }
-        paintBands(raster, cells, number, level, panel, c.panel);
-      }
+      const until = close ? this.closeUntil(close, panel) : panel.x;
+      if (until < panel.x + panel.width) this.paintSums(raster, panel, c);
+      if (!close) continue;
+      raster.to = Math.round(until);
+      raster.rect(panel.x, panel.y, until, panel.y + panel.height, c.panel);
+      paintCloseUp(raster, this.t, close, this.index(close), panel, c);
     }
     raster.show(g);
     g.setTransform(scale, 0, 0, scale, 0, 0);
@@ -297,10 +290,27 @@ export class TimelineView {
     this.say(close);
   }
 
+  // As far as a close-up has the calls of all ranks, in pixels.
+  private closeUntil(close: CloseUp, panel: Panel): number {
+    const end = panel.x + panel.width;
+    return !panel.below || this.t.whole_run ? end : Math.max(panel.x, Math.min(end, xOf(panel, this.index(close).belowEnd)));
+  }
+  private paintSums(raster: Raster, panel: Panel, c: Colours): void {
+    const level = this.level(), number = Math.min(panel.height, this.rowCount);
+    const key = `${level.bucket_ns}/${panel.below}/${this.firstRow}/${this.rowCount}/${number}`;
+    let cells = this.cells.get(key);
+    if (!cells) {
+      if (this.cells.size > 12) this.cells.clear();
+      this.cells.set(key, (cells = bands(this.t, level, panel, number, c)));
+    }
+    paintBands(raster, cells, number, level, panel, c.panel);
+  }
+
   private say(close: CloseUp | undefined): void {
     const [from, to] = this.ranks(), rows = this.rowCount < this.t.rows ? ` Ranks ${from} to ${to - 1}.` : "";
     const range = `${time(this.begin)} to ${time(this.end)} of ${time(this.t.span_ns)}.${rows}`;
-    const shown = close ? `Every call, noise event and message${close.cut ? "; some are missing, there are more than a page can hold" : ""}.`
+    const below = close ? this.panelOf(true, this.shift(), 1) : undefined;
+    const shown = close ? `Every call, noise event and message${close.cut ? "; some are missing, there are more than a page can hold" : ""}${this.closeUntil(close, below!) < below!.x + below!.width ? `; without noise from ${time(this.index(close).belowEnd)} on sums over ${time(this.level().bucket_ns)}` : ""}.`
       : `Aggregated: sums over ${time(this.level().bucket_ns)}${this.t.ranks_per_row > 1 ? ` and ${this.t.ranks_per_row} ranks` : ""}${this.rowCount > this.panel() ? "; ranks share lines of pixels, where the greatest noise of a rank is seen" : ""}. ` +
         (this.t.whole_run ? "Zoom in to see single calls." : this.t.close_ups.length === 0 ? "No noise event cost anything, so there is no close-up of single calls." : `Single calls are there around the ${count(this.t.close_ups.length)} marked places with the costliest noise.`);
     this.status.textContent = `${this.chosen >= 0 ? `${this.wayText()} ` : ""}${range} ${shown}`;
@@ -408,7 +418,7 @@ export class TimelineView {
       if (y < panel.y || y >= panel.y + panel.height || x < panel.x || x > panel.x + panel.width) continue;
       const row = this.firstRow + Math.floor(((y - panel.y) / panel.height) * this.rowCount), close = this.closeUp();
       const near = ((panel.end - panel.begin) / panel.width) * 2, at = panel.begin + ((x - panel.x) / panel.width) * (panel.end - panel.begin);
-      return close ? this.itemAt(close, row, at, near, below) : this.bucketAt(row, at, below);
+      return close && x < this.closeUntil(close, panel) ? this.itemAt(close, row, at, near, below) : this.bucketAt(row, at, below);
     }
     return undefined;
   }
