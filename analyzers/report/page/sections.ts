@@ -104,7 +104,7 @@ export function timeline(r: Result, view: TimelineView): HTMLElement {
   const listed = d.rank.slice(0, most).map((rank, i) => [{ text: name(t.places[d.place[i]].where) }, { text: String(rank) }, ns(d.leave_ns[i]), ns(d.growth_ns[i]), { text: view.origin(i) || "–" },
     shower(`Show the delay of rank ${rank} at ${time(d.leave_ns[i])} with its origin`, () => toTimeline(() => view.choose(i)))]);
   return section("timeline", "Timeline", "Measured above, the run without noise below. Both panels begin with the same point of the program. Click a call in which a delay grew, and follow it to its origin.", view.root,
-    listed.length ? table(`Where delays came from: the ${d.rank.length > most ? `${most} of ${count(d.rank.length)} ` : ""}calls in which a rank's delay grew most`, [{ title: "Delay grew in" }, num("Rank"), num("At"), num("Growth", true), { title: "Greatest noise on the way back" }, { title: "" }], listed, 6) : null);
+    listed.length ? table(`Where delays came from: the ${d.rank.length > most ? `${most} of ${count(d.rank.length)} ` : ""}calls in which a rank's delay grew most`, [{ title: "Delay grew in" }, num("Rank"), num("At"), num("Growth", true), { title: "Greatest noise on the way back" }, { title: "Timeline" }], listed, 6) : null);
 }
 
 export function path(r: Result): HTMLElement | null {
@@ -129,7 +129,7 @@ export function events(r: Result, view: TimelineView | null): HTMLElement | null
   if (!r.costliest?.length) return null;
   const go = (e: any) => (view ? [shower(`Show the noise event of rank ${e.rank} at ${time(e.at_ns)}`, () => toTimeline(() => view.show(e.at_ns - 2 * e.duration_ns, e.at_ns + 3 * e.duration_ns)))] : []);
   return section("events", "Costliest noise events", "What each alone adds to the run without noise. The costs do not add up.",
-    table("Costliest noise events", [{ title: "Process or device" }, { title: "Source" }, num("Rank"), num("At"), num("Lasted"), num("Cost", true), { title: "Hit in" }, ...(view ? [{ title: "" }] : [])],
+    table("Costliest noise events", [{ title: "Process or device" }, { title: "Source" }, num("Rank"), num("At"), num("Lasted"), num("Cost", true), { title: "Hit in" }, ...(view ? [{ title: "Timeline" }] : [])],
       r.costliest.map((e: any) => [{ text: name(e.culprit) }, { text: source(r, e.source) }, { text: String(e.rank) }, ns(e.at_ns), ns(e.duration_ns), ns(e.cost_ns), { text: place(e) }, ...go(e)]), 10));
 }
 
