@@ -116,7 +116,9 @@ class Report(unittest.TestCase):
         if "built without the page" in run.stderr:
             self.skipTest("polter was built without the page")
         self.assertEqual((0, str(page) + "\n"), (run.returncode, run.stdout))
-        shown = data_of(page)
+        data = data_of(page)
+        self.assertEqual(("polter.page/1", None, 1), (data["schema"], data["comparison"], len(data["runs"])))
+        shown = data["runs"][0]
         for key in ("timeline", "durations", "sources", "per_rank", "answer", "propagation"):
             self.assertEqual(self.results[0][key], shown[key], key)
         self.assertLess(page.stat().st_size, 2 << 20)
