@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "../tracer/launch/exporter.hpp"
 #include "../tracer/launch/programs/flavour.hpp"
 #include "../tracer/launch/standard_streams.hpp"
+#include "replay/base/printable.hpp"
+#include "replay/trace/child_process.hpp"
+#include "report.hpp"
 #include "result.hpp"
 
 namespace polter::cli {
@@ -39,6 +45,37 @@ void take_command(const CLI::App& verb, JobArguments& arguments) {
     arguments.launch.output_to_error = arguments.common.json;
 }
 
+namespace {
+
+// In a child process, as damaged archives can kill the OTF2 library. The page's name goes where status messages go with --json.
+void report_job(const launch::Traced& traced, bool as_json) {
+    const std::string file = report_beside(traced.experiment.string());
+    const pid_t self = getpid();
+    std::fflush(nullptr);
+    const auto end = replay::go_apart();
+    if (!end) {
+        int code = 0;
+        try {
+            write_report({{traced.experiment.string()}}, file);
+        } catch (const std::exception& error) {
+            tell(error);
+            code = 1;
+        }
+        if (getpid() != self) _exit(code);
+        if (code != 0) return;
+    } else if (!end->error.empty()) {
+        return tell(end->error);
+    } else if (end->signal || end->exit_code != 0) {
+        return;
+    }
+    if (as_json)
+        tell("report: " + file);
+    else
+        fmt::print("Report: {}\n", replay::printable(file));
+}
+
+}  // namespace
+
 void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
     std::fflush(stdout);
     if (!arguments.common.quiet)
@@ -50,6 +87,8 @@ void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
     }
     try {
         if (outcome.sealed) print_results(outcome, arguments.common.json);
+        if (outcome.sealed && arguments.report)
+            for (const launch::Traced& traced : outcome.traced) report_job(traced, arguments.common.json);
     } catch (const std::exception& error) {
         // The job has ended as it has, whatever its trace is like. A result that cannot be printed is another matter.
         const bool not_printed = std::ferror(stdout) != 0;

@@ -10,6 +10,7 @@ namespace polter::cli {
 struct JobArguments {
     Common common;
     launch::Options launch;
+    bool report = false;  // also write the page
 };
 
 // Declares the options; what follows them is the command.

@@ -77,6 +77,12 @@ class HelpText : public CLI::Formatter {
 };
 
 int no_such_verb(const CLI::App& app, const std::string& word) {
+    if (word == "report") {  // in the list of a polter that has the page
+        tell(
+            "report: this polter was built without its page, as node or npm was missing; run scripts/setup and scripts/build, or see "
+            "polter replay and polter advise");
+        return 2;
+    }
     std::vector<std::string> verbs;
     for (const auto* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
     const auto meant = nearest(word, verbs);
@@ -136,6 +142,10 @@ int dispatch(int argc, char** argv) {
     add_run(app);
     add_exec(app);
     add_replay(app);
+    add_advise(app);
+    add_compare(app);
+    add_report(app);
+    add_export(app);
     add_noise(app);
     add_doctor(app);
     add_completion(app);

@@ -16,6 +16,9 @@
 #include "replay/result/assemble.hpp"
 #include "replay/rewrite/noise_free_archive.hpp"
 #include "replay/rules/mpi_rules.hpp"
+#include "replay/timeline/close_up.hpp"
+#include "replay/timeline/levels.hpp"
+#include "replay/timeline/ways.hpp"
 #include "replay/trace/conventions.hpp"
 #include "testing.hpp"
 
@@ -104,8 +107,23 @@ std::vector<bool> accounts_with_noise(const Engine& learner, size_t accounts) {
     return has_noise;
 }
 
+// Lane 0 removes nothing, lane 1 what `masks` says: those of each account, or part, in these lanes.
+Lanes one_scenario(std::vector<std::vector<int64_t>> masks, bool bounds) {
+    Lanes lanes;
+    lanes.estimates = 2;
+    lanes.all = 1;
+    lanes.count = lanes.low = lanes.high = 2;
+    if (bounds) {
+        lanes.high = 3;
+        lanes.count = 4;
+        for (auto& mask : masks) mask.insert(mask.end(), 2, mask[1]);
+    }
+    lanes.masks = std::move(masks);
+    return lanes;
+}
+
 // One run of the replay: its stages, in the order in which they are called, and what each leaves for those behind it.
-class Stages {
+class Stages : public WhatIfs {
   public:
     // Refuses what can be refused before the work is done.
     Stages(const Options& options, const Hooks& hooks) : options_(options), hooks_(hooks) {
@@ -114,7 +132,8 @@ class Stages {
         if (!options.inject.empty()) injected_ = read_injected_noise(options.inject);
         if (!options.use_model.empty()) foreign_ = Model::given(read_model(options.use_model), hooks.faults);
         if (!injected_.empty()) check_injected_noise(injected_, options.inject, Archive(options.trace).definitions().ranks);
-        parts_ = approximated_ ? 3 : 2;
+        parts_ = approximated_ || options.timeline ? 3 : 2;
+        if (options.timeline && options.group) throw InputError("the timeline is made by one process only: run polter without a launcher");
     }
 
     void learn();
@@ -122,18 +141,24 @@ class Stages {
     void replay_scenarios();
     Result result();
     void attribute_to(Result&);
+    void draw(Result&);
     void write_approximated(Result&);
     void inject_into(Result&);
     void conclude(Result&);
 
+    std::vector<int64_t> savings(const std::vector<Scenario>&) override;
+    Saving bounded(const Scenario&) override;
+
   private:
+    int64_t noise_of(const Scenario&) const;
+    void what_if(const Lanes&, std::shared_ptr<const AccountSplit>, int64_t most_delay, const std::function<void(const Engine&)>& then);
     const Definitions& definitions() const { return learning_->archive.definitions(); }
     const Engine& learner() const { return *learning_->engine; }
     Model& model() { return foreign_ ? *foreign_ : learning_->model; }
     std::function<void(double)> progress(double from, double to) const;
     EngineFacts facts() const;
     LearnedRules learned_rules() const;
-    LockTimes locks_in_turn(size_t lane, std::function<void(double)> progress);
+    LockTimes locks_in_turn(Lanes alone, EngineFacts facts, std::function<void(double)> progress);
     void watch();
 
     const Options& options_;
@@ -156,6 +181,7 @@ class Stages {
     const Thread* payer_ = nullptr;
     std::optional<Payment> payment_;
     std::optional<CostAnalysis> analysis_;
+    std::optional<Levels> levels_;
     std::optional<Replayed> replayed_;
 };
 
@@ -220,23 +246,21 @@ void Stages::order_locks() {
     for (const size_t lane : lanes) {
         const auto part = [&](size_t done) { return 1 + 0.5 * static_cast<double>(done) / static_cast<double>(lanes.size()); };
         const size_t done = foresight->size();
-        (*foresight)[lane] = locks_in_turn(lane, progress(part(done), part(done + 1)));
+        std::vector<std::vector<int64_t>> masks;
+        for (const auto& mask : scenarios_->lanes().masks) masks.push_back({0, mask[lane]});
+        (*foresight)[lane] = locks_in_turn(one_scenario(std::move(masks), false), facts(), progress(part(done), part(done + 1)));
     }
     lock_foresight_ = foresight;
 }
 
-LockTimes Stages::locks_in_turn(size_t lane, std::function<void(double)> progress) {
-    Lanes alone;
-    alone.count = alone.estimates = alone.low = alone.high = 2;
-    alone.all = 1;
-    for (const auto& mask : scenarios_->lanes().masks) alone.masks.push_back({0, mask[lane]});
+LockTimes Stages::locks_in_turn(Lanes alone, EngineFacts facts, std::function<void(double)> progress) {
     Archive archive(options_.trace);
     LearnedRules learned = learned_rules();
     learned.farms = farms_;
     learned.turns_in = alone.all;
     auto semantics = std::make_unique<MpiRules>(std::move(learned));
     const MpiRules& rules = *semantics;
-    Engine engine(archive, alone, model(), false, std::move(semantics), facts(), hooks_.faults);
+    Engine engine(archive, alone, model(), false, std::move(semantics), std::move(facts), hooks_.faults);
     engine.observe({.at_event = {}, .at_noise = {}, .progress = std::move(progress)});
     run_pass(archive, engine);
     return rules.locks->turns()->times();
@@ -255,6 +279,12 @@ void Stages::watch() {
         for (size_t account = 0; account < definitions().accounts.size(); ++account) removed.push_back(scenarios_->removed(account));
         approximated_->begin(definitions(), std::move(removed));
         if (farms_.empty()) observers = approximated_->following(std::move(observers), scenarios_->all());
+    }
+    if (options_.timeline) {
+        const Ends measured = program_ends(rank_threads(learner(), definitions().ranks), 0);
+        levels_.emplace(static_cast<size_t>(definitions().ranks), engine_->threads().size(), definitions().accounts.size(), measured.first,
+                        measured.last, scenarios_->all());
+        observers = levels_->following(std::move(observers));
     }
     engine_->observe(std::move(observers));
     payer_ = last_rank(learner(), definitions().ranks);
@@ -297,6 +327,32 @@ void Stages::attribute_to(Result& result) {
                               options_.costliest, result.attribution, hooks_.slack);
 }
 
+// The levels of detail, from the pass over all scenarios; then what only the event graph tells; then a pass for the close-ups.
+void Stages::draw(Result& result) {
+    if (!levels_ || !analysis_ || !result.costs) return;
+    const Ends& ends = replayed_->ends;
+    Timeline& timeline = result.timeline.emplace(levels_->finish());
+    WaysOptions back{.first = ends.first, .span = timeline.span_ns, .ranks = {}, .before_end = 0, .after_end = 0};
+    for (const auto& thread : engine_->threads()) back.ranks.push_back(thread->rank);
+    back.before_end = analysis_->last_node(*engine_, 0);
+    back.after_end = analysis_->last_node(*engine_, 1);
+    follow_back([this](const EventGraph::Visit& visit) { analysis_->backward(visit); }, back, timeline.ways);
+
+    const std::vector<Stretch> stretches =
+        stretches_around(result.costs->costliest, timeline.ways, timeline.span_ns, result.events, static_cast<size_t>(result.ranks));
+    timeline.whole = stretches.size() == 1 && stretches.front() == Stretch{0, timeline.span_ns};
+    CloseUps close_ups(stretches, engine_->threads().size(), ends.first, scenarios_->all());
+    Archive archive(options_.trace);
+    LearnedRules learned = learned_rules();
+    learned.farms = farms_;
+    Engine engine(archive, scenarios_->lanes(), model(), false, std::make_unique<MpiRules>(std::move(learned)), facts(), hooks_.faults);
+    engine.observe(close_ups.following({.at_event = {}, .at_noise = {}, .progress = progress(2, 3)}));
+    engine.follow_regions();
+    run_pass(archive, engine);
+    timeline.close_ups = close_ups.finish();
+    result.definitions = std::make_shared<const Definitions>(definitions());
+}
+
 void Stages::write_approximated(Result& result) {
     if (!approximated_) return;
     std::string what;
@@ -336,23 +392,101 @@ void Stages::conclude(Result& result) {
     if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
 }
 
+// Of all ranks, at most: where a culprit is meant, threads that carry no rank count with all their noise.
+int64_t Stages::noise_of(const Scenario& scenario) const {
+    int64_t sum = 0;
+    for (const Removal& removal : scenario) {
+        const auto concerned = [&](int32_t rank) { return removal.ranks.empty() || removal.ranks.contains(rank); };
+        for (size_t account = 0; account < definitions().accounts.size(); ++account) {
+            if (display_name(definitions().accounts[account]) != removal.source) continue;
+            for (const auto& thread : learner().threads())
+                if (concerned(thread->rank) && (removal.culprits.empty() || !thread->carries_rank)) sum += thread->local[account];
+            for (const auto& [key, sums] : learner().culprits())
+                if (key.account == account && concerned(key.rank) && removal.culprits.contains(definitions().culprit_name(key.culprit)))
+                    sum += sums.first;
+        }
+    }
+    return sum;
+}
+
+void Stages::what_if(const Lanes& lanes, std::shared_ptr<const AccountSplit> split, int64_t most_delay,
+                     const std::function<void(const Engine&)>& then) {
+    Archive archive(options_.trace);
+    LearnedRules learned = learned_rules();
+    learned.farms = farms_;
+    learned.foresight = nullptr;  // of other scenarios
+    EngineFacts known = facts();
+    known.split = std::move(split);
+    known.most_delay = most_delay;
+    if (lanes.bounded() && lock_foresight_) {
+        Lanes alone = lanes;
+        alone.count = alone.low = alone.high = alone.estimates;
+        learned.foresight = std::make_shared<LockForesight>(LockForesight{{lanes.all, locks_in_turn(alone, known, {})}});
+    }
+    Engine engine(archive, lanes, model(), false, std::make_unique<MpiRules>(std::move(learned)), std::move(known), hooks_.faults);
+    run_pass(archive, engine);
+    then(engine);
+}
+
+std::vector<int64_t> Stages::savings(const std::vector<Scenario>& scenarios) {
+    std::vector<int64_t> saved;
+    // A pass reads the trace once however many lanes it has, but each waiting message keeps a vector of them.
+    constexpr size_t most_lanes = 64;
+    for (size_t begin = 0; begin < scenarios.size(); begin += most_lanes) {
+        const auto first = scenarios.begin() + static_cast<std::ptrdiff_t>(begin);
+        const std::vector<Scenario> some(first, first + static_cast<std::ptrdiff_t>(std::min(most_lanes, scenarios.size() - begin)));
+        const auto split = std::make_shared<AccountSplit>(definitions(), some);
+        Lanes lanes;
+        lanes.count = lanes.estimates = lanes.low = lanes.high = some.size() + 1;
+        lanes.masks = split->masks();
+        int64_t most = 0;
+        for (const Scenario& scenario : some) most = std::max(most, noise_of(scenario));
+        what_if(lanes, split, most, [&](const Engine& engine) {
+            const Ends ends = program_ends(rank_threads(engine, definitions().ranks), lanes.count);
+            saved.insert(saved.end(), ends.accumulated.begin() + 1, ends.accumulated.end());
+        });
+    }
+    return saved;
+}
+
+Saving Stages::bounded(const Scenario& scenario) {
+    const auto split = std::make_shared<AccountSplit>(definitions(), std::vector<Scenario>{scenario});
+    const Lanes lanes = one_scenario(split->masks(), true);
+    Saving saving;
+    const int64_t noise = noise_of(scenario);
+    what_if(lanes, split, noise, [&](const Engine& engine) {
+        const auto ranks = rank_threads(engine, definitions().ranks);
+        const Ends ends = program_ends(ranks, lanes.count);
+        const Bounds bounds = bounds_of(ends, lanes, ranks, noise > 0);
+        const int64_t measured = ends.last - ends.first;
+        saving = {ends.accumulated[lanes.all], measured - bounds.high_ns, measured - bounds.low_ns, bounds.contention};
+    });
+    return saving;
+}
+
 }  // namespace
 
-Result replay_with(const Options& options, const Hooks& hooks) {
+Result replay_with(const Options& options, const Hooks& hooks, const std::function<void(const Result&, WhatIfs&)>& ask) {
     Stages stages(options, hooks);
     stages.learn();
     stages.order_locks();
     stages.replay_scenarios();
     Result result = stages.result();
     stages.attribute_to(result);
+    stages.draw(result);
     stages.write_approximated(result);
     stages.inject_into(result);
     stages.conclude(result);
+    if (ask) ask(result, stages);
     return result;
 }
 
 Result replay(const Options& options) {
     return replay_with(options, {});
+}
+
+Result replay(const Options& options, const std::function<void(const Result&, WhatIfs&)>& ask) {
+    return replay_with(options, {}, ask);
 }
 
 }  // namespace polter::replay

@@ -7,6 +7,7 @@
 #include "replay.hpp"
 #include "replay/engine/engine.hpp"
 #include "replay/scenario/scenario.hpp"
+#include "what_if.hpp"
 
 namespace polter::replay {
 
@@ -20,6 +21,7 @@ struct Hooks {
     size_t* most_matches = nullptr;                           // out: message records that were ever alive at once, rounded up to a slab
 };
 
-Result replay_with(const Options&, const Hooks&);
+// `ask`: see what_if.hpp.
+Result replay_with(const Options&, const Hooks&, const std::function<void(const Result&, WhatIfs&)>& ask = {});
 
 }  // namespace polter::replay

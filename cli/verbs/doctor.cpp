@@ -12,6 +12,7 @@
 #include "../../tracer/launch/launch.hpp"
 #include "../../tracer/launch/layout.hpp"
 #include "../verb.hpp"
+#include "analyzers/report/report.hpp"
 #include "replay/base/printable.hpp"
 
 namespace polter::cli {
@@ -71,6 +72,12 @@ void print_json(const Findings& findings, bool ready, const std::string& exporte
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+Finding report_page() {
+    if (!report::page().empty()) return {"report", "page", State::works, "polter report writes the result as a page", ""};
+    return {"report", "page", State::note, "polter was built without the page of polter report: node or npm was missing",
+            "scripts/setup && scripts/build"};
+}
+
 void examine(const Common& common) {
     Findings findings;
     append(findings, doctor::exporters(launch::find_part(launch::daemon_program).string()));
@@ -79,6 +86,7 @@ void examine(const Common& common) {
     append(findings, doctor::limits());
     findings.push_back(doctor::host_name());
     append(findings, doctor::kernel());
+    findings.push_back(report_page());
     for (auto& f : findings)
         if (f.group == "exporter" && f.name != "polterd" && f.state != State::fails && !in_this_version(f.name)) {
             f.state = State::note;

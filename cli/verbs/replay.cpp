@@ -5,15 +5,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "../../tracer/launch/launch.hpp"
 #include "../../tracer/launch/layout.hpp"
-#include "../../tracer/launch/standard_streams.hpp"
-#include "../progress.hpp"
+#include "../progress_bar.hpp"
 #include "../result_text.hpp"
 #include "../verb.hpp"
 #include "replay/base/printable.hpp"
@@ -28,7 +26,7 @@ namespace {
 struct Arguments {
     Common common;
     std::string trace, remove, write_approximated, inject, save_model, use_model, mpi_algorithms = "auto";
-    bool model = false, attribution = false, seal_foreign = false, all = false, verbose = false;
+    bool model = false, attribution = false, timeline = false, seal_foreign = false, all = false, verbose = false;
     size_t costliest = 10;
     uint32_t windows = 10;
     CLI::Option *remove_option = nullptr, *windows_option = nullptr;
@@ -44,16 +42,6 @@ std::vector<std::string> split(const std::string& list) {
         begin = end + 1;
     }
     return names;
-}
-
-std::function<void(double)> progress_bar() {
-    using Clock = std::chrono::steady_clock;
-    return [last = std::string(), begin = Clock::now()](double part) mutable {
-        const std::string line = progress_line(part, std::chrono::duration<double>(Clock::now() - begin).count());
-        if (line == last) return;
-        last = line;
-        launch::write_message(fmt::format("\r{}\033[K{}", line, part >= 1 ? "\r\033[K" : ""));
-    };
 }
 
 // The text shows more than the JSON unless asked: a finer line over time; and whose noise caused the delay, where the trace is small
@@ -84,6 +72,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     if (arguments.remove_option->count() > 0) options.remove = split(arguments.remove);
     options.windows = arguments.windows;
     options.attribution = arguments.attribution;
+    options.timeline = arguments.timeline;
     options.costliest = arguments.costliest;
     options.write_approximated = arguments.write_approximated;
     options.inject = arguments.inject;
@@ -163,6 +152,10 @@ void add_replay(CLI::App& parent) {
         "--attribution", arguments->attribution,
         "Also list the costliest noise events and the critical path; JSON: also by culprit and rank of origin (needs a temporary file in "
         "TMPDIR: about 30 bytes per MPI call, in collectives per message)");
+    verb->add_flag(
+            "--timeline", arguments->timeline,
+            "JSON: also the timeline in levels of detail, close-ups, origins of delays and distributions, as polter report shows them")
+        ->needs(attribution);
     verb->add_option("--costliest", arguments->costliest, "Number of noise events that --attribution lists")
         ->check(CLI::Range(1, 100000))
         ->needs(attribution)

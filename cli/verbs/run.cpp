@@ -6,6 +6,7 @@
 
 #include "../../tracer/launch/launcher_job.hpp"
 #include "../job.hpp"
+#include "analyzers/report/report.hpp"
 
 namespace polter::cli {
 
@@ -13,6 +14,8 @@ void add_run(CLI::App& parent) {
     auto* verb = parent.add_subcommand("run", "Trace an MPI job, and report what the noise cost it");
     auto arguments = std::make_shared<JobArguments>();
     add_job_options(*verb, *arguments);
+    if (!report::page().empty())
+        verb->add_flag("--report", arguments->report, "Also write the result as a page, report.html in the trace's directory");
     verb->footer(
         "COMMAND is what you would type without polter: a launcher with its program, or the program alone.\n"
         "With --json, standard output has only the JSON; the job's own output goes to standard error.\n"

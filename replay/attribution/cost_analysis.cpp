@@ -68,6 +68,10 @@ std::optional<CostReport> CostAnalysis::finish(const Trace& trace, size_t costli
     return report;
 }
 
+uint64_t CostAnalysis::last_node(const Engine& replayed, size_t watched) const {
+    return recorder_.ends()[last_threads(replayed, recorder_)[watched]].node;
+}
+
 CostReport CostAnalysis::analyse(const std::function<void(const EventGraph::Visit&)>& graph, const Trace& trace, size_t costliest,
                                  Attribution& attribution, const std::function<void(uint64_t node, int64_t slack)>& slack) const {
     std::vector<bool> carries;

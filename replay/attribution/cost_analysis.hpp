@@ -35,6 +35,10 @@ class CostAnalysis {
     std::optional<CostReport> finish(const Trace& trace, size_t costliest, Attribution& attribution,
                                      const std::function<void(uint64_t node, int64_t slack)>& slack = {});
 
+    // After finish(), of a single process: the nodes, last to first; where the critical path of a watched scenario ends.
+    void backward(const EventGraph::Visit& visit) const { graph_.backward(visit); }
+    uint64_t last_node(const Engine& replayed, size_t watched) const;
+
   private:
     CostReport analyse(const std::function<void(const EventGraph::Visit&)>& graph, const Trace& trace, size_t costliest,
                        Attribution& attribution, const std::function<void(uint64_t node, int64_t slack)>& slack) const;

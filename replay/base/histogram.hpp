@@ -37,6 +37,13 @@ class Histogram {
         return 0;
     }
 
+    // The least value of a bin.
+    static int64_t least(uint16_t at) {
+        constexpr int parts = 1 << part_bits;
+        if (at < parts) return at;
+        return static_cast<int64_t>(parts + at % parts) << (at / parts - 1);
+    }
+
     struct Bin {
         int64_t count = 0, sum = 0;
     };

@@ -20,6 +20,7 @@ struct Options {
     // Attribution by culprit and rank of origin, costliest events, critical path. Writes about 30 bytes for each MPI call (for each
     // message, in collectives with a known algorithm) to a temporary file in TMPDIR.
     bool attribution = false;
+    bool timeline = false;                 // what a page draws (timeline/timeline.hpp); needs `attribution` and a single process
     size_t costliest = 10;                 // number of noise events listed
     uint32_t windows = 10;                 // number of windows of time in the attribution; at least 1
     std::string inject;                    // a file of injected noise; Result::injected has its effect; empty: none

@@ -47,18 +47,31 @@ size_t columns_of(uint32_t code) {
 
 }  // namespace
 
-std::string printable(std::string_view text, bool keep_lines) {
+namespace {
+
+template <class Keep>
+std::string escaped(std::string_view text, Keep keep) {
     std::string out;
     while (!text.empty()) {
         const Character next = first(text);
         const std::string_view bytes = text.substr(0, next.bytes);
-        if (next.valid && (!controls(next.code) || (keep_lines && next.code == '\n')))
+        if (next.valid && keep(next.code))
             out += bytes;
         else
             for (const char byte : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
         text.remove_prefix(next.bytes);
     }
     return out;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, bool keep_lines) {
+    return escaped(text, [&](uint32_t code) { return !controls(code) || (keep_lines && code == '\n'); });
+}
+
+std::string valid_utf8(std::string_view text) {
+    return escaped(text, [](uint32_t) { return true; });
 }
 
 size_t prefix_of(std::string_view text, size_t columns) {

@@ -38,7 +38,7 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
         thread->host = location.host;
         thread->carries_rank = location.carries_rank;
         thread->counters.assign(definitions.accounts.size(), -1);
-        thread->local.assign(definitions.accounts.size(), 0);
+        thread->local.assign(facts_.split ? facts_.split->parts() : definitions.accounts.size(), 0);
         thread->culprits.assign(definitions.accounts.size(), {});
         thread->delay = lane_pool_.filled(0);
         thread->polling.delay = lane_pool_.take();
@@ -234,6 +234,10 @@ void Engine::leaves_open(Flaw flaw, int64_t begin, int64_t end, int64_t change) 
 
 void Engine::record(Recorder& recorder) {
     recorder_ = &recorder;
+    follow_regions();
+}
+
+void Engine::follow_regions() {
     for (auto& thread : threads_) thread->follows_regions = true;
 }
 
@@ -286,6 +290,10 @@ bool Engine::try_finish_call(Thread& thread) {
         }
         ++thread.next_dependency;
     }
+    if (observers_.at_message)
+        for (const Dependency& dependency : thread.dependencies)
+            if (dependency.kind == Dependency::Kind::message && dependency.match && dependency.match->sent)
+                observers_.at_message(thread, *dependency.match);
     const int64_t delay_before = thread.call_site == no_call_site ? 0 : thread.delay[lanes_.all];
     concluded_ = semantics_->conclude(*this, thread);
     if (thread.call_site != no_call_site) account_call(thread, delay_before);
@@ -363,6 +371,7 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
         if (increment == 0) continue;
         PendingNoise record{thread.now, increment, static_cast<uint16_t>(slot.account), culprit};
         if (ago == 0) {
+            record.account = masked_account(thread, record.account, culprit);
             thread.pending.push_back(record);
         } else if (learning_) {  // the replay pass has it in its place already
             record.time = noise_ended(record.time, ago, ticks_per_second_);
@@ -396,7 +405,8 @@ void Engine::join_late_noise(Thread& thread) {
     if (learning_) return;
     const size_t before = thread.pending.size();
     for (; thread.next_late < thread.late.size() && thread.late[thread.next_late].time <= thread.now; ++thread.next_late) {
-        const PendingNoise& record = thread.pending.emplace_back(thread.late[thread.next_late]);
+        PendingNoise& record = thread.pending.emplace_back(thread.late[thread.next_late]);
+        record.account = masked_account(thread, record.account, record.culprit);
         if (record.carried_from == 0) continue;
         thread.carried_ns += record.ns;
         thread.uncertainty.carried += record.ns;
@@ -446,7 +456,8 @@ void Engine::take_noise(Thread& thread, int64_t upto) {
 // Steal is detected at the next timer tick, possibly many events after it hit. What does not fit before the tick is moved to earlier
 // intervals. All other noise ended when it was recorded. Returns the ns that fit nowhere.
 int64_t Engine::carry_noise(Thread& thread, const PendingNoise& record, int64_t excess) {
-    if (!archive_.definitions().accounts[record.account].found_late()) return excess;
+    const uint16_t account = facts_.split ? facts_.split->account(record.account) : record.account;
+    if (!archive_.definitions().accounts[account].found_late()) return excess;
     if (learning_)
         return thread.room.find(thread.claimed.floor(), excess, [&](int64_t end, int64_t ns) {
             thread.late.push_back({end, ns, record.account, record.culprit, record.time});

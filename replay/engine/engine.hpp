@@ -24,6 +24,7 @@
 #include "replay/base/flaws.hpp"
 #include "replay/graph/end_delay.hpp"
 #include "replay/graph/recorder.hpp"
+#include "replay/scenario/account_split.hpp"
 #include "replay/scenario/lanes.hpp"
 #include "replay/trace/archive.hpp"
 #include "semantics.hpp"
@@ -46,6 +47,7 @@ struct EngineFacts {
     // Receives that were cancelled. They take no message, which is known only behind their posting: with them given a cancelled receive
     // never enters a channel.
     std::set<Posting> cancelled_postings;
+    std::shared_ptr<const AccountSplit> split;          // of accounts by culprit and rank, for the lanes' masks; none: not split
     std::shared_ptr<const Postings> postings;           // of the own threads; none: what postings do not tell is known at completion
     std::vector<std::vector<PendingNoise>> late_noise;  // by thread and time: recorded behind later events
     bool counter_only = false;                          // the trace places no noise inside calls
@@ -64,6 +66,8 @@ struct Observers {
     // At each stretch of time that a noise record claims, before the Enter or Leave behind it.
     std::function<void(const Thread&, const PendingNoise&, int64_t begin, int64_t end)> at_noise;
     std::function<void(double)> progress;  // part of the events that has been read
+    // At each message that a call has waited for, before the Leave of the call; the thread is the receiver.
+    std::function<void(const Thread&, const Match&)> at_message = {};
 };
 
 class Engine {
@@ -73,6 +77,7 @@ class Engine {
            Faults faults = {});
 
     void observe(Observers observers);
+    void follow_regions();                      // so that Thread::place() has the caller
     void record(Recorder& recorder);            // the event graph
     void pay(size_t thread, Payment& payment);  // keeps account of where this thread's delay changes
     // Before run(): reads only the locations of its own ranks, as one of several processes. Others are `remote` from then on.
@@ -219,6 +224,9 @@ class Engine {
     void on_leave(Thread& thread, uint32_t region);
     void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values, uint32_t culprit,
                    uint64_t ago);
+    uint16_t masked_account(const Thread& thread, uint16_t account, uint32_t culprit) const {
+        return facts_.split ? facts_.split->part(account, thread.rank, culprit) : account;
+    }
     void come_to(Thread& thread);
     void begin_interval(Thread& thread);
     void count_noise(Thread& thread, const PendingNoise&);

@@ -81,14 +81,16 @@ Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes) {
     return ends;
 }
 
-namespace {
-
-// Widens the bounds by what the trace cannot show, as message costs vary even without noise. True if that variation could matter to the run
-// time or to the cost of the noise: then messages contend for the network, and the contention without noise is not in the trace.
-bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
+Bounds bounds_of(const Ends& ends, const Lanes& lanes, const std::vector<const Thread*>& ranks, bool removes) {
     constexpr double too_much = 0.02, too_much_of_cost = 1.0 / 3;  // of the run time; of the noise's cost
     constexpr double deviations = 3;
-    if (result.bounds_low_ns == result.measured_ns) return false;  // no noise was removed
+    const int64_t measured = ends.last - ends.first, cost = ends.accumulated[lanes.all], approximated = measured - cost;
+    Bounds bounds{measured, measured, false};
+    if (!removes) return bounds;
+    // Where tasks are reassigned, higher costs may mean an earlier end: the bounds must include the estimate.
+    bounds.low_ns = std::min(measured - ends.accumulated[lanes.low], approximated);
+    bounds.high_ns = std::max(measured - ends.accumulated[lanes.high], approximated);
+    if (bounds.low_ns == measured) return bounds;  // no noise was removed
     double variance = 0;
     int64_t spread = 0, carried = 0;
     for (const Thread* rank : ranks) {
@@ -97,13 +99,17 @@ bool widen_bounds(Result& result, const std::vector<const Thread*>& ranks) {
         variance = std::max(variance, rank->uncertainty.variance);
         spread = std::max(spread, rank->uncertainty.spread);
     }
-    const auto measured = static_cast<double>(result.measured_ns);
-    const auto by = static_cast<int64_t>(resolution * measured + deviations * std::sqrt(variance)) + carried;
-    result.bounds_low_ns = std::max<int64_t>(0, result.bounds_low_ns - by);
-    result.bounds_high_ns = std::min(result.measured_ns, result.bounds_high_ns + by);
-    const auto uncertainty = static_cast<double>(spread), cost = static_cast<double>(result.accumulated_noise_ns);
-    return uncertainty > too_much * measured || (uncertainty > resolution * measured && uncertainty > too_much_of_cost * cost);
+    const auto run_time = static_cast<double>(measured);
+    const auto by = static_cast<int64_t>(resolution * run_time + deviations * std::sqrt(variance)) + carried;
+    bounds.low_ns = std::max<int64_t>(0, bounds.low_ns - by);
+    bounds.high_ns = std::max(approximated, std::min(measured, bounds.high_ns + by));
+    const auto uncertainty = static_cast<double>(spread);
+    bounds.contention = uncertainty > too_much * run_time ||
+                        (uncertainty > resolution * run_time && uncertainty > too_much_of_cost * static_cast<double>(cost));
+    return bounds;
 }
+
+namespace {
 
 int64_t missing_ranks(const Replayed& replayed) {
     return std::count(replayed.ranks.begin(), replayed.ranks.end(), nullptr);
@@ -217,6 +223,18 @@ void fill_call_sites(Result& result, const Definitions& definitions, const Engin
     });
 }
 
+void fill_hosts(Result& result, const Definitions& definitions) {
+    std::map<int32_t, std::vector<int64_t>> ranks;
+    for (const Location& location : definitions.locations)
+        if (location.carries_rank) ranks[location.host].push_back(location.rank);
+    for (auto& [host, list] : ranks) {
+        std::sort(list.begin(), list.end());
+        const auto name = definitions.hosts.find(host);
+        result.hosts.push_back({name == definitions.hosts.end() ? fmt::format("host {}", host) : name->second, list});
+    }
+    std::sort(result.hosts.begin(), result.hosts.end(), [](const HostResult& a, const HostResult& b) { return a.ranks < b.ranks; });
+}
+
 }  // namespace
 
 Replayed::Replayed(const std::string& anchor, const Definitions& of, const Scenarios& in, const Engine& learned, const Engine& last,
@@ -236,14 +254,10 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     result.measured_ns = ends.last - ends.first;
     result.accumulated_noise_ns = ends.accumulated[scenarios.all()];
     result.approximated_ns = result.measured_ns - result.accumulated_noise_ns;
-    result.bounds_low_ns = result.measured_ns - ends.accumulated[scenarios.lanes().low];
-    result.bounds_high_ns = result.measured_ns - ends.accumulated[scenarios.lanes().high];
-    // Where tasks are reassigned, higher costs may mean an earlier end: the bounds must include the estimate.
-    result.bounds_low_ns = std::min(result.bounds_low_ns, result.approximated_ns);
-    result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
-    if (scenarios.players().empty()) result.bounds_low_ns = result.bounds_high_ns = result.measured_ns;  // no source has noise
-    result.conditional = widen_bounds(result, ranks);
-    result.bounds_high_ns = std::max(result.bounds_high_ns, result.approximated_ns);
+    const Bounds bounds = bounds_of(ends, scenarios.lanes(), ranks, !scenarios.players().empty());
+    result.bounds_low_ns = bounds.low_ns;
+    result.bounds_high_ns = bounds.high_ns;
+    result.conditional = bounds.contention;
     result.provenance = definitions.properties;
     result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);
@@ -251,6 +265,7 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     const auto counted = counted_ranks(ranks, measured);
     fill_sources(result, definitions, scenarios, ranks, ends, counted);
     fill_ranks(result, definitions, scenarios, ranks, ends, counted, measured);
+    fill_hosts(result, definitions);
     fill_culprits(result, definitions, learner);
     fill_call_sites(result, definitions, engine);
     result.amplification = amplification(result.accumulated_noise_ns, result.removed_local);

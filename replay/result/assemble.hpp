@@ -29,6 +29,14 @@ Ends program_ends(const std::vector<const Thread*>& ranks, size_t lanes);
 // The rank that ends last in the measured run; of several, the lowest. Null if no rank has events.
 const Thread* last_rank(const Engine& engine, int32_t ranks);
 
+// Of the run time in the scenario `lanes.all`, widened by what the trace cannot show, as message costs vary even without noise.
+struct Bounds {
+    int64_t low_ns = 0, high_ns = 0;
+    bool contention = false;  // that variation could matter: messages contend for the network, and without noise they may do otherwise
+};
+// `removes`: there is noise that the scenario removes.
+Bounds bounds_of(const Ends&, const Lanes&, const std::vector<const Thread*>& ranks, bool removes);
+
 // What the passes leave behind.
 struct Replayed {
     const Definitions& definitions;

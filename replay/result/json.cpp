@@ -5,6 +5,7 @@
 #include "attribution_output.hpp"
 #include "call_sites_output.hpp"
 #include "costs_output.hpp"
+#include "report_output.hpp"
 #include "result.hpp"
 
 namespace polter::replay {
@@ -103,6 +104,7 @@ nlohmann::json to_json(const Result& result) {
     nlohmann::json json = plain_json(result);
     if (const std::string why = not_measured(result); !why.empty()) json["noise_not_measured"] = why;
     if (result.costs) add_costs_json(json, *result.costs);
+    add_report_json(json, result);
     return json;
 }
 

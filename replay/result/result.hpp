@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -13,9 +14,12 @@
 #include "replay/attribution/event_costs.hpp"
 #include "replay/base/flaws.hpp"
 #include "replay/model/model.hpp"
+#include "replay/timeline/timeline.hpp"
 #include "replay/trace/call_sites.hpp"
 
 namespace polter::replay {
+
+struct Definitions;
 
 struct LocalNoise {
     double mean = 0;  // over all measured ranks
@@ -69,6 +73,11 @@ struct Injected {
     std::vector<Warning> warnings;  // beside the result's
 };
 
+struct HostResult {
+    std::string name;
+    std::vector<int64_t> ranks;
+};
+
 struct CallSiteResult {
     std::string operation;
     CallSite site;
@@ -86,6 +95,7 @@ struct Result {
     std::vector<SourceResult> sources;
     std::vector<ServiceResult> services;
     std::vector<RankResult> per_rank;
+    std::vector<HostResult> hosts;  // in the order of their lowest rank
     Attribution attribution;
     std::optional<CostReport> costs;         // Options::attribution
     std::vector<CallSiteResult> call_sites;  // most delay first; empty where the trace has none
@@ -93,9 +103,11 @@ struct Result {
     int64_t init_ns = 0, finalize_ns = 0;
     bool conditional = false;
     std::vector<Warning> warnings;
-    std::map<std::string, std::string> provenance;  // the archive's POLTER:: properties, without the prefix
-    std::optional<Injected> injected;               // where it was asked for
-    Learned model;                                  // what communication costs here
+    std::map<std::string, std::string> provenance;   // the archive's POLTER:: properties, without the prefix
+    std::optional<Injected> injected;                // where it was asked for
+    Learned model;                                   // what communication costs here
+    std::optional<Timeline> timeline;                // Options::timeline
+    std::shared_ptr<const Definitions> definitions;  // … with the names of what is in it
 };
 
 std::string not_measured(const Result&);  // why the trace says nothing about noise, so 0 would be wrong; empty: it does

@@ -170,7 +170,9 @@ Approximated::Approximated(const std::string& directory, Group* group, Faults fa
     if (!mkdtemp(partial_.data()))
         throw InputError(fmt::format("{}: cannot be made ({}); does the folder that it shall lie in exist, and may you write there?",
                                      directory, std::strerror(errno)));
-    if (watch) watch_path(watch->unfinished, partial_);
+    // Inside another unfinished directory, that one is to be removed.
+    inside_another_ = watch && *watch->unfinished;
+    if (watch && !inside_another_) watch_path(watch->unfinished, partial_);
     held_ = open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat about;
     if (held_ < 0 || fstat(held_, &about) != 0 || about.st_uid != geteuid())
@@ -184,7 +186,7 @@ Approximated::~Approximated() {
     std::error_code ignored;
     if (!partial_.empty()) fs::remove_all(partial_, ignored);
     if (held_ >= 0) close(held_);
-    if (watch) watch_path(watch->unfinished, "");
+    if (watch && !inside_another_) watch_path(watch->unfinished, "");
 }
 
 void Approximated::begin(const Definitions& definitions, std::vector<bool> removed) {

@@ -66,6 +66,7 @@ class Approximated {
     std::string directory_, partial_;
     std::string reach_;  // a path into partial_ that stays valid if a parent folder is renamed, which may be another user's
     int held_ = -1;
+    bool inside_another_ = false;
     Faults faults_;
     uint64_t ticks_per_second_ = 1'000'000'000, global_offset_ = 0;
     std::vector<bool> removed_;

@@ -51,6 +51,13 @@ struct Account {
 // For display: without "os:"; a service keeps its full name.
 std::string display_name(const Account& account);
 
+// A metric that is neither noise nor a service: a hardware counter, say, or a count of events.
+struct Counter {
+    std::string name, unit;
+    bool increment = false;  // its records hold increments, not totals or absolute values
+    double scale = 1;        // from a record's value to one in `unit`
+};
+
 struct MetricSlot {
     int32_t account = -1;                    // -1: not a noise metric
     bool increment = false;                  // the record holds an increment, not a total
@@ -61,6 +68,7 @@ struct Definitions {
     uint64_t ticks_per_second = 1'000'000'000;
     uint64_t global_offset = 0;
     std::vector<Location> locations;  // CPU threads of processes, in the definitions' order
+    std::map<int32_t, std::string> hosts;  // names, by Location::host
     int64_t other_locations = 0;      // accelerators, metric sources: not read
     int32_t ranks = 0;
     std::vector<CallKind> region_kinds;  // by region reference
@@ -74,6 +82,8 @@ struct Definitions {
     uint32_t world = UINT32_MAX;    // the communicator of all ranks; UINT32_MAX where the trace defines none
     std::vector<Account> accounts;  // sources first, in the order of their first definition
     std::unordered_map<uint32_t, std::vector<MetricSlot>> metrics;  // by metric class or instance reference
+    std::vector<Counter> counters;
+    std::unordered_map<uint32_t, std::vector<int32_t>> counter_slots;  // as `metrics`: an index of `counters`; -1: noise or a service
     std::unordered_map<uint32_t, std::string> strings;
     // Attribute references; UINT32_MAX where the trace does not define them.
     uint32_t culprit = UINT32_MAX, source = UINT32_MAX, tag = UINT32_MAX, comm = UINT32_MAX, mode = UINT32_MAX, ago = UINT32_MAX,

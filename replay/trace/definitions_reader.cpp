@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 #include "archive.hpp"
 #include "call_path.hpp"
 #include "conventions.hpp"
+#include "raw_definitions.hpp"
 #include "replay/base/error.hpp"
 
 namespace polter::replay {
@@ -20,180 +22,7 @@ namespace {
 
 constexpr uint32_t most_regions = 1u << 22;  // OTF2 expects dense ids; larger ones are damage
 
-// Definitions as they are read. They are combined afterwards, as OTF2 does not fix the order of most of them.
-struct Raw {
-    uint64_t ticks = 0, offset = 0;
-    std::unordered_map<uint32_t, std::string> strings;
-    struct Group {
-        uint8_t type;
-        bool mpi, global_members;
-        std::vector<uint64_t> members;
-    };
-    std::map<uint32_t, Group> groups;
-    struct LocationGroup {
-        uint8_t type;
-        uint32_t node;
-    };
-    std::map<uint32_t, LocationGroup> location_groups;
-    struct Place {
-        uint64_t id, events;
-        uint8_t type;
-        uint32_t group;
-    };
-    std::vector<Place> locations;
-    struct Comm {
-        uint32_t name, group, remote, parent;
-    };
-    std::map<uint32_t, Comm> comms;
-    std::map<uint32_t, uint32_t> windows;
-    struct LocationProperty {
-        uint64_t location;
-        uint32_t name, value;
-    };
-    std::vector<LocationProperty> location_properties;  // of type string
-    struct Region {
-        uint32_t name;
-        bool mpi;
-    };
-    std::map<uint32_t, Region> regions;
-    struct Member {
-        uint32_t name, unit;
-        uint8_t mode, base;
-        int64_t exponent;
-    };
-    std::map<uint32_t, Member> members;
-    std::map<uint32_t, std::vector<uint32_t>> classes;
-    std::map<uint32_t, uint32_t> instances;
-    std::map<uint32_t, uint32_t> attributes;
-    struct Line {
-        uint32_t file, number;
-    };
-    std::map<uint32_t, Line> lines;
-    struct Context {
-        uint32_t region, line;
-    };
-    std::map<uint32_t, Context> contexts;
-
-    const std::string& text(uint32_t id) const {
-        static const std::string none;
-        const auto found = strings.find(id);
-        return found == strings.end() ? none : found->second;
-    }
-};
-
-Raw& raw(void* user) {
-    return *static_cast<Raw*>(user);
-}
-
-OTF2_CallbackCode on_clock(void* user, uint64_t resolution, uint64_t offset, uint64_t, uint64_t) {
-    raw(user).ticks = resolution;
-    raw(user).offset = offset;
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_string(void* user, OTF2_StringRef self, const char* text) {
-    raw(user).strings[self] = text ? text : "";
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_group(void* user, OTF2_GroupRef self, OTF2_StringRef, OTF2_GroupType type, OTF2_Paradigm paradigm,
-                           OTF2_GroupFlag flags, uint32_t count, const uint64_t* members) {
-    raw(user).groups[self] = {
-        type, paradigm == OTF2_PARADIGM_MPI, (flags & OTF2_GROUP_FLAG_GLOBAL_MEMBERS) != 0, {members, members + count}};
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_location_group(void* user, OTF2_LocationGroupRef self, OTF2_StringRef, OTF2_LocationGroupType type,
-                                    OTF2_SystemTreeNodeRef node, OTF2_LocationGroupRef) {
-    raw(user).location_groups[self] = {type, node};
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_location(void* user, OTF2_LocationRef self, OTF2_StringRef, OTF2_LocationType type, uint64_t events,
-                              OTF2_LocationGroupRef group) {
-    raw(user).locations.push_back({self, events, type, group});
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_comm(void* user, OTF2_CommRef self, OTF2_StringRef name, OTF2_GroupRef group, OTF2_CommRef parent,
-                          OTF2_CommFlag) {
-    raw(user).comms[self] = {name, group, OTF2_UNDEFINED_UINT32, parent};
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_intercomm(void* user, OTF2_CommRef self, OTF2_StringRef name, OTF2_GroupRef a, OTF2_GroupRef b, OTF2_CommRef,
-                               OTF2_CommFlag) {
-    raw(user).comms[self] = {name, a, b, OTF2_UNDEFINED_COMM};
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_window(void* user, OTF2_RmaWinRef self, OTF2_StringRef, OTF2_CommRef comm, OTF2_RmaWinFlag) {
-    raw(user).windows[self] = comm;
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_location_property(void* user, OTF2_LocationRef location, OTF2_StringRef name, OTF2_Type type,
-                                       OTF2_AttributeValue value) {
-    if (type == OTF2_TYPE_STRING) raw(user).location_properties.push_back({location, name, value.stringRef});
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_region(void* user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_StringRef, OTF2_RegionRole,
-                            OTF2_Paradigm paradigm, OTF2_RegionFlag, OTF2_StringRef, uint32_t, uint32_t) {
-    raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI};
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_member(void* user, OTF2_MetricMemberRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_MetricType,
-                            OTF2_MetricMode mode, OTF2_Type, OTF2_Base base, int64_t exponent, OTF2_StringRef unit) {
-    raw(user).members[self] = {name, unit, mode, base, exponent};
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_class(void* user, OTF2_MetricRef self, uint8_t count, const OTF2_MetricMemberRef* members, OTF2_MetricOccurrence,
-                           OTF2_RecorderKind) {
-    raw(user).classes[self] = {members, members + count};
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_instance(void* user, OTF2_MetricRef self, OTF2_MetricRef metric_class, OTF2_LocationRef, OTF2_MetricScope, uint64_t) {
-    raw(user).instances[self] = metric_class;
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_attribute(void* user, OTF2_AttributeRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_Type) {
-    raw(user).attributes[self] = name;
-    return OTF2_CALLBACK_SUCCESS;
-}
-
-OTF2_CallbackCode on_line(void* user, OTF2_SourceCodeLocationRef self, OTF2_StringRef file, uint32_t number) {
-    raw(user).lines[self] = {file, number};
-    return OTF2_CALLBACK_SUCCESS;
-}
-OTF2_CallbackCode on_context(void* user, OTF2_CallingContextRef self, OTF2_RegionRef region, OTF2_SourceCodeLocationRef line,
-                             OTF2_CallingContextRef) {
-    raw(user).contexts[self] = {region, line};
-    return OTF2_CALLBACK_SUCCESS;
-}
-
-Raw read_raw(OTF2_Reader* reader, const std::string& anchor) {
-    OTF2_GlobalDefReader* definitions = OTF2_Reader_GetGlobalDefReader(reader);
-    if (!definitions) throw InputError(fmt::format("{}: has no global definitions; the archive is incomplete", anchor));
-    OTF2_GlobalDefReaderCallbacks* callbacks = OTF2_GlobalDefReaderCallbacks_New();
-    OTF2_GlobalDefReaderCallbacks_SetClockPropertiesCallback(callbacks, on_clock);
-    OTF2_GlobalDefReaderCallbacks_SetStringCallback(callbacks, on_string);
-    OTF2_GlobalDefReaderCallbacks_SetGroupCallback(callbacks, on_group);
-    OTF2_GlobalDefReaderCallbacks_SetLocationGroupCallback(callbacks, on_location_group);
-    OTF2_GlobalDefReaderCallbacks_SetLocationCallback(callbacks, on_location);
-    OTF2_GlobalDefReaderCallbacks_SetCommCallback(callbacks, on_comm);
-    OTF2_GlobalDefReaderCallbacks_SetInterCommCallback(callbacks, on_intercomm);
-    OTF2_GlobalDefReaderCallbacks_SetRmaWinCallback(callbacks, on_window);
-    OTF2_GlobalDefReaderCallbacks_SetLocationPropertyCallback(callbacks, on_location_property);
-    OTF2_GlobalDefReaderCallbacks_SetRegionCallback(callbacks, on_region);
-    OTF2_GlobalDefReaderCallbacks_SetMetricMemberCallback(callbacks, on_member);
-    OTF2_GlobalDefReaderCallbacks_SetMetricClassCallback(callbacks, on_class);
-    OTF2_GlobalDefReaderCallbacks_SetMetricInstanceCallback(callbacks, on_instance);
-    OTF2_GlobalDefReaderCallbacks_SetAttributeCallback(callbacks, on_attribute);
-    OTF2_GlobalDefReaderCallbacks_SetSourceCodeLocationCallback(callbacks, on_line);
-    OTF2_GlobalDefReaderCallbacks_SetCallingContextCallback(callbacks, on_context);
-    Raw result;
-    OTF2_Reader_RegisterGlobalDefCallbacks(reader, definitions, callbacks, &result);
-    OTF2_GlobalDefReaderCallbacks_Delete(callbacks);
-    uint64_t read = 0;
-    const OTF2_ErrorCode code = read_global_definitions(reader, definitions, anchor, &read);
-    OTF2_Reader_CloseGlobalDefReader(reader, definitions);
-    if (code != OTF2_SUCCESS)
-        throw InputError(
-            fmt::format("{}: its definitions are damaged after {} records ({})", anchor, read, OTF2_Error_GetDescription(code)));
-    return result;
-}
+using Raw = RawDefinitions;
 
 bool usable(const Raw::Place& place, const Raw& raw) {
     if (place.type != OTF2_LOCATION_TYPE_CPU_THREAD) return false;
@@ -224,6 +53,8 @@ void place_ranks(const Raw& raw, Definitions& result, const std::string& anchor)
         location.id = place.id;
         location.declared_events = place.events == OTF2_UNDEFINED_UINT64 ? 0 : place.events;
         location.host = static_cast<int32_t>(raw.location_groups.at(place.group).node);
+        if (const auto name = raw.node_names.find(static_cast<uint32_t>(location.host)); name != raw.node_names.end())
+            result.hosts.emplace(location.host, raw.text(name->second));
         result.locations.push_back(location);
     }
     std::map<uint32_t, int32_t> rank_of_process;
@@ -394,6 +225,27 @@ void place_accounts(const Raw& raw, Definitions& result) {
         }
 }
 
+// The metrics that are no accounts.
+void place_counters(const Raw& raw, Definitions& result) {
+    std::map<uint32_t, int32_t> index;
+    for (const auto& [id, member] : raw.members) {
+        const std::string& name = raw.text(member.name);
+        const bool account = name.starts_with(names::source_prefix) || name.starts_with(names::service_prefix);
+        if (account && raw.text(member.unit) == names::account_unit) continue;
+        index[id] = static_cast<int32_t>(result.counters.size());
+        const double base = member.base == OTF2_BASE_DECIMAL ? 10 : 2;
+        const bool increment = (member.mode & OTF2_METRIC_VALUE_MASK) == OTF2_METRIC_VALUE_RELATIVE;
+        result.counters.push_back({name, raw.text(member.unit), increment, std::pow(base, static_cast<double>(member.exponent))});
+    }
+    const auto add = [&](uint32_t id, uint32_t metric_class) {
+        const auto members = raw.classes.find(metric_class);
+        if (index.empty() || members == raw.classes.end()) return;
+        for (const uint32_t member : members->second) result.counter_slots[id].push_back(index.contains(member) ? index[member] : -1);
+    };
+    for (const auto& [id, members] : raw.classes) add(id, id);
+    for (const auto& [id, metric_class] : raw.instances) add(id, metric_class);
+}
+
 void place_regions(const Raw& raw, Definitions& result) {
     size_t beyond = 0;
     for (const auto& [id, region] : raw.regions) {
@@ -466,7 +318,7 @@ std::string Definitions::culprit_name(uint32_t string) const {
 }
 
 Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
-    const Raw raw = read_raw(reader, anchor);
+    const Raw raw = read_raw_definitions(reader, anchor);
     Definitions result;
     if (raw.ticks == 0) throw InputError(fmt::format("{}: defines no clock; its times mean nothing", anchor));
     result.ticks_per_second = raw.ticks;
@@ -476,6 +328,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
     place_creations(raw, result);
     place_windows(raw, result);
     place_neighbours(raw, result);
+    place_counters(raw, result);
     place_accounts(raw, result);
     place_regions(raw, result);
     for (const auto& [id, name] : raw.attributes) {

@@ -44,6 +44,24 @@ WRONG = [
     (["run", "-o", "", "true"], 2, "--output: needs a name"),
     (["replay", "--remove", "timer", "--inject", "noise.json", "/polter/nowhere"], 2, "--inject"),
     (["replay", "--costliest", "5", "/polter/nowhere"], 2, "--attribution"),
+    (["advise"], 2, "TRACE"),
+    (["advise", "--least", "200", "/polter/nowhere"], 2, "--least"),
+    (["advise", "/polter/nowhere"], 1, "/polter/nowhere"),
+    (["compare", "/polter/nowhere"], 2, "TRACE"),
+    (["compare", "/polter/nowhere", ","], 2, "TRACE: needs a name"),
+    (["compare", "/polter/nowhere", "/polter/elsewhere"], 1, "/polter/nowhere"),
+    (["export", "/polter/nowhere"], 2, "--to"),
+    (["export", "--to", "vampir", "/polter/nowhere"], 2, "vampir"),
+    (["export", "--to", "csv"], 2, "TRACE"),
+    (["export", "--to", "csv", "-o", "", "/polter/nowhere"], 2, "--output: needs a name"),
+    (["export", "--to", "csv", "/polter/nowhere"], 1, "/polter/nowhere"),
+    (["export", "--to", "csv", "--window", "2s-1s", "/polter/nowhere"], 2, "earlier time first"),
+    (["export", "--to", "csv", "--window", "now", "/polter/nowhere"], 2, "1.2s-1.3s"),
+    (["export", "--to", "csv", "--ranks", "3-1", "/polter/nowhere"], 2, "--ranks"),
+    (["export", "--to", "goal", "--ranks", "1", "/polter/nowhere"], 2, "needs all ranks"),
+    (["export", "--to", "goal", "--window", "0-1", "/polter/nowhere"], 2, "whole run"),
+    (["export", "--to", "loggopsim", "--aggregate", "9", "/polter/nowhere"], 2, "--aggregate"),
+    (["export", "--to", "goal", "--measured-only", "/polter/nowhere"], 2, "--measured-only"),
     (["replay", "/polter/\x1b[31mnowhere"], 1, "/polter/\\x1b[31mnowhere"),
 ]
 
@@ -60,7 +78,7 @@ class Wrong(unittest.TestCase):
                     self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
     def test_help_has_an_example(self):
-        for verb in ("run", "exec", "replay", "noise", "doctor"):
+        for verb in ("run", "exec", "replay", "export", "noise", "doctor"):
             done = p.command([p.POLTER, verb, "--help"])
             self.assertEqual(done.returncode, 0)
             self.assertIn("Example:", done.stdout)

@@ -41,9 +41,11 @@ class Bash(unittest.TestCase):
         return set(done.stdout.split())
 
     def test_verbs(self):
-        self.assertLessEqual({"run", "exec", "replay", "noise", "doctor", "completion", "help", "--version"}, self.offers(""))
-        self.assertEqual(self.offers("rep"), {"replay"})
-        self.assertEqual(self.offers("help", "rep"), {"replay"})
+        self.assertLessEqual({"run", "exec", "replay", "export", "noise", "doctor", "completion", "help", "--version"}, self.offers(""))
+        with_report = {"report"} if p.command([p.POLTER, "help", "report"]).returncode == 0 else set()  # needs Node.js to be built
+        self.assertEqual(self.offers("rep"), {"replay"} | with_report)
+        self.assertEqual(self.offers("help", "rep"), {"replay"} | with_report)
+        self.assertEqual(self.offers("repl"), {"replay"})
 
     def test_sources(self):
         self.assertLessEqual({"timer", "preempt", "steal", "os-service:net"}, self.offers("replay", "--remove", ""))
@@ -62,6 +64,7 @@ class Bash(unittest.TestCase):
         self.assertEqual(self.offers("replay", "--write-approximated", "o"), {"other"})
         self.assertEqual(self.offers("replay", "--inject", "n"), {"noise.json"})
         self.assertEqual(self.offers("replay", "--windows", ""), set())
+        self.assertEqual(self.offers("export", "--to", ""), {"perfetto", "chrome", "csv", "loggopsim", "goal"})
         self.assertEqual(self.offers("doctor", ""), set())
 
     def test_values_and_options(self):

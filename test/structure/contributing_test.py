@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".py", ".txt", ".cmake"}
-PARTS = ("cli", "kmodule", "replay", "scripts", "test", "tracer")
+PARTS = ("analyzers", "cli", "kmodule", "replay", "scripts", "test", "tracer")
 IDENTIFIER = re.compile(r"[A-Za-z_]{2}\w*")
 TO_CHOOSE = {"NAME"}  # what the reader puts a name of their own for
 BLOCK = re.compile(r"^~~~\n(.*?)^~~~", re.DOTALL | re.MULTILINE)

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a page shows: replayed runs with their advice, and of several runs their comparison.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace polter::report {
+
+struct DataOptions {
+    std::vector<std::vector<std::string>> sides;  // one or more; of each side one run or several
+    std::function<void(double)> progress;
+};
+
+// Schema polter.page/1 (README.md). Throws what a replay throws.
+nlohmann::json data_of(const DataOptions&);
+
+}  // namespace polter::report

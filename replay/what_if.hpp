@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What if exactly this noise were gone? Scenarios by source, culprit and rank, replayed after the trace itself has been.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "replay/base/options.hpp"
+#include "replay/result/result.hpp"
+#include "replay/scenario/account_split.hpp"
+
+namespace polter::replay {
+
+struct Saving {
+    int64_t ns = 0;  // by how much the run would be shorter
+    int64_t low_ns = 0, high_ns = 0;
+    // Message times vary so much that without this noise they may be others; what makes the whole result conditional is in that.
+    bool conditional = false;
+};
+
+// Further passes over the trace; each reads all of it.
+class WhatIfs {
+  public:
+    virtual ~WhatIfs() = default;
+    // One pass for all scenarios: what each would save, without bounds. Locks are granted as in the measured run.
+    virtual std::vector<int64_t> savings(const std::vector<Scenario>&) = 0;
+    // One scenario in a pass of its own, with bounds of its own, by the mechanism of those of all noise.
+    virtual Saving bounded(const Scenario&) = 0;
+};
+
+// Replays as replay() does, and gives the result to `ask`. Not with a group of processes.
+Result replay(const Options&, const std::function<void(const Result&, WhatIfs&)>& ask);
+
+}  // namespace polter::replay

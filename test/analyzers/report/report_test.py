@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The JSON behind the page: its published schema, sums that must agree among its parts, and the verb's errors."""
+import base64
+import gzip
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = pathlib.Path(os.environ["POLTER_BUILD"])
+POLTER = str(BUILD / "polter")
+
+
+def polter(*words):
+    return subprocess.run([POLTER, *words], capture_output=True, text=True, timeout=250)
+
+
+def data_of(page):
+    text = re.search(r'<script id="data"[^>]*>([^<]*)<', page.read_text(encoding="utf-8")).group(1)
+    return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.work.name)
+        cls.results = []
+        for seed, ranks in ((1, 6), (2, 1), (5, 9)):
+            trace = cls.folder / f"{seed}"
+            subprocess.run([BUILD / "test/replay/write_random", str(seed), trace, str(ranks)], check=True)
+            run = polter("replay", "-q", "--json", "--attribution", "--timeline", str(trace))
+            assert run.returncode == 0, run.stderr
+            cls.results.append(json.loads(run.stdout))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.work.cleanup()
+
+    def faults(self, name, value):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("no python3-jsonschema; scripts/setup installs it")
+        schema = json.loads((ROOT / f"docs/{name}.schema.json").read_text(encoding="utf-8"))
+        return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
+
+    def test_schema(self):
+        for result in self.results:
+            self.assertEqual([], self.faults("replay", result))
+        self.assertEqual(1, len(self.faults("replay", dict(self.results[0], measured_ns="1 s"))))
+
+    def test_schemas_of_what_a_page_has_besides(self):
+        """Advice and comparison, as the page has them and as their verbs print them."""
+        page, advised = self.folder / "sides.html", self.folder / "advised"
+        subprocess.run([BUILD / "test/analyzers/export/write_micro", ROOT / "test/replay/micro/late_sender.txt", advised], check=True)
+        advice = json.loads(polter("advise", "-q", "--json", str(advised)).stdout)
+        self.assertTrue(advice["suggestions"])
+        self.assertEqual([], self.faults("advise", advice))
+        self.assertEqual(1, len(self.faults("advise", dict(advice, candidates=None))))
+        sides = [str(self.folder / "1"), str(self.folder / "5"), str(advised)]
+        compared = json.loads(polter("compare", "-q", "--json", *sides).stdout)
+        self.assertEqual([], self.faults("compare", compared))
+        self.assertEqual(1, len(self.faults("compare", dict(compared, seed="1"))))
+        run = polter("report", "-q", *sides, "-o", str(page))
+        if "built without its page" in run.stderr:
+            self.skipTest("polter was built without the page")
+        data = data_of(page)
+        self.assertEqual(compared, data["comparison"])
+        self.assertEqual(advice, data["runs"][2].pop("advice"))
+        for result in data["runs"]:
+            self.assertEqual([], self.faults("advise", result.pop("advice", advice)))
+            result["attribution"]["rows"] = []  # left out of the page
+            self.assertEqual([], self.faults("replay", result))
+
+    def test_levels_agree(self):
+        for result in self.results:
+            levels = result["timeline"]["levels"]
+            for level in levels:
+                for key in ("mpi_ns", "waiting_ns", "without_mpi_ns", "without_waiting_ns"):
+                    self.assertEqual([sum(row) for row in levels[0][key]], [sum(row) for row in level[key]], key)
+                for row in range(result["timeline"]["rows"]):
+                    for mpi, waiting in zip(level["mpi_ns"][row], level["waiting_ns"][row]):
+                        self.assertLessEqual(waiting, mpi)
+                        self.assertLessEqual(mpi, level["bucket_ns"])
+
+    def test_whole_run_agrees_with_levels(self):
+        """A short run is one close-up: its calls and its noise add up to the levels."""
+        for result in self.results:
+            timeline = result["timeline"]
+            self.assertTrue(timeline["whole_run"])
+            (whole,) = timeline["close_ups"]
+            calls, noise, finest = whole["calls"], whole["noise"], timeline["levels"][0]
+            for rank in range(result["ranks"]):
+                spent = sum(leave - enter for r, enter, leave in zip(calls["rank"], calls["enter_ns"], calls["leave_ns"]) if r == rank)
+                self.assertEqual(sum(finest["mpi_ns"][rank]), spent)
+                taken = sum(e - b for r, b, e in zip(noise["rank"], noise["begin_ns"], noise["end_ns"]) if r == rank)
+                self.assertEqual(sum(sum(n["ns"][rank]) for n in finest["noise"]), taken)
+
+    def test_delays(self):
+        followed = 0
+        for result in self.results:
+            for rank, row in enumerate(result["timeline"]["levels"][0]["delay_ns"]):
+                self.assertEqual(result["per_rank"][rank]["accumulated_noise_ns"], row[-1] if row else 0)
+            delays = result["timeline"]["delays"]
+            self.assertEqual(delays["growth_ns"], sorted(delays["growth_ns"], reverse=True))
+            for i, growth in enumerate(delays["growth_ns"]):
+                if not delays["complete"][i]:
+                    continue
+                followed += 1
+                # What was gathered on the way explains the growth; some of it may be lost again on the way.
+                self.assertGreaterEqual(delays["noise_ns"][i], growth)
+                self.assertGreaterEqual(delays["origin"][i], 0)
+                steps = [delays["first_step"][i]]
+                while len(steps) < delays["steps"][i]:
+                    steps.append(delays["step"]["next"][steps[-1]])
+                # It ends where the rank was no later than this one before its call, or at a rank's beginning.
+                first, last = delays["step"]["delay_ns"][steps[0]], delays["step"]["delay_ns"][steps[-1]]
+                self.assertTrue(last <= first - growth or delays["step"]["next"][steps[-1]] == -1)
+                self.assertEqual(delays["rank"][i], delays["step"]["rank"][steps[0]])
+                self.assertLessEqual(delays["step"]["at_ns"][steps[-1]], delays["leave_ns"][i])
+        self.assertGreater(followed, 20)
+
+    def test_sums(self):
+        for result in self.results:
+            rows = result["attribution"]["rows"]
+            self.assertEqual(sum(r["ns"] for r in rows), sum(p["ns"] for p in result["attribution"]["by_place"]))
+            self.assertEqual(sum(r["ns"] for r in rows), sum(sum(w) for w in result["attribution"]["by_window"].values()))
+            self.assertEqual(list(range(result["ranks"])), sorted(r for h in result["hosts"] for r in h["ranks"]))
+            self.assertEqual(len(result["warnings"]), len(result["explained_warnings"]))
+
+    def test_page_is_the_json(self):
+        page = self.folder / "page.html"
+        run = polter("report", "-q", str(self.folder / "1"), "-o", str(page))
+        if "built without its page" in run.stderr:
+            self.skipTest("polter was built without the page")
+        self.assertEqual((0, str(page) + "\n"), (run.returncode, run.stdout))
+        data = data_of(page)
+        self.assertEqual(("polter.page/1", None, 1), (data["schema"], data["comparison"], len(data["runs"])))
+        shown = data["runs"][0]
+        for key in ("timeline", "durations", "sources", "per_rank", "answer", "propagation"):
+            self.assertEqual(self.results[0][key], shown[key], key)
+        self.assertLess(page.stat().st_size, 2 << 20)
+
+    def test_errors(self):
+        run = polter("report", str(self.folder / "1"), "-o", str(self.folder / "no/such/page.html"))
+        if "built without its page" in run.stderr:
+            self.assertEqual(2, run.returncode)
+            self.assertNotIn("report", polter("--help").stdout)
+            self.assertIn("built without the page", polter("doctor").stdout)
+            return
+        self.assertEqual(1, run.returncode)
+        self.assertIn("page.html", run.stderr)
+        self.assertEqual(1, polter("report", str(self.folder / "nothing")).returncode)
+        self.assertEqual(2, polter("report").returncode)
+        self.assertEqual(2, polter("report", str(self.folder / "1"), ",").returncode)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
