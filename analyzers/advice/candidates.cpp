@@ -70,6 +70,13 @@ class Noise {
         stolen_ += other.stolen_;
     }
     bool empty() const { return stolen_ == 0; }
+    int64_t stolen() const { return stolen_; }
+    int64_t events() const { return events_; }
+    std::set<std::string> sources() const {
+        std::set<std::string> names;
+        for (const auto& [source, culprits] : culprits_) names.insert(source);
+        return names;
+    }
     size_t culprits() const { return by_culprit_.size(); }
 
     Suggestion suggestion(const Group& group) const {
@@ -116,24 +123,96 @@ std::vector<std::string> evidence_of(const Noise& noise, const Suggestion& sugge
 
 }  // namespace
 
+namespace {
+
+const std::string job = "os-service:preempt_job";
+
+bool of_tasks(const Group& group) {
+    return std::set<std::string>{"process", "kworkers", "kernel_threads", "leave_core_free", "keep_others_off"}.contains(group.kind);
+}
+
+// What is known of all groups, for what goes with one of them.
+struct Whole {
+    Noise tasks;                                          // other than the job's
+    std::map<std::string, int64_t> unknown_ns, named_ns;  // by source: noise without a culprit, with one
+    int64_t job_ns = 0;                                   // that ranks took from each other
+    std::optional<bool> own;                              // each rank can have a CPU of its own
+    bool crowded_out() const { return own.value_or(false) && job_ns > 0 && tasks.stolen() >= job_ns / 2; }
+};
+
+// Where each rank could have a CPU of its own, ranks share one because another program has the other: without it they do not. Where it is
+// not known what ranks may use, it may be so.
+void add_sharing(Suggestion& suggestion, const Noise& noise, const Group& group, const Whole& whole) {
+    if (!of_tasks(group) || whole.job_ns == 0 || noise.stolen() * 2 < whole.tasks.stolen()) return;
+    if (whole.crowded_out())
+        suggestion.follows.push_back({job, {}, {}});
+    else if (!whole.own)
+        suggestion.may_be.push_back({job, {}, {}});
+    else
+        return;
+    suggestion.evidence.push_back(fmt::format("meanwhile ranks {} a CPU: {} (preempt_job){}", whole.own ? "had to share" : "shared",
+                                              replay::short_time(whole.job_ns),
+                                              whole.own ? "" : ", which may be for the same reason: only the upper bound has it"));
+}
+
+// Noise whose culprit was lost is anybody's of that source.
+void add_unknown(Suggestion& suggestion, const Noise& noise, const Whole& whole) {
+    constexpr int64_t matters = 100;  // as a part of the noise with a known culprit
+    int64_t unknown = 0, named = 0;
+    replay::Scenario scenario;
+    for (const replay::Removal& removal : suggestion.removed) {
+        const auto lost = whole.unknown_ns.find(removal.source);
+        if (removal.culprits.contains("unknown") || lost == whole.unknown_ns.end()) continue;
+        scenario.push_back({removal.source, {"unknown"}, {}});
+        unknown += lost->second;
+        named += whole.named_ns.at(removal.source);
+    }
+    if (unknown * matters < noise.stolen()) return;
+    suggestion.evidence.push_back(fmt::format("{} more have no known culprit; they count in proportion, and in the bounds as none or all",
+                                              replay::short_time(unknown)));
+    // The figure has one part for all that may be: sharing that may go with it has none.
+    suggestion.part =
+        suggestion.may_be.empty() && named > 0 ? std::min(1.0, static_cast<double>(noise.stolen()) / static_cast<double>(named)) : 0;
+    suggestion.may_be.insert(suggestion.may_be.end(), scenario.begin(), scenario.end());
+}
+
+}  // namespace
+
 std::vector<Suggestion> candidates(const replay::Result& result, const Place& place) {
     std::map<Group, Noise> groups;
-    Noise tasks;
+    Whole whole;
+    whole.own = each_has_own(place);
     for (const replay::CulpritResult& noise : result.culprits) {
         if (noise.local_ns <= 0) continue;
         const Group group = group_of(noise);
         if (group.kind.empty()) continue;
         groups[group].add(noise);
+        (noise.culprit == "unknown" ? whole.unknown_ns : whole.named_ns)[noise.source] += noise.local_ns;
     }
+    // Ranks that share a CPU take turns of the scheduler's slices, which are milliseconds. Helper threads of MPI take microseconds, and
+    // would also on a CPU of the rank's own.
+    constexpr int64_t least_turn = 100'000;
+    const auto sharing = groups.find({"own_cpu", "the job itself"});
+    if (sharing != groups.end() && sharing->second.stolen() < least_turn * std::max<int64_t>(1, sharing->second.events()))
+        groups.erase(sharing);
+    else if (sharing != groups.end())
+        whole.job_ns = sharing->second.stolen();
+    for (const auto& [source, ns] : whole.unknown_ns) whole.named_ns.try_emplace(source, 0);
     for (const auto& [group, noise] : groups)
-        if (std::set<std::string>{"process", "kworkers", "kernel_threads", "leave_core_free"}.contains(group.kind)) tasks.add(noise);
-    // A free core takes what all tasks do; worth a scenario where there are several.
-    if (tasks.culprits() > 1) groups[{"leave_core_free", "other programs"}] = tasks;
+        if (of_tasks(group)) whole.tasks.add(noise);
+    // A free core takes what all tasks do; worth a scenario where there are several. Where there is a free one, they have to keep to it.
+    if (whole.tasks.culprits() > 1) {
+        groups.erase({"leave_core_free", "other programs"});
+        groups[{place.cpus && *place.cpus > place.ranks ? "keep_others_off" : "leave_core_free", "other programs"}] = whole.tasks;
+    }
 
     std::vector<Suggestion> list;
     for (const auto& [group, noise] : groups) {
+        if (group.kind == "own_cpu" && whole.crowded_out()) continue;  // it comes with other programs
         Suggestion suggestion = noise.suggestion(group);
         suggestion.evidence = evidence_of(noise, suggestion, place);
+        add_sharing(suggestion, noise, group, whole);
+        add_unknown(suggestion, noise, whole);
         std::vector<std::string> names;
         for (const auto& [name, sums] : noise.names()) names.push_back(name);
         describe(suggestion, names, place);
