@@ -39,8 +39,11 @@ int64_t between(int64_t without, int64_t with, double part) {
     return without + static_cast<int64_t>(std::llround(part * static_cast<double>(with - without)));
 }
 
+// Two runs of a program differ by chance, by how much no single trace tells: as part of the run time, what is taken for it.
+constexpr double repeatability = 0.005;
+
 // At least what is saved without `removed` alone, at most what is saved without all that may go with it.
-replay::Saving saving(const Suggestion& one, replay::WhatIfs& what_ifs) {
+replay::Saving saving(const Suggestion& one, int64_t measured, replay::WhatIfs& what_ifs) {
     const replay::Scenario known = both(one.removed, one.follows), all = both(known, one.may_be);
     const replay::Saving least = what_ifs.bounded(one.removed);
     const replay::Saving likely = one.follows.empty() ? least : what_ifs.bounded(known);
@@ -49,6 +52,11 @@ replay::Saving saving(const Suggestion& one, replay::WhatIfs& what_ifs) {
     saving.ns = between(likely.ns, most.ns, one.part);
     saving.low_ns = std::min(least.low_ns, saving.ns);
     saving.high_ns = std::max({saving.ns, least.high_ns, likely.high_ns, takes_cpu(all) ? most.most_ns : most.high_ns});
+    if (most.ns > 0) {  // else there was no such noise
+        const auto by = static_cast<int64_t>(repeatability * static_cast<double>(measured));
+        saving.low_ns = std::max<int64_t>(0, saving.low_ns - by);
+        saving.high_ns = std::min(measured, saving.high_ns + by + one.refill_ns);
+    }
     saving.most_ns = std::max(saving.high_ns, most.most_ns);
     saving.conditional = least.conditional || likely.conditional || most.conditional;
     return saving;
@@ -88,7 +96,7 @@ void choose(Advice& advice, std::vector<Suggestion> all, const Options& options,
         Suggestion& one = all[i];
         const bool small = static_cast<double>(one.saves.ns) < advice.least * static_cast<double>(advice.measured_ns);
         if (small && advice.largest_not_suggested) break;
-        one.saves = saving(one, what_ifs);
+        one.saves = saving(one, advice.measured_ns, what_ifs);
         const std::string why = turned_down(advice, one.saves);
         if (why.empty()) {
             advice.suggestions.push_back(std::move(one));
@@ -128,11 +136,12 @@ Advice advise(const replay::Result& result, replay::WhatIfs& what_ifs, const Opt
         all.follows = both(all.follows, list[i].follows);
         all.may_be = both(all.may_be, list[i].may_be);
         all.part = std::max(all.part, list[i].part);
+        all.refill_ns += list[i].refill_ns;
         for (size_t k = 0; k < list.size(); ++k)
             if (k != i && overlap(both(list[i].removed, list[i].follows), both(list[k].removed, list[k].follows)))
                 list[i].overlaps.push_back(k);
     }
-    if (list.size() > 1) advice.together = saving(all, what_ifs);
+    if (list.size() > 1) advice.together = saving(all, advice.measured_ns, what_ifs);
     const auto conditional = [](const replay::Saving& saving) { return saving.conditional; };
     advice.conditional = advice.conditional || (advice.together && conditional(*advice.together)) ||
                          std::any_of(list.begin(), list.end(), [&](const Suggestion& one) { return conditional(one.saves); });
