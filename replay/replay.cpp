@@ -341,7 +341,7 @@ void Stages::draw(Result& result) {
     follow_back([this](const EventGraph::Visit& visit) { analysis_->backward(visit); }, back, timeline.ways);
 
     const std::vector<Stretch> stretches =
-        stretches_around(result.costs->costliest, timeline.span_ns, result.events, static_cast<size_t>(result.ranks));
+        stretches_around(result.costs->costliest, timeline.ways, timeline.span_ns, result.events, static_cast<size_t>(result.ranks));
     timeline.whole = stretches.size() == 1 && stretches.front() == Stretch{0, timeline.span_ns};
     CloseUps close_ups(stretches, engine_->threads().size(), ends.first, scenarios_->all());
     Archive archive(options_.trace);

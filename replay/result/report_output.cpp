@@ -15,6 +15,8 @@ namespace polter::replay {
 
 namespace {
 
+constexpr std::string_view unknown_culprit = "unknown";  // as Definitions::culprit_name says
+
 // Of one culprit of a source: the delay that it caused, and the time that it took.
 struct CulpritSum {
     std::string source, culprit;
@@ -64,6 +66,10 @@ std::string main_host(const Result& result, const CulpritSum& sum) {
         if (const HostResult* host = host_of(result, rank)) hosts[host->name] += ns;
     const auto most = std::max_element(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     return most == hosts.end() ? "" : most->first;
+}
+
+bool is_removed(const Result& result, const std::string& source) {
+    return std::any_of(result.sources.begin(), result.sources.end(), [&](const auto& one) { return one.removed && one.name == source; });
 }
 
 std::string bounded_percent(int64_t part, int64_t whole) {
@@ -154,23 +160,35 @@ std::string answer(const Result& result) {
     const NoiseCost cost(result);
     const int64_t run = result.measured_ns, noise = result.accumulated_noise_ns;
     const std::string between = fmt::format("between {} and {}", short_percent(cost.low, run), short_percent(cost.high, run));
-    if (cost.open)
-        return fmt::format("The operating system cost this run {} of its {}: the trace leaves open how much.", between, short_time(run));
+    const auto culprits = by_culprit(result);
+    const auto named = [](const CulpritSum& sum) { return names_processes(sum.source) && sum.culprit != unknown_culprit; };
+    const auto on_host = [&](const CulpritSum& sum) {
+        const std::string host = main_host(result, sum);
+        return fmt::format("{} by {}{}", cause(sum.source), sum.culprit, host.empty() ? "" : " on " + host);
+    };
+    if (cost.open) {
+        std::string out =
+            fmt::format("The operating system cost this run {} of its {}: the trace leaves open how much", between, short_time(run));
+        int64_t stolen = 0;
+        for (const RankResult& rank : result.per_rank) stolen += rank.local_noise_ns;
+        const CulpritSum* top = nullptr;
+        for (const CulpritSum& sum : culprits)
+            if (is_removed(result, sum.source) && named(sum) && sum.local > (top ? top->local : 0)) top = &sum;
+        if (!top) return out + ".";
+        return out + fmt::format("; {} of what it took from the ranks was {}.", bounded_percent(top->local, stolen), on_host(*top));
+    }
     std::string out = fmt::format("The operating system cost this run {} of {} ({}, {})", short_time(noise), short_time(run),
                                   short_percent(noise, run), between);
     const SourceResult* most = nullptr;
     for (const SourceResult& source : result.sources)
         if (source.removed && source.share_ns > 0 && (!most || source.share_ns > most->share_ns)) most = &source;
     if (!most || noise <= 0) return out + ".";
-    const auto culprits = by_culprit(result);
     const CulpritSum* top = nullptr;
     for (const CulpritSum& sum : culprits)
-        if (sum.source == most->name && names_processes(sum.source) && (!top || sum.delay > top->delay)) top = &sum;
+        if (sum.source == most->name && named(sum) && (!top || sum.delay > top->delay)) top = &sum;
     if (!top || !result.attribution.by_origin || top->delay <= 0)
         return out + fmt::format("; {} of it was {}.", bounded_percent(most->share_ns, noise), cause(most->name));
-    const std::string host = main_host(result, *top);
-    return out + fmt::format("; {} of it was {} by {}{}.", bounded_percent(top->delay, noise), cause(most->name), top->culprit,
-                             host.empty() ? "" : " on " + host);
+    return out + fmt::format("; {} of it was {}.", bounded_percent(top->delay, noise), on_host(*top));
 }
 
 void add_report_json(nlohmann::json& json, const Result& result) {

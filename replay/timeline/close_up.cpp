@@ -6,20 +6,31 @@
 
 namespace polter::replay {
 
-std::vector<Stretch> stretches_around(const std::vector<CostlyNoise>& costliest, int64_t span, int64_t events, size_t ranks) {
+std::vector<Stretch> stretches_around(const std::vector<CostlyNoise>& costliest, const Ways& ways, int64_t span, int64_t events,
+                                      size_t ranks) {
     if (events <= whole_run_events) return {{0, span}};
-    constexpr size_t most_stretches = 24;
-    const size_t count = std::min(costliest.size(), most_stretches);
+    constexpr size_t most_stretches = 24, most_of_noise = 12;
+    const size_t count = std::min(costliest.size() + ways.list.size(), most_stretches);
     if (count == 0) return {};
     // In the mean, half of the budget: some parts of a run are denser. A call is two events at least.
     const double items = std::max<double>(400, std::min<double>(static_cast<double>(most_items) / 2 / static_cast<double>(count),
                                                                 static_cast<double>(std::max<size_t>(1000, 4 * ranks))));
     const auto width = static_cast<int64_t>(static_cast<double>(span) * items / (static_cast<double>(events) / 2));
     std::vector<Stretch> list;
-    for (size_t i = 0; i < count; ++i) {
+    const auto add = [&](int64_t begin, int64_t end, int64_t around) {
+        list.emplace_back(std::max<int64_t>(0, begin - around), std::min(span, end + around));
+    };
+    for (size_t i = 0; i < costliest.size() && list.size() < (ways.list.empty() ? most_stretches : most_of_noise); ++i) {
         const CostlyNoise& noise = costliest[i];
-        const int64_t around = std::max(width / 2, noise.duration_ns / 4);
-        list.emplace_back(std::max<int64_t>(0, noise.at_ns - around), std::min(span, noise.at_ns + noise.duration_ns + around));
+        add(noise.at_ns, noise.at_ns + noise.duration_ns, std::max(width / 2, noise.duration_ns / 4));
+    }
+    // From the origin of a delay to the call in which it grew; many ranks' delays have one origin.
+    for (size_t i = 0; i < ways.list.size() && list.size() < most_stretches; ++i) {
+        const Way& way = ways.list[i];
+        const int64_t origin = way.origin == SIZE_MAX ? way.enter : std::min(way.enter, ways.noise[way.origin].at);
+        const int64_t begin = std::max(origin, way.leave - 4 * width);
+        const bool shown = std::any_of(list.begin(), list.end(), [&](const Stretch& s) { return s.first <= begin && s.second >= way.leave; });
+        if (!shown) add(begin, way.leave, std::max(width / 4, (way.leave - begin) / 8));
     }
     std::sort(list.begin(), list.end());
     std::vector<Stretch> joined;

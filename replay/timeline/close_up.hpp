@@ -13,8 +13,10 @@ namespace polter::replay {
 
 using Stretch = std::pair<int64_t, int64_t>;  // ns since the first event
 
-// Around the costliest noise events, as long as the budget allows; the whole run where it is short enough.
-std::vector<Stretch> stretches_around(const std::vector<CostlyNoise>& costliest, int64_t span, int64_t events, size_t ranks);
+// Around the costliest noise events and the greatest delays with their origins, as long as the budget allows; the whole run where it is
+// short enough. `ways`: times since the first event.
+std::vector<Stretch> stretches_around(const std::vector<CostlyNoise>& costliest, const Ways& ways, int64_t span, int64_t events,
+                                      size_t ranks);
 
 class CloseUps {
   public:

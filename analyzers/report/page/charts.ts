@@ -2,7 +2,7 @@
 // Heat maps (own canvas) and curves (uPlot). Each has a table beside it for those who cannot see it.
 import uPlot from "uplot";
 import { Result, Timeline } from "./data";
-import { count, el, name, style, table, time } from "./format";
+import { count, el, name, sourceColour, style, table, time } from "./format";
 
 function whenColoursChange(paint: () => void): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
@@ -63,7 +63,7 @@ export function heatMap(t: Timeline, what: "noise" | "delay", goTo: (begin: numb
     const at = cellAt(e)[1] * level.bucket_ns;
     goTo(at - 2 * level.bucket_ns, at + 3 * level.bucket_ns);
   });
-  return el("figure", {}, el("figcaption", {}, `${what_}, rank × time`), canvas,
+  return el("figure", {}, el("figcaption", {}, `${what_ === "Delay" ? "Delay (so far)" : what_}, rank × time`), canvas,
     el("p", { class: "status" }, el("span", { class: "scale" }, "0 ", ramp, ` ${time(most)}${what === "noise" ? ` in ${time(level.bucket_ns)}` : ""}`), tip));
 }
 
@@ -115,7 +115,7 @@ export function distributions(result: Result): HTMLElement {
   const edges = [...new Set(list.flatMap((d) => d.bins.map((b: any) => b.from_ns)))].sort((a, b) => a - b).filter((x) => x > 0);
   const curves = list.map((d, i) => {
     const at = new Map<number, number>(d.bins.map((b: any) => [b.from_ns, b.events]));
-    return { label: name(result.source_names?.[d.source] ?? d.source), values: edges.map((e) => at.get(e) ?? null), colour: `--s${i % 8}` };
+    return { label: name(result.source_names?.[d.source] ?? d.source), values: edges.map((e) => at.get(e) ?? null), colour: sourceColour(d.source, i) };
   });
   return el("div", {}, plot("Number of noise events by duration and source, both axes logarithmic. The table below has the percentiles.", edges, curves,
     { xText: time, yText: count, logarithmic: true, xLabel: "duration from" }),

@@ -15,7 +15,7 @@ function rowsOf(c: Comparison, title: string, caption: string, rows: (Row | null
 }
 
 function one(c: Comparison, several: boolean): HTMLElement {
-  const tables = [rowsOf(c, "", `${c.b} against ${c.a}`, [c.run_time, c.noise, c.without_noise]), rowsOf(c, "Source", "Delay by source", c.sources),
+  const tables = [rowsOf(c, "Quantity", `${c.b} against ${c.a}`, [c.run_time, c.noise, c.without_noise]), rowsOf(c, "Source", "Delay by source", c.sources),
     rowsOf(c, "Process or device", "Delay by process or device", c.culprits), rowsOf(c, "Rank", "Delay at the end, by rank", c.ranks), rowsOf(c, "Operation", "Delay paid in", c.operations)];
   return el("div", {}, several ? el("h3", {}, name(c.answer, 800)) : null, ...tables,
     c.warnings.length ? el("ul", { class: "note" }, ...c.warnings.map((w) => el("li", {}, name(w, 600)))) : null);

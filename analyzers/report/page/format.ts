@@ -33,6 +33,9 @@ export function name(s: string, most = 120): string {
   return s.length > most ? `${out}… (${s.length} characters)` : out;
 }
 
+// Sources have the same colour in each figure and report; others follow in turn.
+const known: Record<string, number> = { preempt: 0, timer: 1, irq: 2, softirq: 3, ipi: 4, runqueue: 5, steal: 6, throttle: 7, nmi: 7 };
+export function sourceColour(source: string, i: number): string { return `--s${known[source] ?? (i + 1) % 8}`; }
 // Of a CSS variable.
 export function style(variable: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(variable).trim();

@@ -75,7 +75,9 @@ async function main(): Promise<void> {
   printable(() => shown.view?.recolour());
   shown.view?.paint();
   page.dataset.ready = "true";
-  Object.assign(window, { polter: { data, shown } });  // for scripts and the tests
+  requestAnimationFrame(() => performance.mark("polter-painted"));
+  // For scripts and the tests.
+  Object.assign(window, { polter: { data, get result() { return shown.result; }, get view() { return shown.view; } } });
 }
 
 main().catch((error) => {

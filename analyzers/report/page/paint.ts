@@ -3,7 +3,7 @@
 import { CloseUp, Level, Timeline } from "./data";
 import { Colour, mix, Raster } from "./raster";
 
-export interface Colours { mpi: Colour; wait: Colour; panel: Colour; accent: Colour; sources: Colour[]; shown: boolean[] }
+export interface Colours { mpi: Colour; wait: Colour; panel: Colour; way: Colour; sources: Colour[]; shown: boolean[] }
 
 // What is seen of the timeline, in device pixels.
 export interface Panel {
@@ -70,8 +70,9 @@ export function paintBands(raster: Raster, cells: Uint32Array, count: number, le
   }
 }
 
-// Where each rank's calls and noise begin in the columns, which are sorted by rank and time, and which calls are delays to follow.
-export interface Index { calls: Map<number, [number, number]>; noise: Map<number, [number, number]>; way: Int32Array }
+// Where each rank's calls and noise begin in the columns, which are sorted by rank and time, and which calls are delays to follow. Without
+// noise the same calls take less time: behind `belowEnd` some rank's next call is no longer among them.
+export interface Index { calls: Map<number, [number, number]>; noise: Map<number, [number, number]>; way: Int32Array; belowEnd: number }
 
 function ranges(ranks: number[]): Map<number, [number, number]> {
   const found = new Map<number, [number, number]>();
@@ -86,7 +87,10 @@ function ranges(ranks: number[]): Map<number, [number, number]> {
 export function indexOf(one: CloseUp, wayOf: Map<string, number>): Index {
   const k = one.calls, way = new Int32Array(k.rank.length).fill(-1);
   for (let i = 0; i < way.length; ++i) way[i] = wayOf.get(`${k.rank[i]}/${k.enter_ns[i]}/${k.leave_ns[i]}`) ?? -1;
-  return { calls: ranges(k.rank), noise: ranges(one.noise.rank), way };
+  const calls = ranges(k.rank);
+  let belowEnd = Infinity;
+  for (const [, to] of calls.values()) belowEnd = Math.min(belowEnd, k.leave_ns[to - 1] - k.leave_delay_ns[to - 1]);
+  return { calls, noise: ranges(one.noise.rank), way, belowEnd };
 }
 
 export function paintCloseUp(raster: Raster, t: Timeline, one: CloseUp, index: Index, panel: Panel, c: Colours): void {
@@ -100,7 +104,7 @@ export function paintCloseUp(raster: Raster, t: Timeline, one: CloseUp, index: I
       const waited = panel.below ? k.without_waited_until_ns[i] : k.waited_until_ns[i], x0 = xOf(panel, enter), x1 = xOf(panel, leave);
       raster.rect(x0, top, x1, bottom, c.mpi);
       if (waited > enter) raster.rect(x0, top, xOf(panel, waited), bottom, c.wait);
-      if (!panel.below && index.way[i] >= 0 && bottom - top > 4) raster.rect(x1 - 2 * panel.scale, top, x1, bottom, c.accent);
+      if (!panel.below && index.way[i] >= 0 && bottom - top > 4) raster.rect(x1 - 2 * panel.scale, top, x1, bottom, c.way);
     }
   }
   if (panel.below) return;

@@ -2,12 +2,11 @@
 // The timeline: measured above approximated. Drawn from the level of detail whose buckets are about a pixel wide; inside a close-up every
 // call, noise event and message. The page sums nothing: a hovered value is a value of the JSON.
 import { CloseUp, Delays, Result, Timeline } from "./data";
-import { count, el, name, style, time } from "./format";
+import { count, el, name, sourceColour, style, time } from "./format";
 import { bands, Colours, Index, indexOf, levelFor, paintBands, paintCloseUp, Panel, rowSpan, xOf } from "./paint";
 import { colour, Raster } from "./raster";
 
-const left = 74, top = 6, gap = 26, axis = 22, tallest = 320, rowMost = 22;
-const palette = ["--s0", "--s1", "--s2", "--s3", "--s4", "--s5", "--s6", "--s7"];
+const left = 74, top = 6, gap = 26, axis = 22, tallest = 320, rowMost = 44;
 const mostMessages = 2000;
 
 interface Hit { text: string; way?: number }
@@ -30,6 +29,8 @@ export class TimelineView {
   private readonly cells = new Map<string, Uint32Array>();
   private readonly indices = new Map<CloseUp, Index>();
   private readonly shown: boolean[];
+  private path = true;
+  private messages = true;
   private readonly wayOf = new Map<string, number>();
   private readonly names: Record<string, string>;
 
@@ -66,17 +67,17 @@ export class TimelineView {
       box.style.background = `var(${variable})`;
       return box;
     };
-    const source = (i: number) => {
-      const button = el("button", { type: "button", class: "key", "aria-pressed": String(this.shown[i]) }, swatch(palette[i % palette.length]), this.sourceName(i));
+    const key = (variable: string, text: string, shown: boolean, toggle: () => boolean) => {
+      const button = el("button", { type: "button", class: "key", "aria-pressed": String(shown) }, swatch(variable), text);
       button.addEventListener("click", () => {
-        this.shown[i] = !this.shown[i];
-        button.setAttribute("aria-pressed", String(this.shown[i]));
+        button.setAttribute("aria-pressed", String(toggle()));
         this.recolour();
       });
       return el("li", {}, button);
     };
-    return el("ul", { class: "legend" }, el("li", {}, swatch("--mpi"), "in MPI"), el("li", {}, swatch("--wait"), "wait state"),
-      el("li", {}, swatch("--path"), "critical path"), ...this.t.sources.map((_, i) => source(i)));
+    return el("ul", { class: "legend", "aria-label": "What is drawn" }, el("li", {}, swatch("--mpi"), "in MPI"), el("li", {}, swatch("--wait"), "wait state"),
+      ...this.t.sources.map((source, i) => key(sourceColour(source, i), this.sourceName(i), this.shown[i], () => (this.shown[i] = !this.shown[i]))),
+      key("--path", "critical path", this.path, () => (this.path = !this.path)), key("--muted", "messages", this.messages, () => (this.messages = !this.messages)));
   }
 
   private tools(): HTMLElement {
@@ -183,9 +184,9 @@ export class TimelineView {
     if (this.chosen < 0) return this.draw();
     this.cursor = this.chosen;
     const origin = d.origin[way], steps = this.steps(way);
-    const from = Math.min(d.enter_ns[way], ...steps.map((s) => d.step.at_ns[s]), origin >= 0 ? d.origins.at_ns[origin] : Infinity);
-    const margin = (d.leave_ns[way] - from) * 0.15 + 100;
-    this.show(from - margin, d.leave_ns[way] + margin);
+    const from = Math.min(d.enter_ns[way], ...(origin >= 0 ? [d.origins.at_ns[origin]] : steps.map((s) => d.step.at_ns[s]))), to = d.leave_ns[way];
+    const margin = (to - from) * 0.15 + 100, close = this.t.close_ups.find((c) => c.begin_ns <= from && c.end_ns >= to);
+    this.show(Math.max(from - margin, close?.begin_ns ?? 0), Math.min(to + margin, close?.end_ns ?? Infinity));
     const passed = [d.rank[way], ...steps.map((s) => d.step.rank[s]), ...(origin >= 0 ? [d.origins.rank[origin]] : [])].map((r) => Math.floor(r / this.t.ranks_per_row));
     const least = Math.min(...passed), rows = Math.max(...passed) - least + 1;
     if (this.t.rows > tallest / 8) this.showRows(least - Math.max(3, rows * 0.1), rows + 2 * Math.max(3, rows * 0.1));
@@ -255,27 +256,20 @@ export class TimelineView {
     }
     const g = this.canvas.getContext("2d") as CanvasRenderingContext2D;
     const raster = (this.raster ??= new Raster(w, h));
-    const c = (this.colours ??= { mpi: colour(style("--mpi")), wait: colour(style("--wait")), panel: colour(style("--panel")), accent: colour(style("--accent")),
-      sources: this.t.sources.map((_, i) => colour(style(palette[i % palette.length]))), shown: this.shown });
+    const c = (this.colours ??= { mpi: colour(style("--mpi")), wait: colour(style("--wait")), panel: colour(style("--panel")), way: colour(style("--way")),
+      sources: this.t.sources.map((source, i) => colour(style(sourceColour(source, i)))), shown: this.shown });
     const close = this.closeUp(), shift = this.shift();
     raster.clear();
     for (const below of [false, true]) {
       const panel = this.panelOf(below, shift, scale);
       raster.from = panel.x;
       raster.to = panel.x + panel.width;
-      if (close) {
-        raster.rect(panel.x, panel.y, panel.x + panel.width, panel.y + panel.height, c.panel);
-        paintCloseUp(raster, this.t, close, this.index(close), panel, c);
-      } else {
-        const level = this.level(), number = Math.min(panel.height, this.rowCount);
-        const key = `${level.bucket_ns}/${below}/${this.firstRow}/${this.rowCount}/${number}`;
-        let cells = this.cells.get(key);
-        if (!cells) {
-          if (this.cells.size > 12) this.cells.clear();
-          this.cells.set(key, (cells = bands(this.t, level, panel, number, c)));
-        }
-        paintBands(raster, cells, number, level, panel, c.panel);
-      }
+      const until = close ? this.closeUntil(close, panel) : panel.x;
+      if (until < panel.x + panel.width) this.paintSums(raster, panel, c);
+      if (!close) continue;
+      raster.to = Math.round(until);
+      raster.rect(panel.x, panel.y, until, panel.y + panel.height, c.panel);
+      paintCloseUp(raster, this.t, close, this.index(close), panel, c);
     }
     raster.show(g);
     g.setTransform(scale, 0, 0, scale, 0, 0);
@@ -286,9 +280,9 @@ export class TimelineView {
       g.beginPath();
       g.rect(panel.x, panel.y - 4, panel.width, panel.height + 8);
       g.clip();
-      if (close) this.paintMessages(g, close, panel);
-      else if (!below) this.markCloseUps(g, panel);
-      this.paintPath(g, panel);
+      if (close && this.messages) this.paintMessages(g, close, panel);
+      if (!close && !below) this.markCloseUps(g, panel);
+      if (this.path) this.paintPath(g, panel);
       if (!below && this.chosen >= 0) this.paintWay(g, panel);
       g.restore();
     }
@@ -296,10 +290,27 @@ export class TimelineView {
     this.say(close);
   }
 
+  // As far as a close-up has the calls of all ranks, in pixels.
+  private closeUntil(close: CloseUp, panel: Panel): number {
+    const end = panel.x + panel.width;
+    return !panel.below || this.t.whole_run ? end : Math.max(panel.x, Math.min(end, xOf(panel, this.index(close).belowEnd)));
+  }
+  private paintSums(raster: Raster, panel: Panel, c: Colours): void {
+    const level = this.level(), number = Math.min(panel.height, this.rowCount);
+    const key = `${level.bucket_ns}/${panel.below}/${this.firstRow}/${this.rowCount}/${number}`;
+    let cells = this.cells.get(key);
+    if (!cells) {
+      if (this.cells.size > 12) this.cells.clear();
+      this.cells.set(key, (cells = bands(this.t, level, panel, number, c)));
+    }
+    paintBands(raster, cells, number, level, panel, c.panel);
+  }
+
   private say(close: CloseUp | undefined): void {
     const [from, to] = this.ranks(), rows = this.rowCount < this.t.rows ? ` Ranks ${from} to ${to - 1}.` : "";
     const range = `${time(this.begin)} to ${time(this.end)} of ${time(this.t.span_ns)}.${rows}`;
-    const shown = close ? `Every call, noise event and message${close.cut ? "; some are missing, there are more than a page can hold" : ""}.`
+    const below = close ? this.panelOf(true, this.shift(), 1) : undefined;
+    const shown = close ? `Every call, noise event and message${close.cut ? "; some are missing, there are more than a page can hold" : ""}${this.closeUntil(close, below!) < below!.x + below!.width ? `; without noise from ${time(this.index(close).belowEnd)} on sums over ${time(this.level().bucket_ns)}` : ""}.`
       : `Aggregated: sums over ${time(this.level().bucket_ns)}${this.t.ranks_per_row > 1 ? ` and ${this.t.ranks_per_row} ranks` : ""}${this.rowCount > this.panel() ? "; ranks share lines of pixels, where the greatest noise of a rank is seen" : ""}. ` +
         (this.t.whole_run ? "Zoom in to see single calls." : this.t.close_ups.length === 0 ? "No noise event cost anything, so there is no close-up of single calls." : `Single calls are there around the ${count(this.t.close_ups.length)} marked places with the costliest noise.`);
     this.status.textContent = `${this.chosen >= 0 ? `${this.wayText()} ` : ""}${range} ${shown}`;
@@ -362,18 +373,21 @@ export class TimelineView {
       const [a, b] = rowSpan(panel, this.row(rank));
       return [xOf(panel, at), (a + b) / 2];
     };
-    g.strokeStyle = g.fillStyle = style("--accent");
-    g.lineWidth = 2.5;
-    g.beginPath();
-    g.moveTo(...point(d.leave_ns[w], d.rank[w]));
-    for (const s of this.steps(w)) g.lineTo(...point(d.step.at_ns[s], d.step.rank[s]));
-    g.stroke();
-    g.beginPath();
-    g.arc(...point(d.leave_ns[w], d.rank[w]), 4, 0, 7);
-    g.fill();
-    if (o < 0) return;
-    const [a, b] = rowSpan(panel, this.row(d.origins.rank[o])), x = xOf(panel, d.origins.at_ns[o]);
-    g.strokeRect(x - 2, a, Math.max(6, xOf(panel, d.origins.at_ns[o] + d.origins.duration_ns[o]) - x + 4), Math.max(b - a, 4));
+    // With a rim of the background, to be seen on any noise.
+    for (const [colour, wider] of [[style("--bg"), 3], [style("--way"), 0]] as [string, number][]) {
+      g.strokeStyle = g.fillStyle = colour;
+      g.lineWidth = 2.5 + wider;
+      g.beginPath();
+      g.moveTo(...point(d.leave_ns[w], d.rank[w]));
+      for (const s of this.steps(w)) g.lineTo(...point(d.step.at_ns[s], d.step.rank[s]));
+      g.stroke();
+      g.beginPath();
+      g.arc(...point(d.leave_ns[w], d.rank[w]), 4 + wider / 2, 0, 7);
+      g.fill();
+      if (o < 0) continue;
+      const [a, b] = rowSpan(panel, this.row(d.origins.rank[o])), x = xOf(panel, d.origins.at_ns[o]);
+      g.strokeRect(x - 2, a, Math.max(6, xOf(panel, d.origins.at_ns[o] + d.origins.duration_ns[o]) - x + 4), Math.max(b - a, 4));
+    }
   }
 
   private paintAxes(g: CanvasRenderingContext2D, height: number, shift: number): void {
@@ -404,7 +418,7 @@ export class TimelineView {
       if (y < panel.y || y >= panel.y + panel.height || x < panel.x || x > panel.x + panel.width) continue;
       const row = this.firstRow + Math.floor(((y - panel.y) / panel.height) * this.rowCount), close = this.closeUp();
       const near = ((panel.end - panel.begin) / panel.width) * 2, at = panel.begin + ((x - panel.x) / panel.width) * (panel.end - panel.begin);
-      return close ? this.itemAt(close, row, at, near, below) : this.bucketAt(row, at, below);
+      return close && x < this.closeUntil(close, panel) ? this.itemAt(close, row, at, near, below) : this.bucketAt(row, at, below);
     }
     return undefined;
   }

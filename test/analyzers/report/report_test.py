@@ -42,17 +42,41 @@ class Report(unittest.TestCase):
     def tearDownClass(cls):
         cls.work.cleanup()
 
-    def test_schema(self):
+    def faults(self, name, value):
         try:
             import jsonschema
         except ImportError:
             self.skipTest("no python3-jsonschema; scripts/setup installs it")
-        schema = json.loads((ROOT / "docs/replay.schema.json").read_text(encoding="utf-8"))
-        validator = jsonschema.Draft202012Validator(schema)
+        schema = json.loads((ROOT / f"docs/{name}.schema.json").read_text(encoding="utf-8"))
+        return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
+
+    def test_schema(self):
         for result in self.results:
-            self.assertEqual([], [error.message[:200] for error in validator.iter_errors(result)])
-        broken = dict(self.results[0], measured_ns="1 s")
-        self.assertEqual(1, len(list(validator.iter_errors(broken))))
+            self.assertEqual([], self.faults("replay", result))
+        self.assertEqual(1, len(self.faults("replay", dict(self.results[0], measured_ns="1 s"))))
+
+    def test_schemas_of_what_a_page_has_besides(self):
+        """Advice and comparison, as the page has them and as their verbs print them."""
+        page, advised = self.folder / "sides.html", self.folder / "advised"
+        subprocess.run([BUILD / "test/analyzers/export/write_micro", ROOT / "test/replay/micro/late_sender.txt", advised], check=True)
+        advice = json.loads(polter("advise", "-q", "--json", str(advised)).stdout)
+        self.assertTrue(advice["suggestions"])
+        self.assertEqual([], self.faults("advise", advice))
+        self.assertEqual(1, len(self.faults("advise", dict(advice, candidates=None))))
+        sides = [str(self.folder / "1"), str(self.folder / "5"), str(advised)]
+        compared = json.loads(polter("compare", "-q", "--json", *sides).stdout)
+        self.assertEqual([], self.faults("compare", compared))
+        self.assertEqual(1, len(self.faults("compare", dict(compared, seed="1"))))
+        run = polter("report", "-q", *sides, "-o", str(page))
+        if "built without its page" in run.stderr:
+            self.skipTest("polter was built without the page")
+        data = data_of(page)
+        self.assertEqual(compared, data["comparison"])
+        self.assertEqual(advice, data["runs"][2].pop("advice"))
+        for result in data["runs"]:
+            self.assertEqual([], self.faults("advise", result.pop("advice", advice)))
+            result["attribution"]["rows"] = []  # left out of the page
+            self.assertEqual([], self.faults("replay", result))
 
     def test_levels_agree(self):
         for result in self.results:
@@ -113,21 +137,28 @@ class Report(unittest.TestCase):
     def test_page_is_the_json(self):
         page = self.folder / "page.html"
         run = polter("report", "-q", str(self.folder / "1"), "-o", str(page))
-        if "built without the page" in run.stderr:
+        if "built without its page" in run.stderr:
             self.skipTest("polter was built without the page")
         self.assertEqual((0, str(page) + "\n"), (run.returncode, run.stdout))
-        shown = data_of(page)
+        data = data_of(page)
+        self.assertEqual(("polter.page/1", None, 1), (data["schema"], data["comparison"], len(data["runs"])))
+        shown = data["runs"][0]
         for key in ("timeline", "durations", "sources", "per_rank", "answer", "propagation"):
             self.assertEqual(self.results[0][key], shown[key], key)
         self.assertLess(page.stat().st_size, 2 << 20)
 
     def test_errors(self):
         run = polter("report", str(self.folder / "1"), "-o", str(self.folder / "no/such/page.html"))
+        if "built without its page" in run.stderr:
+            self.assertEqual(2, run.returncode)
+            self.assertNotIn("report", polter("--help").stdout)
+            self.assertIn("built without the page", polter("doctor").stdout)
+            return
         self.assertEqual(1, run.returncode)
-        if "built without the page" not in run.stderr:
-            self.assertIn("page.html", run.stderr)
+        self.assertIn("page.html", run.stderr)
         self.assertEqual(1, polter("report", str(self.folder / "nothing")).returncode)
         self.assertEqual(2, polter("report").returncode)
+        self.assertEqual(2, polter("report", str(self.folder / "1"), ",").returncode)
 
 
 if __name__ == "__main__":
