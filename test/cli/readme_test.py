@@ -71,6 +71,11 @@ class Readme(unittest.TestCase):
             self.assertIn("== 4/4", output)
             self.assertRegex(output, r"\btimer\b")
             self.assertIn("What to try next", output)
+            if p.command([p.POLTER, "help", "report"]).returncode == 0:
+                report = SOURCE / output.strip().splitlines()[-1].strip()
+                self.assertGreater(report.stat().st_size, 50_000, f"{report}: the report that the quick start ends with")
+            else:
+                self.assertIn("There is no report", output)
         finally:
             for made in set(SOURCE.glob("polter-quickstart-*")) - before:
                 shutil.rmtree(made)
@@ -80,7 +85,7 @@ class Readme(unittest.TestCase):
         (r"git clone .*&& cd \w+", None),
         (r"\./scripts/test", None),
         (r"\./scripts/quickstart", quickstart),
-        (r"(mpirun -n \d+ )?build/polter (doctor|(run|replay|report|noise|doctor|export) .*)", polter),
+        (r"(mpirun -n \d+ )?build/polter (doctor|(run|replay|report|advise|compare|noise|export) .*)", polter),
     ]
 
     def test_commands(self):

@@ -103,12 +103,18 @@ export function timeline(r: Result, view: TimelineView): HTMLElement {
   const t = r.timeline!, d = t.delays, most = 60;
   const listed = d.rank.slice(0, most).map((rank, i) => [{ text: name(t.places[d.place[i]].where) }, { text: String(rank) }, ns(d.leave_ns[i]), ns(d.growth_ns[i]), { text: view.origin(i) || "–" },
     shower(`Show the delay of rank ${rank} at ${time(d.leave_ns[i])} with its origin`, () => toTimeline(() => view.choose(i)))]);
-  return section("timeline", "Timeline", "Measured above, the run without noise below. Both panels begin with the same point of the program. Click a call in which a delay grew, and follow it to its origin.", view.root,
+  return section("timeline", "Timeline", r.noise_not_measured ? "The measured run. What it would have been without noise is unknown." : "Measured above, the run without noise below. Both panels begin with the same point of the program. Click a call in which a delay grew, and follow it to its origin.", view.root,
     listed.length ? table(`Where delays came from: the ${d.rank.length > most ? `${most} of ${count(d.rank.length)} ` : ""}calls in which a rank's delay grew most`, [{ title: "Delay grew in" }, num("Rank"), num("At"), num("Growth", true), { title: "Greatest noise on the way back" }, { title: "Timeline" }], listed, 6) : null);
 }
 
 export function path(r: Result): HTMLElement | null {
   if (!r.critical_path) return null;
+  if (r.noise_not_measured) {
+    const { before } = r.critical_path;
+    return section("path", "Critical path", `${time(before.length_ns)} with ${count(before.hops)} changes of rank.`, el("div", { class: "beside" },
+      table("On the path, by place", [{ title: "Place" }, num("Measured", true)], before.by_place.map((p: any) => [{ text: place(p) }, ns(p.ns)]), 8),
+      table("On the path, by rank", [{ title: "Rank" }, num("Measured", true)], before.by_rank.map((p: any) => [{ text: String(p.rank) }, ns(p.ns)]), 8)));
+  }
   const { before, after } = r.critical_path, key = (p: any) => JSON.stringify([p.where, p.caller, p.call_site]);
   const then = new Map<string, number>(after.by_place.map((p: any) => [key(p), p.ns])), thenRank = new Map<number, number>(after.by_rank.map((p: any) => [p.rank, p.ns]));
   return section("path", "Critical path before and after", `Measured: ${time(before.length_ns)} with ${count(before.hops)} changes of rank. Without noise: ${time(after.length_ns)} with ${count(after.hops)}.`,
@@ -141,16 +147,18 @@ export function culprits(r: Result): HTMLElement | null {
 }
 
 export function operations(r: Result): HTMLElement | null {
-  if (!r.attribution?.by_place?.length && !r.call_sites?.length) return null;
-  return section("operations", "MPI operations and call paths", `Where the delay of rank ${r.attribution.paid_on_rank}, the last to end, grew.`,
-    table("Delay by place", [{ title: "Operation or region" }, { title: "Called from" }, num("Delay", true)], r.attribution.by_place.map((p: any) => [{ text: name(p.where) }, { text: from(p) }, ns(p.ns)]), 10),
-    r.call_sites?.length ? table("Call sites, sums over all ranks", [{ title: "Operation" }, { title: "Call site" }, num("Calls"), num("Time in calls"), num("Growth of delay")],
-      r.call_sites.map((c: any) => [{ text: name(c.operation) }, { text: name(c.call_site) }, { text: count(c.calls) }, ns(c.measured_ns), ns(c.delay_ns)]), 10) : null);
+  const measured = !r.noise_not_measured, sites = r.call_sites?.length
+    ? table("Call sites, sums over all ranks", [{ title: "Operation" }, { title: "Call site" }, num("Calls"), num("Time in calls"), ...(measured ? [num("Growth of delay")] : [])],
+      r.call_sites.map((c: any) => [{ text: name(c.operation) }, { text: name(c.call_site) }, { text: count(c.calls) }, ns(c.measured_ns), ...(measured ? [ns(c.delay_ns)] : [])]), 10) : null;
+  const places = measured && r.attribution?.by_place?.length
+    ? table(`Delay by place: where the delay of rank ${r.attribution.paid_on_rank}, the last to end, grew`, [{ title: "Operation or region" }, { title: "Called from" }, num("Delay", true)],
+      r.attribution.by_place.map((p: any) => [{ text: name(p.where) }, { text: from(p) }, ns(p.ns)]), 10) : null;
+  return places || sites ? section("operations", "MPI operations and call paths", "", places, sites) : null;
 }
 
 export function absorbed(r: Result): HTMLElement | null {
   const p = r.propagation;
-  if (!p || !p.local_ns) return null;
+  if (r.noise_not_measured || !p || !p.local_ns) return null;
   const row = (text: string, value: number): Cell[] => [{ text }, ns(value), { text: percent(value, p.local_ns) }];
   return section("absorbed", "What was absorbed, and why", `Waiting for others brought ${time(p.imported_ns)} of delay; all ranks together end ${time(p.accumulated_on_all_ranks_ns)} later.`,
     table("What became of the noise of all ranks", [{ title: "Noise" }, num("Time", true), num("of all")], [row("Stolen from all ranks", p.local_ns), row("Absorbed: hit while the rank waited anyway", p.waiting_ns),

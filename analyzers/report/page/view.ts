@@ -33,14 +33,17 @@ export class TimelineView {
   private messages = true;
   private readonly wayOf = new Map<string, number>();
   private readonly names: Record<string, string>;
+  private readonly panels: boolean[];  // is it the one of the run without noise?
 
   constructor(result: Result) {
     this.t = result.timeline as Timeline;
     this.names = result.source_names ?? {};
+    // Where the noise is unknown, so is the run without it.
+    this.panels = result.noise_not_measured ? [false] : [false, true];
     this.end = this.t.span_ns;
     this.rowCount = this.t.rows;
     this.shown = this.t.sources.map((source) => !source.startsWith("os-service:"));
-    this.canvas.setAttribute("aria-label", "Timeline of all ranks: the measured run above, the run without noise below");
+    this.canvas.setAttribute("aria-label", `Timeline of all ranks: the measured run${this.panels.length > 1 ? " above, the run without noise below" : ""}`);
     this.t.delays.rank.forEach((rank, i) => this.wayOf.set(`${rank}/${this.t.delays.enter_ns[i]}/${this.t.delays.leave_ns[i]}`, i));
     this.root = el("div", { class: "timeline" }, this.legend(), this.tools(), el("div", { class: "stage" }, this.canvas, this.tip), this.status);
     this.canvas.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
@@ -88,7 +91,7 @@ export class TimelineView {
     };
     const rows = this.t.rows > 8 ? [button("Fewer ranks", () => this.zoomRows(0.5)), button("More ranks", () => this.zoomRows(2))] : [];
     return el("div", { class: "tools" }, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)), ...rows,
-      button("Whole run", () => this.all()), button("Next delay", () => this.next(1)), button("Previous delay", () => this.next(-1)),
+      button("Whole run", () => this.all()), ...(this.t.delays.rank.length ? [button("Next delay", () => this.next(1)), button("Previous delay", () => this.next(-1))] : []),
       el("span", { id: "timeline-help" }, "Wheel or + − zooms, drag or ← → moves, Shift with wheel or ↑ ↓ selects ranks, n and p go through the delays, Enter follows one to its origin, 0 shows all."));
   }
 
@@ -245,7 +248,7 @@ export class TimelineView {
   }
 
   paint(): void {
-    const height = top + 2 * this.panel() + gap + axis, scale = devicePixelRatio || 1, width = this.canvas.clientWidth;
+    const height = top + this.panels.length * (this.panel() + gap) - gap + axis, scale = devicePixelRatio || 1, width = this.canvas.clientWidth;
     this.canvas.style.height = `${height}px`;
     if (this.width() < 20) return;
     const w = Math.round(width * scale), h = Math.round(height * scale);
@@ -260,7 +263,7 @@ export class TimelineView {
       sources: this.t.sources.map((source, i) => colour(style(sourceColour(source, i)))), shown: this.shown });
     const close = this.closeUp(), shift = this.shift();
     raster.clear();
-    for (const below of [false, true]) {
+    for (const below of this.panels) {
       const panel = this.panelOf(below, shift, scale);
       raster.from = panel.x;
       raster.to = panel.x + panel.width;
@@ -274,7 +277,7 @@ export class TimelineView {
     raster.show(g);
     g.setTransform(scale, 0, 0, scale, 0, 0);
     g.font = "12px system-ui, sans-serif";
-    for (const below of [false, true]) {
+    for (const below of this.panels) {
       const panel = this.panelOf(below, shift, 1);
       g.save();
       g.beginPath();
@@ -312,7 +315,7 @@ export class TimelineView {
     const below = close ? this.panelOf(true, this.shift(), 1) : undefined;
     const shown = close ? `Every call, noise event and message${close.cut ? "; some are missing, there are more than a page can hold" : ""}${this.closeUntil(close, below!) < below!.x + below!.width ? `; without noise from ${time(this.index(close).belowEnd)} on sums over ${time(this.level().bucket_ns)}` : ""}.`
       : `Aggregated: sums over ${time(this.level().bucket_ns)}${this.t.ranks_per_row > 1 ? ` and ${this.t.ranks_per_row} ranks` : ""}${this.rowCount > this.panel() ? "; ranks share lines of pixels, where the greatest noise of a rank is seen" : ""}. ` +
-        (this.t.whole_run ? "Zoom in to see single calls." : this.t.close_ups.length === 0 ? "No noise event cost anything, so there is no close-up of single calls." : `Single calls are there around the ${count(this.t.close_ups.length)} marked places with the costliest noise.`);
+        (this.t.whole_run ? "Zoom in to see single calls." : this.t.close_ups.length === 0 ? (this.panels.length > 1 ? "No noise event cost anything, so there is no close-up of single calls." : "Close-ups of single calls are made around noise events, and none were measured.") : `Single calls are there around the ${count(this.t.close_ups.length)} marked places with the costliest noise.`);
     this.status.textContent = `${this.chosen >= 0 ? `${this.wayText()} ` : ""}${range} ${shown}`;
   }
 
@@ -395,12 +398,12 @@ export class TimelineView {
     g.textAlign = "right";
     g.textBaseline = "middle";
     const thick = this.panel() / this.rowCount, each = Math.max(1, Math.ceil(16 / thick));
-    for (const below of [false, true]) {
+    for (const below of this.panels) {
       const panel = this.panelOf(below, shift, 1);
       for (let row = this.firstRow; row < this.firstRow + this.rowCount; row += each) g.fillText(`rank ${row * this.t.ranks_per_row}`, left - 8, panel.y + (row - this.firstRow) * thick + Math.max(thick, 12) / 2);
     }
     g.textAlign = "left";
-    g.fillText(`Without noise${shift > 0 ? ` (moved right by ${time(shift)})` : ""}`, left, top + this.panel() + gap / 2 + 3);
+    if (this.panels.length > 1) g.fillText(`Without noise${shift > 0 ? ` (moved right by ${time(shift)})` : ""}`, left, top + this.panel() + gap / 2 + 3);
     const span = this.end - this.begin, rough = span / Math.max(2, this.width() / 120), power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= rough) ?? rough;
     g.textAlign = "center";
@@ -413,7 +416,7 @@ export class TimelineView {
   // What lies at a point of the canvas, and where a delay lies, both in CSS pixels.
   at(x: number, y: number): Hit | undefined {
     const shift = this.shift();
-    for (const below of [false, true]) {
+    for (const below of this.panels) {
       const panel = this.panelOf(below, shift, 1);
       if (y < panel.y || y >= panel.y + panel.height || x < panel.x || x > panel.x + panel.width) continue;
       const row = this.firstRow + Math.floor(((y - panel.y) / panel.height) * this.rowCount), close = this.closeUp();
