@@ -78,8 +78,9 @@ class HelpText : public CLI::Formatter {
 
 int no_such_verb(const CLI::App& app, const std::string& word) {
     if (word == "report") {  // in the list of a polter that has the page
-        tell("report: this polter was built without its page, as node or npm was missing; run scripts/setup and scripts/build, or see "
-             "polter replay and polter advise");
+        tell(
+            "report: this polter was built without its page, as node or npm was missing; run scripts/setup and scripts/build, or see "
+            "polter replay and polter advise");
         return 2;
     }
     std::vector<std::string> verbs;

@@ -64,7 +64,8 @@ std::string render(const nlohmann::json& data) {
     check_built();
     constexpr std::string_view place = "@DATA@";
     std::string text(page());
-    return text.replace(text.find(place), place.size(), base64(gzipped(data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))));
+    return text.replace(text.find(place), place.size(),
+                        base64(gzipped(data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))));
 }
 
 void write(const std::string& page, const std::string& file) {

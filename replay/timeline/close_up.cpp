@@ -29,7 +29,8 @@ std::vector<Stretch> stretches_around(const std::vector<CostlyNoise>& costliest,
         const Way& way = ways.list[i];
         const int64_t origin = way.origin == SIZE_MAX ? way.enter : std::min(way.enter, ways.noise[way.origin].at);
         const int64_t begin = std::max(origin, way.leave - 4 * width);
-        const bool shown = std::any_of(list.begin(), list.end(), [&](const Stretch& s) { return s.first <= begin && s.second >= way.leave; });
+        const bool shown =
+            std::any_of(list.begin(), list.end(), [&](const Stretch& s) { return s.first <= begin && s.second >= way.leave; });
         if (!shown) add(begin, way.leave, std::max(width / 4, (way.leave - begin) / 8));
     }
     std::sort(list.begin(), list.end());

@@ -17,7 +17,7 @@
 
 namespace polter::replay {
 
-inline constexpr size_t most_drawn_rows = 1024;              // more ranks share rows
+inline constexpr size_t most_drawn_rows = 1024;        // more ranks share rows
 inline constexpr size_t most_cells = size_t{1} << 17;  // of the finest level, as long as each row keeps `least_buckets`
 inline constexpr size_t least_buckets = 256, most_buckets = 4096;
 inline constexpr size_t path_buckets = 512;
