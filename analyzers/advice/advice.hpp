@@ -29,7 +29,8 @@ struct Suggestion {
     replay::Scenario follows;  // goes with it, as far as is known: in the figure and the upper bound, not in the lower one
     replay::Scenario may_be;   // may go with it: in the upper bound, and by `part` in the figure
     double part = 0;           // of `may_be`
-    int64_t refill_ns = 0;     // at most, of caches, after the noise: it is in the program's own time, and in the upper bound
+    int64_t refill_ns = 0;  // at most, what no record shows: of caches after the noise, the launcher under a quota; it is in the program's
+                            // own time, and in the upper bound
     replay::Saving saves;
     int64_t events = 0;          // noise events that the scenario removes, on all ranks
     int64_t stolen_ns = 0;       // on all ranks

@@ -226,6 +226,8 @@ std::vector<Suggestion> candidates(const replay::Result& result, const Place& pl
         suggestion.evidence = evidence_of(noise, suggestion, place);
         if (of_tasks(group) || group.kind == "own_cpu" || group.kind == "cpu_quota" || group.kind == "pin_ranks")
             suggestion.refill_ns = noise.refill();
+        // The quota throttles the launcher too, for which ranks wait in MPI_Init and MPI_Finalize; nobody records that.
+        if (group.kind == "cpu_quota") suggestion.refill_ns += result.init_ns + result.finalize_ns;
         add_sharing(suggestion, noise, group, whole);
         add_unknown(suggestion, noise, whole);
         std::vector<std::string> names;
