@@ -17,6 +17,7 @@
 #include "replay/rewrite/noise_free_archive.hpp"
 #include "replay/rules/mpi_rules.hpp"
 #include "replay/timeline/close_up.hpp"
+#include "replay/timeline/detours.hpp"
 #include "replay/timeline/levels.hpp"
 #include "replay/timeline/ways.hpp"
 #include "replay/trace/conventions.hpp"
@@ -151,7 +152,8 @@ class Stages : public WhatIfs {
 
   private:
     int64_t noise_of(const Scenario&) const;
-    void what_if(const Lanes&, std::shared_ptr<const AccountSplit>, int64_t most_delay, const std::function<void(const Engine&)>& then);
+    void what_if(const Lanes&, std::shared_ptr<const AccountSplit>, int64_t most_delay, Observers,
+                 const std::function<void(const Engine&)>& then);
     const Definitions& definitions() const { return learning_->archive.definitions(); }
     const Engine& learner() const { return *learning_->engine; }
     Model& model() { return foreign_ ? *foreign_ : learning_->model; }
@@ -409,7 +411,7 @@ int64_t Stages::noise_of(const Scenario& scenario) const {
     return sum;
 }
 
-void Stages::what_if(const Lanes& lanes, std::shared_ptr<const AccountSplit> split, int64_t most_delay,
+void Stages::what_if(const Lanes& lanes, std::shared_ptr<const AccountSplit> split, int64_t most_delay, Observers observers,
                      const std::function<void(const Engine&)>& then) {
     Archive archive(options_.trace);
     LearnedRules learned = learned_rules();
@@ -424,6 +426,7 @@ void Stages::what_if(const Lanes& lanes, std::shared_ptr<const AccountSplit> spl
         learned.foresight = std::make_shared<LockForesight>(LockForesight{{lanes.all, locks_in_turn(alone, known, {})}});
     }
     Engine engine(archive, lanes, model(), false, std::make_unique<MpiRules>(std::move(learned)), std::move(known), hooks_.faults);
+    engine.observe(std::move(observers));
     run_pass(archive, engine);
     then(engine);
 }
@@ -441,7 +444,7 @@ std::vector<int64_t> Stages::savings(const std::vector<Scenario>& scenarios) {
         lanes.masks = split->masks();
         int64_t most = 0;
         for (const Scenario& scenario : some) most = std::max(most, noise_of(scenario));
-        what_if(lanes, split, most, [&](const Engine& engine) {
+        what_if(lanes, split, most, {}, [&](const Engine& engine) {
             const Ends ends = program_ends(rank_threads(engine, definitions().ranks), lanes.count);
             saved.insert(saved.end(), ends.accumulated.begin() + 1, ends.accumulated.end());
         });
@@ -454,12 +457,15 @@ Saving Stages::bounded(const Scenario& scenario) {
     const Lanes lanes = one_scenario(split->masks(), true);
     Saving saving;
     const int64_t noise = noise_of(scenario);
-    what_if(lanes, split, noise, [&](const Engine& engine) {
+    const Ends whole = program_ends(rank_threads(learner(), definitions().ranks), 0);
+    Detours detours(lanes.masks, learner().threads().size(), whole.first, whole.last);
+    what_if(lanes, split, noise, detours.following(), [&](const Engine& engine) {
         const auto ranks = rank_threads(engine, definitions().ranks);
         const Ends ends = program_ends(ranks, lanes.count);
         const Bounds bounds = bounds_of(ends, lanes, ranks, noise > 0);
         const int64_t measured = ends.last - ends.first;
-        saving = {ends.accumulated[lanes.all], measured - bounds.high_ns, measured - bounds.low_ns, bounds.contention};
+        saving = {ends.accumulated[lanes.all], measured - bounds.high_ns, measured - bounds.low_ns, 0, bounds.contention};
+        saving.most_ns = detours.most(saving.high_ns);
     });
     return saving;
 }

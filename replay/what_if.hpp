@@ -15,6 +15,8 @@ namespace polter::replay {
 struct Saving {
     int64_t ns = 0;  // by how much the run would be shorter
     int64_t low_ns = 0, high_ns = 0;
+    // At most, if ranks also needed each other's CPUs for transfers inside of MPI calls (timeline/detours.hpp); at least high_ns.
+    int64_t most_ns = 0;
     // Message times vary so much that without this noise they may be others; what makes the whole result conditional is in that.
     bool conditional = false;
 };

@@ -127,6 +127,7 @@ inline constexpr const char* command = "POLTER::COMMAND";
 inline constexpr const char* program = "POLTER::PROGRAM";    // names of the ranks' programs, "+" between different ones
 inline constexpr const char* mpi = "POLTER::MPI";            // "Open MPI 4.1.4", as the first rank's library says
 inline constexpr const char* hosts = "POLTER::HOSTS";        // comma-separated
+inline constexpr const char* rank_cpus = "POLTER::RANK_CPUS";  // that ranks may use: "0-1:0-3;2:4"
 inline constexpr const char* warnings = "POLTER::WARNINGS";  // newline-separated
 }  // namespace property
 

@@ -41,16 +41,39 @@ Action bind(const Place& place) {
             ""};
 }
 
-void process(Suggestion& s, const std::string& name, const Place&) {
+bool no_other_cpus(const Place& place) {
+    return place.cpus && *place.cpus <= place.ranks;
+}
+
+Action lower_priority(const std::string& pids) {
+    return {"lower its priority, so that it runs only where a CPU is idle",
+            {fmt::format("for p in {}; do chrt -a -i -p 0 $p; done", pids), "systemctl set-property --runtime <UNIT> CPUWeight=1"},
+            "chrt acts among tasks of one scheduling group; CPUWeight on a service, which is a group of its own; with "
+            "kernel.sched_autogroup_enabled=1 each session is one: echo 19 > /proc/<PID>/autogroup. Saves a little less: it still gets a "
+            "small part of a busy CPU"};
+}
+
+void process(Suggestion& s, const std::string& name, const Place& place) {
     s.title = fmt::format("Keep {} off the CPUs of the ranks", name);
     const std::string pids = pids_of(name);
-    s.actions = {{"move it to other CPUs", {fmt::format("for p in {}; do taskset -a -c -p <OTHER_CPUS> $p; done", pids)}, cpus_note},
+    const std::string unit = fmt::format("<UNIT>: as shown by ps -o unit= -p {}", pids);
+    if (no_other_cpus(place)) {
+        s.actions = {{"stop it while the job runs",
+                      {fmt::format("kill -STOP {}", pids), fmt::format("kill -CONT {}", pids)},
+                      fmt::format("the second afterwards; a service: systemctl stop <UNIT>. There is no other CPU for it: {} ranks on {} "
+                                  "CPUs. If pgrep finds nothing, it is the name of a thread: ps -eLo pid,lwp,comm",
+                                  place.ranks, *place.cpus)},
+                     lower_priority(pids)};
+        s.actions.back().note = unit + ". " + s.actions.back().note;
+        return;
+    }
+    s.actions = {{"move it to other CPUs",
+                  {fmt::format("for p in {}; do taskset -a -c -p <OTHER_CPUS> $p; done", pids)},
+                  cpus_note + ". If pgrep finds nothing, it is the name of a thread: ps -eLo pid,lwp,comm"},
                  {"give its service other CPUs (systemd)",
-                  {fmt::format("systemctl set-property --runtime <UNIT> AllowedCPUs=<OTHER_CPUS>")},
-                  fmt::format("<UNIT>: as shown by ps -o unit= -p {}; with cgroup v1 CPUAffinity= in the unit file", pids)},
-                 {"lower its priority, so that it runs only where a CPU is idle",
-                  {fmt::format("for p in {}; do chrt -a -i -p 0 $p; done", pids)},
-                  "saves a little less: an idle-priority task still gets a small part of a busy CPU; renice +19 gives it some 1.5 %"}};
+                  {"systemctl set-property --runtime <UNIT> AllowedCPUs=<OTHER_CPUS>"},
+                  unit + "; with cgroup v1 CPUAffinity= in the unit file"},
+                 lower_priority(pids)};
 }
 
 void kworkers(Suggestion& s, const Place&) {
@@ -89,7 +112,13 @@ void all_interrupts(Suggestion& s) {
 void own_cpu(Suggestion& s, const Place& place) {
     s.title = "Give each rank a CPU of its own";
     const bool too_many = place.cpus && place.ranks > *place.cpus;
-    if (!too_many) s.actions.push_back(bind(place));
+    if (!too_many) {
+        s.actions.push_back(bind(place));
+        s.actions.push_back(
+            {"spread ranks that run already", {"taskset -a -c -p <CPU> <PID>"}, "<PID>: of each rank in turn, another <CPU> for each"});
+        if (!place.allowed.empty() && place.cpus)
+            s.actions.front().note = "not inside of what confines them now: taskset, a cpuset, or a binding of the launcher";
+    }
     if (!place.cpus || too_many)
         s.actions.push_back(
             {"start at most one rank for each CPU, or take more machines",
@@ -97,10 +126,10 @@ void own_cpu(Suggestion& s, const Place& place) {
                               : fmt::format("{} -n {} ...", is_mpich(place) ? "mpiexec" : "mpirun",
                                             place.cpus ? std::to_string(*place.cpus) : "<CPUS>")},
              "the figure is for as many ranks as now, each on a CPU of its own; with fewer ranks each has more work, which is not in it"});
-    if (place.cpus && !too_many)
-        s.evidence.push_back(fmt::format("{} ranks on a machine of {} CPUs: there is one for each", place.ranks, *place.cpus));
-    else if (too_many)
-        s.evidence.push_back(fmt::format("{} ranks on a machine of {} CPUs", place.ranks, *place.cpus));
+    if (place.cpus)
+        s.evidence.push_back(
+            fmt::format("{} ranks on a machine of {} CPUs{}", place.ranks, *place.cpus, too_many ? "" : ": there is one for each"));
+    if (!place.rank_cpus.empty()) s.evidence.push_back(fmt::format("CPUs that the ranks may use: {}", place.rank_cpus));
 }
 
 void quota(Suggestion& s) {
@@ -135,24 +164,41 @@ void leave_core_free(Suggestion& s, const Place& place) {
          {is_slurm(place) ? "sbatch --core-spec=1 ..." : fmt::format("{} -n {} ...", is_mpich(place) ? "mpiexec" : "mpirun", fewer)},
          "bind the ranks, so that other programs find the free core. The figure is for as many ranks as now; with fewer each has "
          "more work, which is not in it"}};
+}
+
+void keep_others_off(Suggestion& s, const Place& place) {
+    s.title = "Keep other programs off the CPUs of the ranks";
+    s.actions = {{"give services and users other CPUs (systemd, cgroup v2)",
+                  {"systemctl set-property --runtime system.slice AllowedCPUs=<OTHER_CPUS>",
+                   "systemctl set-property --runtime user.slice AllowedCPUs=<OTHER_CPUS>"},
+                  "the job must be outside of these slices: systemd-run --scope --slice=job.slice " +
+                      std::string(is_mpich(place) ? "mpiexec" : "mpirun") + " ... as root. " + cpus_note},
+                 isolate()};
+}
+
+void who_are_they(Suggestion& s) {
     if (std::any_of(s.removed.begin(), s.removed.end(), [](const replay::Removal& r) { return r.culprits.contains("unknown"); }))
         s.actions.push_back({"find out which programs they are", {"polter noise --seconds 10"}, "as root, while they run"});
 }
 
-}  // namespace
-
-std::string shell_word(const std::string& word) {
-    const auto plain = [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               std::string_view("_-./:@+,=").find(c) != std::string_view::npos;
-    };
-    if (!word.empty() && word.front() != '-' && std::all_of(word.begin(), word.end(), plain)) return word;
-    std::string quoted = "'";
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted + "'";
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
 }
 
-void describe(Suggestion& s, const std::vector<std::string>& culprits, const Place& place) {
+// Where ranks are confined to some CPUs, these and the others are known.
+void fill_cpus(Suggestion& s, const Place& place) {
+    if (place.other_cpus.empty()) return;
+    for (Action& action : s.actions) {
+        for (std::string& command : action.commands) {
+            replace_all(command, "<RANK_CPUS>", place.rank_cpus);
+            replace_all(command, "<OTHER_CPUS>", place.other_cpus);
+        }
+        replace_all(action.note, cpus_note,
+                    fmt::format("{}: CPUs that the ranks may use, {}: the others", place.rank_cpus, place.other_cpus));
+    }
+}
+
+void describe_kind(Suggestion& s, const std::vector<std::string>& culprits, const Place& place) {
     const std::string& name = culprits.front();
     if (s.kind == "process") return process(s, name, place);
     if (s.kind == "kworkers") return kworkers(s, place);
@@ -162,6 +208,7 @@ void describe(Suggestion& s, const std::vector<std::string>& culprits, const Pla
     if (s.kind == "cpu_quota") return quota(s);
     if (s.kind == "tickless") return tickless(s);
     if (s.kind == "leave_core_free") return leave_core_free(s, place);
+    if (s.kind == "keep_others_off") return keep_others_off(s, place);
     if (s.kind == "pin_ranks") {
         s.title = "Pin the ranks: the scheduler moves them between CPUs";
         s.actions = {bind(place), {"pin a rank that runs", {"taskset -a -c -p <CPU> <PID>"}, ""}};
@@ -181,6 +228,25 @@ void describe(Suggestion& s, const std::vector<std::string>& culprits, const Pla
             s.actions.push_back(
                 {"move RCU callbacks to other CPUs", {"rcu_nocbs=<RANK_CPUS>"}, "a parameter of the kernel's command line"});
     }
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+    const auto plain = [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               std::string_view("_-./:@+,=").find(c) != std::string_view::npos;
+    };
+    if (!word.empty() && word.front() != '-' && std::all_of(word.begin(), word.end(), plain)) return word;
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+}
+
+void describe(Suggestion& s, const std::vector<std::string>& culprits, const Place& place) {
+    describe_kind(s, culprits, place);
+    if (s.kind == "leave_core_free" || s.kind == "keep_others_off") who_are_they(s);
+    fill_cpus(s, place);
 }
 
 }  // namespace polter::advice

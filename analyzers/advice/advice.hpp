@@ -26,6 +26,11 @@ struct Suggestion {
     std::string kind;   // one of the table in README.md
     std::string title;  // "Keep apt-get off the CPUs of the ranks"
     replay::Scenario removed;
+    replay::Scenario follows;  // goes with it, as far as is known: in the figure and the upper bound, not in the lower one
+    replay::Scenario may_be;   // may go with it: in the upper bound, and by `part` in the figure
+    double part = 0;           // of `may_be`
+    int64_t refill_ns = 0;  // at most, what no record shows: of caches after the noise, the launcher under a quota; it is in the program's
+                            // own time, and in the upper bound
     replay::Saving saves;
     int64_t events = 0;          // noise events that the scenario removes, on all ranks
     int64_t stolen_ns = 0;       // on all ranks

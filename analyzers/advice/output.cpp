@@ -26,13 +26,25 @@ json amount(const replay::Saving& saving, int64_t measured) {
 }
 
 json suggestion_json(const Suggestion& one, int64_t measured) {
-    json removed = json::array(), actions = json::array();
-    for (const replay::Removal& removal : one.removed)
-        removed.push_back({{"source", removal.source}, {"culprits", removal.culprits}, {"ranks", removal.ranks}});
+    json actions = json::array();
+    const auto scenario = [](const replay::Scenario& removals) {
+        json list = json::array();
+        for (const replay::Removal& removal : removals)
+            list.push_back({{"source", removal.source}, {"culprits", removal.culprits}, {"ranks", removal.ranks}});
+        return list;
+    };
     for (const Action& action : one.actions) actions.push_back({{"how", action.how}, {"commands", action.commands}, {"note", action.note}});
-    return {{"kind", one.kind},        {"title", one.title},         {"saves", amount(one.saves, measured)},
-            {"removed", removed},      {"stolen_ns", one.stolen_ns}, {"noise_events", one.events},
-            {"ranks", one.ranks},      {"evidence", one.evidence},   {"actions", actions},
+    return {{"kind", one.kind},
+            {"title", one.title},
+            {"saves", amount(one.saves, measured)},
+            {"removed", scenario(one.removed)},
+            {"follows", scenario(one.follows)},
+            {"may_be", scenario(one.may_be)},
+            {"stolen_ns", one.stolen_ns},
+            {"noise_events", one.events},
+            {"ranks", one.ranks},
+            {"evidence", one.evidence},
+            {"actions", actions},
             {"overlaps", one.overlaps}};
 }
 

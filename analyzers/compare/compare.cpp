@@ -27,7 +27,7 @@ std::string task_kind(const std::string& name) {
 }
 
 std::vector<Row> rows_of(const std::vector<Run>& a, const std::vector<Run>& b, Values Run::*table, bool in_both, uint64_t seed,
-                         size_t resamples) {
+                         size_t resamples, int64_t chance_ns) {
     std::set<std::string> names;
     const auto has = [&](const std::vector<Run>& side, const std::string& name) {
         return std::any_of(side.begin(), side.end(), [&](const Run& run) { return (run.*table).contains(name); });
@@ -46,7 +46,7 @@ std::vector<Row> rows_of(const std::vector<Run>& a, const std::vector<Run>& b, V
     std::vector<Row> rows;
     for (const std::string& name : names)
         if (!in_both || (has(a, name) && has(b, name)))
-            rows.push_back({name, difference(values(a, name), values(b, name), seed, resamples)});
+            rows.push_back({name, difference(values(a, name), values(b, name), seed, resamples, chance_ns)});
     std::stable_sort(rows.begin(), rows.end(),
                      [](const Row& x, const Row& y) { return std::abs(x.estimate.difference_ns) > std::abs(y.estimate.difference_ns); });
     return rows;
@@ -115,29 +115,38 @@ Run run_of(const replay::Result& result) {
 Comparison compare_runs(const std::vector<Run>& a, const std::vector<Run>& b, const std::string& name_a, const std::string& name_b,
                         uint64_t seed, size_t resamples) {
     Comparison result;
-    const auto row = [&](const char* name, Value Run::*member) {
-        return Row{name, difference(values_of(a, member), values_of(b, member), seed, resamples)};
+    const auto row = [&](const char* name, Value Run::*member, int64_t chance_ns) {
+        return Row{name, difference(values_of(a, member), values_of(b, member), seed, resamples, chance_ns)};
     };
-    result.run_time = row("run time", &Run::run_time);
+    if (std::min(a.size(), b.size()) < least_resampled) {
+        int64_t longest = 0;
+        for (const auto* side : {&a, &b})
+            for (const Run& run : *side) longest = std::max(longest, run.run_time.ns);
+        result.run_chance_ns = static_cast<int64_t>(run_chance * static_cast<double>(longest));
+        result.noise_chance_ns = static_cast<int64_t>(noise_chance * static_cast<double>(longest));
+    }
+    result.run_time = row("run time", &Run::run_time, result.run_chance_ns);
     for (const auto* side : {&a, &b})
         for (const Run& run : *side) result.noise_known = result.noise_known && run.noise_known;
     if (result.noise_known) {
-        result.noise = row("OS noise delay", &Run::noise);
-        result.without_noise = row("without noise", &Run::without_noise);
-        result.sources = rows_of(a, b, &Run::sources, false, seed, resamples);
-        result.culprits = rows_of(a, b, &Run::culprits, false, seed, resamples);
-        result.ranks = rows_of(a, b, &Run::ranks, true, seed, resamples);
-        result.operations = rows_of(a, b, &Run::operations, false, seed, resamples);
+        result.noise = row("OS noise delay", &Run::noise, result.noise_chance_ns);
+        result.without_noise = row("without noise", &Run::without_noise, result.run_chance_ns);
+        result.sources = rows_of(a, b, &Run::sources, false, seed, resamples, result.noise_chance_ns);
+        result.culprits = rows_of(a, b, &Run::culprits, false, seed, resamples, result.noise_chance_ns);
+        result.ranks = rows_of(a, b, &Run::ranks, true, seed, resamples, result.noise_chance_ns);
+        result.operations = rows_of(a, b, &Run::operations, false, seed, resamples, result.noise_chance_ns);
     } else {
         result.warnings.push_back("the noise of some runs was not measured: only run times are compared");
     }
     if (a.size() == 1 && b.size() == 1)
         result.warnings.push_back(
-            "one run of each side: the intervals are the replay's bounds and do not say how much runs differ by chance; give several "
-            "runs of each side (A1,A2,... B1,B2,...)");
+            "one run of each side does not say how much runs differ by chance: taken to be 3 % of the run time, and 0.5 % of it for "
+            "delays by noise; give five or more runs of each side (A1,A2,... B1,B2,...)");
     else if (std::min(a.size(), b.size()) < least_resampled)
-        result.warnings.push_back(
-            fmt::format("fewer than {} runs of a side: its interval goes from its least to its greatest run", least_resampled));
+        result.warnings.push_back(fmt::format(
+            "fewer than {} runs of a side: its interval goes from its least to its greatest run, widened by 3 % of the run time "
+            "(0.5 % for delays by noise)",
+            least_resampled));
     result.answer = answer_of(result, name_a, name_b);
     return result;
 }

@@ -23,6 +23,10 @@ struct Options {
     std::function<replay::Result(const replay::Options&)> replay;
 };
 
+// What two runs are taken to differ by where there are too few runs to tell, as part of the run time: of the run time, and of the delay by
+// noise.
+inline constexpr double run_chance = 0.03, noise_chance = 0.005;
+
 struct Side {
     std::string name;  // A, B, ...
     std::vector<std::string> traces;
@@ -44,6 +48,7 @@ struct Comparison {
     Row run_time, noise, without_noise;                     // without noise: what the run would have taken
     std::vector<Row> sources, culprits, ranks, operations;  // delay; largest difference first
     bool noise_known = true;                                // false: a run without noise metrics; only run_time is set
+    int64_t run_chance_ns = 0, noise_chance_ns = 0;         // by which the intervals are widened; 0: runs enough
     std::vector<std::string> warnings;
 };
 

@@ -64,6 +64,7 @@ json to_json(const Compared& compared) {
         comparisons.push_back({{"a", compared.sides.front().name},
                                {"b", compared.sides[one.side].name},
                                {"answer", one.answer},
+                               {"chance_ns", {{"run_time", one.run_chance_ns}, {"noise", one.noise_chance_ns}}},
                                {"run_time", row_json(one.run_time, a, b)},
                                {"noise", optional(one.noise)},
                                {"without_noise", optional(one.without_noise)},

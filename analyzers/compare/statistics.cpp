@@ -48,7 +48,7 @@ int64_t median(std::vector<int64_t> values) {
     return values.size() % 2 ? values[middle] : values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
 }
 
-Estimate difference(const std::vector<Value>& a, const std::vector<Value>& b, uint64_t seed, size_t resamples) {
+Estimate difference(const std::vector<Value>& a, const std::vector<Value>& b, uint64_t seed, size_t resamples, int64_t chance_ns) {
     Estimate estimate;
     estimate.a_ns = median(each(a, &Value::ns));
     estimate.b_ns = median(each(b, &Value::ns));
@@ -62,8 +62,8 @@ Estimate difference(const std::vector<Value>& a, const std::vector<Value>& b, ui
     }
     std::sort(low.begin(), low.end());
     std::sort(high.begin(), high.end());
-    estimate.low_ns = std::min(low[resamples / 40], estimate.difference_ns);
-    estimate.high_ns = std::max(high[resamples - 1 - resamples / 40], estimate.difference_ns);
+    estimate.low_ns = std::min(low[resamples / 40], estimate.difference_ns) - chance_ns;
+    estimate.high_ns = std::max(high[resamples - 1 - resamples / 40], estimate.difference_ns) + chance_ns;
     return estimate;
 }
 

@@ -26,6 +26,7 @@ inline constexpr size_t least_resampled = 5;
 int64_t median(std::vector<int64_t> values);  // of an even number: the mean of the two in the middle
 // Interval: 95 % of `resamples` differences of medians of resampled runs, each end with the replay's bounds on its side. The same seed
 // gives the same answer.
-Estimate difference(const std::vector<Value>& a, const std::vector<Value>& b, uint64_t seed, size_t resamples);
+// `chance_ns`: what both ends are widened by.
+Estimate difference(const std::vector<Value>& a, const std::vector<Value>& b, uint64_t seed, size_t resamples, int64_t chance_ns = 0);
 
 }  // namespace polter::compare

@@ -7,9 +7,17 @@
 
 namespace polter::exports {
 
+namespace {
+
+// LogGOPSim never adds the first event of a file to an operation that began before it, and reads beyond the end of a file of one event.
+constexpr const char* opening = "0\t0\n";
+
+}  // namespace
+
 NoiseFiles::NoiseFiles(Target& target, const replay::Definitions& definitions, int64_t begin_ns, int64_t length_ns)
     : target_(target), definitions_(definitions), begin_ns_(begin_ns), length_ns_(length_ns), pooled_(target.open("noise-pooled.txt")) {
     pooled_->write("# polter export: noise of all ranks, one rank after the other\n");
+    pooled_->write(opening);
 }
 
 void NoiseFiles::begin(const Place& place) {
@@ -29,6 +37,7 @@ void NoiseFiles::end() {
     std::sort(noise_.begin(), noise_.end());
     const auto file = target_.open(fmt::format("noise-rank{}.txt", place_.rank));
     file->write(fmt::format("# polter export: noise of rank {}\n", place_.rank));
+    file->write(opening);
     const auto write_to = [&](OutputFile& out, int64_t shift) {
         for (const auto& [begin, duration] : noise_) out.write(fmt::format("{}\t{}\n", begin + shift, duration));
     };

@@ -2,7 +2,7 @@
 // Noise files for LogGOPSim's --noise-trace: one a rank, and one of all ranks, as LogGOPSim takes one file for all.
 //
 // Format: Noise.hpp of LogGOPSim. Lines "<begin ns>\t<duration ns>", rising; "#" begins a comment. The last line has no newline: LogGOPSim
-// would read it twice.
+// would read it twice. The first event lasts 0 ns.
 #pragma once
 
 #include <utility>

@@ -13,7 +13,8 @@ namespace {
 
 using protozero::pbf_writer;
 
-// Field numbers: protos/perfetto/trace/{trace_packet,track_event/*,interned_data/interned_data}.proto of Perfetto 50. They never change.
+// Field numbers: protos/perfetto/trace/{trace_packet,trace_packet_defaults,track_event/*,interned_data/interned_data}.proto of Perfetto.
+// They never change.
 namespace trace {
 constexpr int packet = 1;
 }

@@ -2,7 +2,8 @@
 """Is the advice true? For each set-up: run disturbed, ask polter advise, carry the suggestion out, run again, in turn. The measured gain
 (difference of medians) is compared with what was predicted.
 
-The jobs run at nice -10, so that other load of the machine, which is not part of the set-up, weighs little."""
+The jobs and the competitor run in a control group with the greatest weight, so that other load of the machine, which is not part of the
+set-up, weighs little; where there is none, at nice -10."""
 
 import argparse
 import contextlib
@@ -21,12 +22,55 @@ from common import POLTER, at_least_two, show
 SPINNER = "polter_hog"  # the name that the trace must show
 NICE = ["nice", "-n", "-10"]
 CGROUP_V1, CGROUP_V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+GROUP = "polter-bench-advice"
 PERIOD_US, QUOTA_US = 20000, 30000  # for two ranks: 1.5 CPUs
 INPUT = Path(__file__).resolve().parents[1] / "melt.in"
 
 
+def nice() -> list[str]:
+    return [] if heavy() else NICE
+
+
+def heavy():
+    """A group of CPU control for this process and its children, with the greatest weight; None: not possible here."""
+    v2 = (CGROUP_V2 / "cgroup.controllers").exists()
+    group = (CGROUP_V2 if v2 else CGROUP_V1) / GROUP
+    try:
+        if v2:
+            (CGROUP_V2 / "cgroup.subtree_control").write_text("+cpu")
+        group.mkdir(exist_ok=True)
+        (group / ("cpu.weight" if v2 else "cpu.shares")).write_text("10000" if v2 else "262144")
+    except OSError:
+        return None
+    return group
+
+
+def set_quota(group: Path, limited: bool) -> None:
+    if (group / "cpu.max").exists():
+        (group / "cpu.max").write_text(f"{QUOTA_US if limited else 'max'} {PERIOD_US}")
+    else:
+        (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (group / "cpu.cfs_quota_us").write_text(str(QUOTA_US if limited else -1))
+
+
+@contextlib.contextmanager
+def in_group(group):
+    """This process, and what it starts, in the group."""
+    if group is None:
+        yield
+        return
+    home = group.parent / "cgroup.procs"
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        home.write_text(str(os.getpid()))
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
 def job(ranks: int, steps: int, cpus: str) -> list[str]:
-    return ["taskset", "-c", cpus, *NICE, "mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "-n", str(ranks),
+    return ["taskset", "-c", cpus, *nice(), "mpirun.openmpi", "--bind-to", "none", "--oversubscribe", "-n", str(ranks),
             "lmp", "-in", str(INPUT), "-log", "none", "-screen", "none", "-var", "steps", str(steps)]
 
 
@@ -35,33 +79,13 @@ def spinner(folder: Path, cpu: str, idle: bool):
     program = folder / SPINNER
     if not program.exists():
         shutil.copy(shutil.which("sh"), program)
-    start = ["chrt", "-i", "0"] if idle else NICE
+    start = ["chrt", "-i", "0"] if idle else nice()
     process = subprocess.Popen(["taskset", "-c", cpu, *start, str(program), "-c", "while :; do :; done"])
     try:
         yield
     finally:
         process.kill()
         process.wait()
-
-
-@contextlib.contextmanager
-def quota(limited: bool):
-    """This process and its children in a cgroup of their own; both arms have one, so only the quota differs."""
-    v2 = (CGROUP_V2 / "cgroup.controllers").exists()
-    group = (CGROUP_V2 if v2 else CGROUP_V1) / "polter-bench-advice"
-    home = (CGROUP_V2 if v2 else CGROUP_V1) / "cgroup.procs"
-    group.mkdir(exist_ok=True)
-    try:
-        if v2:
-            (group / "cpu.max").write_text(f"{QUOTA_US if limited else 'max'} {PERIOD_US}")
-        else:
-            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-            (group / "cpu.cfs_quota_us").write_text(str(QUOTA_US if limited else -1))
-        (group / "cgroup.procs").write_text(str(os.getpid()))
-        yield
-    finally:
-        home.write_text(str(os.getpid()))
-        group.rmdir()
 
 
 class Case:
@@ -100,37 +124,52 @@ def interval(before: list[int], after: list[int], seed: int) -> list[int]:
     return [int(differences[50]), int(differences[1949])]
 
 
+def quiet(case: Case, folder: Path, runs: int) -> dict:
+    said = []
+    for number in range(runs):
+        experiment = case.mended(folder, number)
+        said.append(advice(experiment))
+        shutil.rmtree(experiment, ignore_errors=True)
+    nothing = [one["answer"].startswith("Nothing to gain here") for one in said]
+    return {"runs": runs, "nothing_to_gain_in": sum(nothing), "answers": [one["answer"] for one, none in zip(said, nothing) if not none]}
+
+
 def examine(case: Case, folder: Path, pairs: int, seed: int) -> dict:
     if missing := case.needs():
         return {"not_measured": missing}
-    before, after, low, value, high, named, top = [], [], [], [], [], 0, 0
+    if case.kind is None:
+        return quiet(case, folder, pairs)
+    each = []
     for pair in range(pairs):
+        one = {}
         for disturbed in ((True, False) if pair % 2 == 0 else (False, True)):  # in turn, so that a drift of the machine hits both
             experiment = (case.disturbed if disturbed else case.mended)(folder, 2 * pair + disturbed)
             if disturbed:
                 said = advice(experiment)
-                before.append(said["measured_ns"])
-                found = [one for one in said["suggestions"] if one["kind"] == case.kind and case.about in json.dumps(one)]
+                one["before_ns"] = said["measured_ns"]
+                found = [s for s in said["suggestions"] if s["kind"] == case.kind and case.about in json.dumps(s)]
+                one["suggested"], one["first"] = bool(found), bool(found) and said["suggestions"][0] in found
                 if found:
-                    named += 1
-                    top += said["suggestions"][0] in found
-                    value.append(found[0]["saves"]["value"])
-                    low.append(found[0]["saves"]["interval"][0])
-                    high.append(found[0]["saves"]["interval"][1])
+                    one["predicted_ns"], one["bounds_ns"] = found[0]["saves"]["value"], found[0]["saves"]["interval"]
             else:
-                after.append(measured_ns(experiment))
+                one["after_ns"] = measured_ns(experiment)
             shutil.rmtree(experiment, ignore_errors=True)
+        one["gain_ns"] = one["before_ns"] - one["after_ns"]
+        one["inside"] = "bounds_ns" in one and one["bounds_ns"][0] <= one["gain_ns"] <= one["bounds_ns"][1]
+        each.append(one)
+    before, after = [one["before_ns"] for one in each], [one["after_ns"] for one in each]
     gain = int(statistics.median(before) - statistics.median(after))
-    result = {"pairs": pairs, "suggested_in": named, "first_suggestion_in": top, "kind": case.kind,
-              "run_ns": {"before": before, "after": after}, "measured_gain": {"value": gain, "unit": "ns", "interval": interval(before, after, seed)}}
-    if value:
-        predicted = {"value": int(statistics.median(value)), "unit": "ns", "interval": [int(statistics.median(low)), int(statistics.median(high))]}
-        result["predicted_gain"] = predicted
-        result["gain_inside_prediction"] = predicted["interval"][0] <= gain <= predicted["interval"][1]
-        result["intervals_overlap"] = (result["measured_gain"]["interval"][0] <= predicted["interval"][1]
-                                       and predicted["interval"][0] <= result["measured_gain"]["interval"][1])
-        result["error_percent_of_gain"] = round(100 * (predicted["value"] - gain) / gain, 2) if gain else None
-        result["error_percent_of_run"] = round(100 * (predicted["value"] - gain) / statistics.median(before), 2)
+    result = {"pairs": pairs, "kind": case.kind, "suggested_in": sum(one["suggested"] for one in each),
+              "first_suggestion_in": sum(one["first"] for one in each), "gain_inside_bounds_in": sum(one["inside"] for one in each),
+              "measured_gain": {"value": gain, "unit": "ns", "interval": interval(before, after, seed)}, "each": each}
+    told = [one for one in each if one["suggested"]]
+    if told:
+        predicted = int(statistics.median(one["predicted_ns"] for one in told))
+        bounds = [int(statistics.median(one["bounds_ns"][end] for one in told)) for end in (0, 1)]
+        result["predicted_gain"] = {"value": predicted, "unit": "ns", "interval": bounds}
+        result["gain_inside_prediction"] = bounds[0] <= gain <= bounds[1]
+        result["error_percent_of_gain"] = round(100 * (predicted - gain) / gain, 2) if gain else None
+        result["error_percent_of_run"] = round(100 * (predicted - gain) / statistics.median(before), 2)
     return result
 
 
@@ -143,8 +182,11 @@ def cases(steps: int) -> dict[str, Case]:
 
     def with_quota(limited):
         def run(folder, number):
-            with quota(limited):
+            set_quota(heavy(), limited)
+            try:
                 return traced(folder, job(2, steps, "0,1"), number)
+            finally:
+                set_quota(heavy(), False)
         return run
 
     def root():
@@ -154,13 +196,15 @@ def cases(steps: int) -> dict[str, Case]:
         return root() or ("" if len(os.sched_getaffinity(0)) > 1 else "needs two CPUs")
 
     def quota_possible():
-        group = CGROUP_V1 if (CGROUP_V1 / "cpu.cfs_quota_us").exists() or (CGROUP_V1 / "cgroup.procs").exists() else CGROUP_V2
-        return root() or ("" if os.access(group / "cgroup.procs", os.W_OK) else f"{group}/cgroup.procs cannot be written")
+        return two_cpus() or ("" if heavy() and any((heavy() / name).exists() for name in ("cpu.max", "cpu.cfs_quota_us"))
+                              else "no group with a CPU quota can be made here")
 
     return {
         "competitor_moved_away": Case("process", SPINNER, with_spinner("0", False, 1, "0"), with_spinner("1", False, 1, "0"), two_cpus),
+        "competitor_stopped": Case("process", SPINNER, with_spinner("0", False, 2, "0,1"), lambda f, n: traced(f, job(2, steps, "0,1"), n), two_cpus),
         "competitor_lower_priority": Case("process", SPINNER, with_spinner("0", False, 2, "0,1"), with_spinner("0", True, 2, "0,1"), two_cpus),
         "quota_removed": Case("cpu_quota", "", with_quota(True), with_quota(False), quota_possible),
+        "quiet": Case(None, "", lambda f, n: traced(f, job(1, steps, "0"), n), lambda f, n: traced(f, job(1, steps, "0"), n), two_cpus),
         "ranks_given_own_cpus": Case("own_cpu", "", lambda f, n: traced(f, job(2, steps, "0"), n), lambda f, n: traced(f, job(2, steps, "0,1"), n), two_cpus),
     }
 
@@ -177,7 +221,7 @@ def main() -> None:
     results = {}
     for name, case in cases(options.steps).items():
         if options.only in (None, name):
-            with tempfile.TemporaryDirectory(prefix="polter-advice-") as folder:
+            with tempfile.TemporaryDirectory(prefix="polter-advice-") as folder, in_group(heavy()):
                 results[name] = examine(case, Path(folder), options.pairs, options.seed)
     show({"schema": "polter.bench.advice/1", "seed": options.seed, "set_ups": results})
 

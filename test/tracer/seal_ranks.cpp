@@ -92,7 +92,7 @@ fs::path write_rank(const fs::path& experiment, const RankSpec& spec) {
     std::ofstream sidecar(folder / trace::sidecar_name);
     sidecar
         << fmt::format(
-               R"({{"polter_rank":1,"rank":{0},"size":{1},"host":"{2}","pid":{3},"program":"p","mpi":"m","thread_level":"t","clock_offset_ns":0,"world":"{4}"}})",
+               R"({{"polter_rank":1,"rank":{0},"size":{1},"host":"{2}","pid":{3},"program":"p","mpi":"m","cpus":"0-1","thread_level":"t","clock_offset_ns":0,"world":"{4}"}})",
                spec.rank, spec.size, spec.host, 1000 + spec.rank, spec.world)
         << "\n";
     sidecar << R"({"exporter":"bpf","seen":["timer","preempt"],"net":["timer"],"why":""})"

@@ -88,6 +88,7 @@ TEST_CASE("two whole ranks make one archive") {
     CHECK(contents.properties[property::own_cost_ns] == "14");
     CHECK(contents.properties[property::events_dropped] == "2");
     CHECK(contents.properties[property::command] == "mpirun -n 2 ./p");
+    CHECK(contents.properties[property::rank_cpus] == "0-1:0-1");
 
     SUBCASE("and sealing it again changes nothing") {
         auto before = fs::last_write_time(experiment.path / "traces.otf2");

@@ -3,6 +3,7 @@
 #include "init.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,9 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collectives/windows.hpp"
 #include "fortran.hpp"
 #include "messages/partitioned.hpp"
-#include "collectives/windows.hpp"
 
 namespace polter::mpi {
 namespace {
@@ -58,6 +59,25 @@ std::string world() {
     return "";
 }
 
+// "0-3,8"; empty where the kernel does not say.
+std::string allowed_cpus() {
+    constexpr int most = 1 << 16;
+    cpu_set_t* set = CPU_ALLOC(most);
+    if (!set) return "";
+    std::string list;
+    if (sched_getaffinity(0, CPU_ALLOC_SIZE(most), set) == 0) {
+        const auto allowed = [&](int cpu) { return cpu < most && CPU_ISSET_S(cpu, CPU_ALLOC_SIZE(most), set); };
+        for (int cpu = 0; cpu < most; ++cpu) {
+            if (!allowed(cpu)) continue;
+            const int first = cpu;
+            while (allowed(cpu + 1)) ++cpu;
+            list += (list.empty() ? "" : ",") + std::to_string(first) + (cpu > first ? "-" + std::to_string(cpu) : "");
+        }
+    }
+    CPU_FREE(set);
+    return list;
+}
+
 write::Identity identity() {
     write::Identity self;
     int rank = 0, size = 1, level = MPI_THREAD_SINGLE;
@@ -73,6 +93,7 @@ write::Identity identity() {
     self.pid = getpid();
     self.program = program_invocation_short_name;
     self.mpi = mpi_version();
+    self.cpus = allowed_cpus();
     self.thread_level = level_name(level);
     self.world = world();
     timespec started{};

@@ -143,6 +143,12 @@ void add_names(const std::vector<Sidecar>& ranks, std::map<std::string, std::str
     properties[trace::property::program] = fmt::format("{}", fmt::join(distinct(&Sidecar::program), "+"));
     properties[trace::property::mpi] = ranks.front().mpi;
     properties[trace::property::hosts] = fmt::format("{}", fmt::join(distinct(&Sidecar::host), ","));
+    std::map<std::string, std::vector<uint32_t>> by_cpus;
+    for (const auto& rank : ranks)
+        if (!rank.cpus.empty()) by_cpus[rank.cpus].push_back(rank.rank);
+    std::string cpus;
+    for (const auto& [allowed, of] : by_cpus) cpus += fmt::format("{}{}:{}", cpus.empty() ? "" : ";", allowed, ranges(of));
+    properties[trace::property::rank_cpus] = cpus;
 }
 
 // Hosts whose ranks all read one clock need no correction; more than one host does, and its error is not known here.

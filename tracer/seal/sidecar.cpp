@@ -140,6 +140,7 @@ void read_header(const json& line, Sidecar& rank) {
     rank.world = text_or(line, "world");
     rank.program = text_or(line, "program");
     rank.mpi = text_or(line, "mpi");
+    rank.cpus = text_or(line, "cpus");
     rank.comms = predefined_comms();
 }
 

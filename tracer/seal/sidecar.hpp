@@ -74,7 +74,7 @@ struct Sidecar {
     std::string folder;  // its name below ranks/
     uint32_t rank = 0, size = 0;
     uint64_t started_ns = 0;  // by the clock on the wall; 0: it does not say
-    std::string host, world, program, mpi;
+    std::string host, world, program, mpi, cpus;
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;
     std::vector<SidecarLocation> locations;

@@ -112,6 +112,7 @@ bool Archive::open(const Identity& identity, const Exporter& exporter, std::stri
                        {"pid", identity.pid},
                        {"program", identity.program},
                        {"mpi", identity.mpi},
+                       {"cpus", identity.cpus},
                        {"thread_level", identity.thread_level},
                        {"clock_offset_ns", clock_offset_ns},
                        {"started_ns", identity.started_ns}};

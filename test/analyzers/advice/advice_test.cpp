@@ -165,16 +165,164 @@ TEST_CASE("a job that waits for its own CPUs is told to get more of them") {
     test::TraceSpec spec(1);
     spec.accounts = {"os:throttle", "os-service:preempt_job"};
     spec.add(0, 0, Kind::enter, "main");
-    noise(spec, 0, 50'000, "os-service:preempt_job", 20'000, "app");
-    noise(spec, 0, 90'000, "os:throttle", 30'000, "");
-    spec.add(0, 100'000, Kind::leave, "main");
+    noise(spec, 0, 5'000'000, "os-service:preempt_job", 2'000'000, "app");
+    noise(spec, 0, 9'000'000, "os:throttle", 3'000'000, "");
+    spec.add(0, 10'000'000, Kind::leave, "main");
     const advice::Advice advice = advice_for(spec);
     REQUIRE(find(advice, "own_cpu"));
-    CHECK(find(advice, "own_cpu")->saves.ns == 20'000);
+    CHECK(find(advice, "own_cpu")->saves.ns == 2'000'000);
     REQUIRE(find(advice, "cpu_quota"));
-    CHECK(find(advice, "cpu_quota")->saves.ns == 30'000);
+    CHECK(find(advice, "cpu_quota")->saves.ns == 3'000'000);
     CHECK(find(advice, "cpu_quota")->overlaps.empty());
-    CHECK(advice.together->ns == 50'000);
+    CHECK(advice.together->ns == 5'000'000);
+}
+
+namespace {
+
+// Rank 0 computes for 10 ms; hog has its CPU for 4 ms of that, and the other rank for 3 ms. Rank 1 waits for it from 1 ms on.
+test::TraceSpec crowded(const std::string& rank_cpus) {
+    test::TraceSpec spec(2);
+    spec.accounts = {"os:preempt", "os-service:preempt_job"};
+    if (!rank_cpus.empty()) spec.properties = {{"RANK_CPUS", rank_cpus}, {"HOSTS", "n1"}};
+    spec.add(0, 0, Kind::enter, "main");
+    noise(spec, 0, 5'000'000, "os:preempt", 4'000'000, "hog");
+    noise(spec, 0, 9'000'000, "os-service:preempt_job", 3'000'000, "app");
+    spec.add(0, 10'000'000, Kind::enter, "MPI_Send");
+    auto& send = spec.add(0, 10'000'000, Kind::send);
+    send.peer = 1;
+    send.bytes = 8;
+    spec.add(0, 10'005'000, Kind::leave, "MPI_Send");
+    spec.add(0, 10'005'000, Kind::leave, "main");
+    spec.add(1, 0, Kind::enter, "main");
+    spec.add(1, 1'000'000, Kind::enter, "MPI_Recv");
+    auto& recv = spec.add(1, 10'010'000, Kind::recv);
+    recv.peer = 0;
+    recv.bytes = 8;
+    spec.add(1, 10'010'000, Kind::leave, "MPI_Recv");
+    spec.add(1, 10'020'000, Kind::leave, "main");
+    return spec;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that share a CPU because another program has the other: that goes with it") {
+    const advice::Advice advice = advice_for(crowded("0-1:0-1"));
+    const auto* hog = find(advice, "process", "hog");
+    REQUIRE(hog);
+    CHECK(hog->saves.ns == 7'000'000);
+    CHECK(hog->saves.low_ns <= 4'000'000);  // what hog itself took is certain
+    CHECK(hog->saves.low_ns > 3'900'000);
+    CHECK(hog->saves.high_ns >= 7'000'000);
+    REQUIRE(hog->follows.size() == 1);
+    CHECK(hog->follows.front().source == "os-service:preempt_job");
+    CHECK(!find(advice, "own_cpu"));
+}
+
+TEST_CASE("ranks that may use one CPU only share it whatever other programs do") {
+    const advice::Advice advice = advice_for(crowded("0:0-1"));
+    const auto* hog = find(advice, "process", "hog");
+    REQUIRE(hog);
+    CHECK(hog->saves.ns == 4'000'000);
+    CHECK(hog->follows.empty());
+    REQUIRE(find(advice, "own_cpu"));
+    CHECK(find(advice, "own_cpu")->saves.ns == 3'000'000);
+    bool told = false;
+    for (const auto& line : find(advice, "own_cpu")->evidence) told = told || line == "CPUs that the ranks may use: 0";
+    CHECK(told);
+}
+
+TEST_CASE("where it is not known what ranks may use, only the upper bound has their sharing") {
+    const advice::Advice advice = advice_for(crowded(""));
+    const auto* hog = find(advice, "process", "hog");
+    REQUIRE(hog);
+    CHECK(hog->saves.ns == 4'000'000);
+    CHECK(hog->saves.high_ns >= 7'000'000);
+    CHECK(find(advice, "own_cpu"));
+}
+
+TEST_CASE("helper threads that take microseconds are no ranks that share a CPU") {
+    test::TraceSpec spec(1);
+    spec.accounts = {"os:timer", "os-service:preempt_job"};
+    spec.add(0, 0, Kind::enter, "main");
+    noise(spec, 0, 10'000, "os:timer", 10, "");
+    for (int64_t i = 1; i <= 10; ++i) noise(spec, 0, i * 100'000, "os-service:preempt_job", 50'000, "app");
+    spec.add(0, 2'000'000, Kind::leave, "main");
+    CHECK(advice_for(spec).suggestions.empty());
+}
+
+TEST_CASE("noise whose culprit was lost counts in proportion, and in the bounds as none or all") {
+    test::TraceSpec spec(1);
+    spec.accounts = {"os:preempt"};
+    spec.add(0, 0, Kind::enter, "main");
+    noise(spec, 0, 3'000'000, "os:preempt", 3'000'000, "hog");
+    noise(spec, 0, 5'000'000, "os:preempt", 1'000'000, "cron");
+    noise(spec, 0, 9'000'000, "os:preempt", 2'000'000, "");
+    spec.add(0, 10'000'000, Kind::leave, "main");
+    const advice::Advice advice = advice_for(spec);
+    const auto* hog = find(advice, "process", "hog");
+    REQUIRE(hog);
+    CHECK(hog->saves.ns == 4'500'000);
+    CHECK(hog->saves.low_ns <= 3'000'000);
+    CHECK(hog->saves.high_ns >= 5'000'000);
+    REQUIRE(find(advice, "process", "cron"));
+    CHECK(find(advice, "process", "cron")->saves.ns == 1'500'000);
+}
+
+TEST_CASE("inside of MPI calls a rank may need its partner's CPU: the upper bound has that, and no more than is not computed") {
+    // Both ranks compute 1 ms and send each other a large message until 11 ms. Of that time hog has the CPU of rank 1 for 6 ms.
+    test::TraceSpec spec(2);
+    spec.accounts = {"os:preempt"};
+    for (size_t rank = 0; rank < 2; ++rank) {
+        spec.add(rank, 0, Kind::enter, "main");
+        spec.add(rank, 1'000'000, Kind::enter, "MPI_Sendrecv");
+        auto& send = spec.add(rank, 1'000'000, Kind::send);
+        send.peer = static_cast<int64_t>(1 - rank);
+        send.bytes = 1 << 20;
+        if (rank == 1) noise(spec, 1, 9'000'000, "os:preempt", 6'000'000, "hog");
+        auto& recv = spec.add(rank, 11'000'000, Kind::recv);
+        recv.peer = static_cast<int64_t>(1 - rank);
+        recv.bytes = 1 << 20;
+        spec.add(rank, 11'000'000, Kind::leave, "MPI_Sendrecv");
+        spec.add(rank, 12'000'000, Kind::leave, "main");
+    }
+    const test::TemporaryDirectory directory;
+    replay::replay(written(spec, directory), [&](const replay::Result&, replay::WhatIfs& what_ifs) {
+        const replay::Saving saving = what_ifs.bounded({{"preempt", {"hog"}, {}}});
+        CHECK(saving.high_ns <= saving.most_ns);
+        CHECK(saving.most_ns >= 6'000'000);
+        CHECK(saving.most_ns <= 10'000'000);  // of 12 ms each rank computes 2
+        CHECK(what_ifs.bounded({{"preempt", {"nobody"}, {}}}).most_ns == 0);
+    });
+}
+
+TEST_CASE("lists of CPUs, and whether each rank can have its own") {
+    CHECK(advice::cpus_in("0-2,8") == std::set<int64_t>{0, 1, 2, 8});
+    CHECK(advice::cpus_in("x,-3,2-1").empty());
+    CHECK(advice::cpu_list({0, 1, 2, 8}) == "0-2,8");
+    advice::Place place;
+    place.hosts = {"n"};
+    place.host_of = {"n", "n", "n"};
+    CHECK(!advice::each_has_own(place));
+    place.allowed = {{0, 1}, {0}, {1, 2}};  // 1, 0, 2
+    CHECK(advice::each_has_own(place) == true);
+    place.allowed = {{0, 1}, {0}, {1}};
+    CHECK(advice::each_has_own(place) == false);
+}
+
+TEST_CASE("where ranks are confined to some CPUs of this machine, commands name them") {
+    advice::Place place;
+    place.ranks = 1;
+    place.cpus = 4;
+    place.rank_cpus = "0-1";
+    place.other_cpus = "2-3";
+    advice::Suggestion one;
+    one.kind = "process";
+    advice::describe(one, {"hog"}, place);
+    CHECK(one.actions.front().commands == std::vector<std::string>{"for p in $(pgrep -x hog); do taskset -a -c -p 2-3 $p; done"});
+    place.cpus = 1;
+    place.other_cpus = "";
+    advice::describe(one, {"hog"}, place);
+    CHECK(one.actions.front().commands.front() == "kill -STOP $(pgrep -x hog)");
 }
 
 TEST_CASE("a trace without noise metrics is refused") {

@@ -46,6 +46,28 @@ TEST_CASE("one run of each side: the replay's bounds") {
     CHECK(!compare::difference({{100, 90, 105}}, {{104, 99, 110}}, 1, 100).more_than_noise());
 }
 
+TEST_CASE("where there are too few runs, chance is part of the interval; with enough it is measured") {
+    const auto run = [](int64_t run_time, int64_t noise) {
+        compare::Run run;
+        run.run_time = {run_time, run_time, run_time};
+        run.noise = run.sources["preemption"] = {noise, noise, noise};
+        run.without_noise = {run_time - noise, run_time - noise, run_time - noise};
+        return run;
+    };
+    const auto near = compare::compare_runs({run(10'000, 100)}, {run(10'200, 130)}, "A", "B", 1, 100);
+    CHECK(!near.run_time.estimate.more_than_noise());
+    CHECK(!near.noise.estimate.more_than_noise());
+    CHECK(!near.sources.front().estimate.more_than_noise());
+    CHECK(near.run_time.estimate.low_ns == 200 - 306);
+    CHECK(near.noise.estimate.high_ns == 30 + 51);
+    const auto far = compare::compare_runs({run(10'000, 100)}, {run(11'000, 1'000)}, "A", "B", 1, 100);
+    CHECK(far.run_time.estimate.more_than_noise());
+    CHECK(far.noise.estimate.more_than_noise());
+    CHECK(!far.without_noise.estimate.more_than_noise());
+    const std::vector<compare::Run> a(5, run(10'000, 100)), b(5, run(10'200, 130));
+    CHECK(compare::compare_runs(a, b, "A", "B", 1, 100).run_time.estimate.more_than_noise());
+}
+
 TEST_CASE("few runs: extremes; many: resampled medians, the same with the same seed") {
     const auto few = compare::difference(exact({10, 20, 30}), exact({100, 110}), 1, 100);
     CHECK(few.difference_ns == 85);

@@ -138,10 +138,10 @@ class Formats(unittest.TestCase):
                 pooled, ranks = [], len(list(output.iterdir())) - 1
                 for rank in range(ranks):
                     events = goal_check.noise_file((output / f"noise-rank{rank}.txt").read_text())
-                    self.assertEqual(events[:-1], sorted(expected[rank]))
+                    self.assertEqual(events[1:-1], sorted(expected[rank]))
                     self.assertEqual(events[-1], (length, 0))
-                    pooled += [(begin + rank * length, duration) for begin, duration in events[:-1]]
-                self.assertEqual(goal_check.noise_file((output / "noise-pooled.txt").read_text()), [*pooled, (ranks * length, 0)])
+                    pooled += [(begin + rank * length, duration) for begin, duration in events[1:-1]]
+                self.assertEqual(goal_check.noise_file((output / "noise-pooled.txt").read_text()), [(0, 0), *pooled, (ranks * length, 0)])
                 self.assertEqual(result["counts"]["noise_events"], len(pooled))
 
     def test_goal(self):
@@ -185,7 +185,7 @@ class Formats(unittest.TestCase):
             with self.assertRaises(goal_check.GoalError):
                 goal_check.parse(wrong)
         self.assertEqual(len(goal_check.run(goal_check.parse(good.replace("from 0 tag 3", "from 0 tag 4")))[0]), 2)
-        for wrong in ("", "1\t2\n", "5\t1\n4\t1", "1 2"):
+        for wrong in ("", "0\t0\n5\t1\n", "0\t0\n5\t1\n4\t1", "0\t0\n1 2", "0\t0", "1\t0\n5\t0"):
             with self.assertRaises(goal_check.GoalError):
                 goal_check.noise_file(wrong)
 

@@ -130,6 +130,8 @@ def noise_file(text):
         if not found or len(line) > 1000:
             raise GoalError(f"no event: {line!r}")
         events.append((int(found[1]), int(found[2])))
-    if not events or events != sorted(events):
-        raise GoalError("no event, or not by time")
+    if len(events) < 2 or events != sorted(events):
+        raise GoalError("no two events, or not by time")
+    if events[0] != (0, 0):
+        raise GoalError("the first event counts for no operation that begins before it")
     return events
