@@ -46,8 +46,7 @@ OTF2_CallbackCode on_location(void* user, OTF2_LocationRef self, OTF2_StringRef,
     raw(user).locations.push_back({self, events, type, group});
     return OTF2_CALLBACK_SUCCESS;
 }
-OTF2_CallbackCode on_comm(void* user, OTF2_CommRef self, OTF2_StringRef name, OTF2_GroupRef group, OTF2_CommRef parent,
-                          OTF2_CommFlag) {
+OTF2_CallbackCode on_comm(void* user, OTF2_CommRef self, OTF2_StringRef name, OTF2_GroupRef group, OTF2_CommRef parent, OTF2_CommFlag) {
     raw(user).comms[self] = {name, group, OTF2_UNDEFINED_UINT32, parent};
     return OTF2_CALLBACK_SUCCESS;
 }

@@ -74,8 +74,8 @@ CostClass sending_class(const Collective& c, uint32_t member) {
     return cost_class(c, CostKind::collective_send, member);
 }
 
-// A member that only sends waits for nobody, unless its messages wait for their receivers: a call that took clearly longer than the shortest
-// of its kind, and not by its own noise, did.
+// A member that only sends waits for nobody, unless its messages wait for their receivers: a call that took clearly longer than the
+// shortest of its kind, and not by its own noise, did.
 }  // namespace
 
 void find_held(Engine& engine, const Thread& thread, Collective& c, uint32_t member) {
@@ -349,7 +349,8 @@ void constrain_collective(Engine& engine, Thread& thread, const Dependency& depe
         for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] = last.enter - last.arrival[i];
         const bool held = c.members[dependency.member].held;
         const Cost wait = held ? own_of_sender(engine, c, dependency.member) : engine.model().cost(own);
-        scratch.constraints.push_back({last.enter, delay, held ? after_receiver(thread, last, wait) : engine.model().cost(after), last.node});
+        scratch.constraints.push_back(
+            {last.enter, delay, held ? after_receiver(thread, last, wait) : engine.model().cost(after), last.node});
         scratch.own = {std::max(scratch.own.low, wait.low), std::max(scratch.own.mid, wait.mid), std::max(scratch.own.high, wait.high)};
     }
     engine.member_done(&c);
