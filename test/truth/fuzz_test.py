@@ -4,6 +4,7 @@
 
 import unittest
 
+import error_origins
 import fuzz_bars
 import fuzz_report
 import fuzz_truth
@@ -125,6 +126,20 @@ class Bars(unittest.TestCase):
         for case in fuzz_truth.found_cases():
             self.assertTrue(random_program.program_text(case).startswith("block "))
             self.assertLessEqual(set(random_program.kinds_of(case)), set(random_program.KINDS))
+
+    def test_an_error_counts_where_it_first_arises(self):
+        # (quiet time, location, region, kind, error, length): rank 0 is wrong by 50 from its receive on; rank 1 waits for it, then adds 20.
+        rows = [
+            (10, 0, "MPI_Recv", "ENTER", 0, 0),
+            (20, 0, "MPI_Recv", "LEAVE", 50, 10),
+            (25, 1, "MPI_Barrier", "ENTER", 0, 0),
+            (30, 0, "MPI_Barrier", "LEAVE", 50, 5),
+            (30, 1, "MPI_Barrier", "LEAVE", 50, 5),
+            (40, 1, "MPI_Send", "LEAVE", 70, 5),
+            (50, 0, "MPI_Send", "LEAVE", -5, 5),
+        ]
+        found = [(increment, row[1], row[2]) for increment, row in error_origins.origins(rows)]
+        self.assertEqual(found, [(50, 0, "MPI_Recv"), (20, 1, "MPI_Send"), (-5, 0, "MPI_Send")])
 
 
 if __name__ == "__main__":
