@@ -130,6 +130,7 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
         tail = tail_with(call, earliest, std::max<int64_t>(0, call.leave - arrival));
         tail_high = tail_with(call, earliest, std::max<int64_t>(0, call.leave - latest));
     }
+    if (constraints.empty()) approximated_arrival = tail.begin - call.delay[lanes.all];  // its transfers take as long
     end.waited_until = tail.begin;
     end.approximated_until = approximated_arrival;
     const int64_t placed = tail.noise, placed_high = tail_high.noise;

@@ -185,6 +185,11 @@ class Reference {
                 }
                 case Kind::collective_complete: {
                     const CollectiveCall& collective = *calls_.collectives.at(record);
+                    if (waits_for_receiver(collective, *record, call)) {
+                        own_at_least(of_sender(collective, *record));
+                        dependencies.push_back(last_receiver(collective, *record, call));
+                        break;
+                    }
                     const Dependency last = last_of(collective, *record, call);
                     if (last.vertices.empty()) break;
                     dependencies.push_back(last);
@@ -194,8 +199,16 @@ class Reference {
                 }
                 case Kind::collective_end: {
                     const CollectiveCall& collective = *calls_.collectives.at(record);
+                    if (waits_for_receiver(collective, *record, call)) {
+                        own = of_sender(collective, *record);
+                        dependencies.push_back(last_receiver(collective, *record, call));
+                        break;
+                    }
                     Dependency last = last_of(collective, *record, call);
-                    if (last.vertices.empty()) break;
+                    if (last.vertices.empty()) {
+                        if (only_sends(collective, *record, call)) own = sending_cost(collective, *record);
+                        break;
+                    }
                     if (whom(record->operation) != Whom::root) {
                         leave_after_all(call, collective, *record, last);
                         return;
@@ -216,8 +229,13 @@ class Reference {
     // The rule of replay/README.md: the call ends when the last has happened and its own work from there is done. What bound in the
     // measured run, by the model, has the measured cost; the others the model's, or less if they cannot have had so much.
     void leave_after(const Call& call, const std::vector<Dependency>& others, const Cost& own) {
-        if (others.empty()) {
-            edge(call.from, call.to, [&](size_t lane) { return call.leave - call.enter - removed_after(call.noise, call.enter, lane); });
+        if (others.empty()) {  // own work, or transfers, which noise does not prolong: it counts by how much longer than usual the call took
+            edge(call.from, call.to, [&](size_t lane) {
+                int64_t begin = call.enter;
+                const int64_t longer = std::max<int64_t>(0, call.leave - call.enter - own.*costs_[lane]);
+                while (own.known && costs_[lane] != &Cost::low && begin < call.leave && noise_after(call.noise, begin) > longer) ++begin;
+                return call.leave - call.enter - removed_after(call.noise, begin, lane);
+            });
             return;
         }
         std::vector<Dependency> all{{{call.from}, call.enter, own, {}}};
@@ -380,6 +398,39 @@ class Reference {
     static replay::CostClass collective_class(CostKind kind, const CollectiveCall& collective, const Record& record) {
         return {kind, true, collective.nonblocking,
                 static_cast<uint16_t>(record.operation | std::bit_width(collective.members.size() - 1) << 8), record.bytes};
+    }
+
+    // Members that only send wait for a receiver where the call took clearly longer than the shortest one: for the last that came before it
+    // ended.
+    bool only_sends(const CollectiveCall& collective, const Record& record, const Call& call) const {
+        const std::vector<size_t> ranks = members_of(trace_, collective.comm);
+        const bool root = call.rank == ranks[static_cast<size_t>(record.peer)];
+        const Whom rule = whom(record.operation);
+        return (rule == Whom::root && root) || (rule == Whom::root_all && !root);
+    }
+    Cost sending_cost(const CollectiveCall& collective, const Record& record) const {
+        return model_.cost(collective_class(CostKind::collective_send, collective, record));
+    }
+    bool waits_for_receiver(const CollectiveCall& collective, const Record& record, const Call& call) const {
+        const Cost own = sending_cost(collective, record);
+        return only_sends(collective, record, call) && own.known &&
+               call.leave - call.enter - noise_after(call.noise, call.enter) > 2 * own.low + 1000;
+    }
+    Cost of_sender(const CollectiveCall& collective, const Record& record) const {
+        const Cost own = sending_cost(collective, record);
+        return {own.low, own.mid, own.mid, true};
+    }
+    Dependency last_receiver(const CollectiveCall& collective, const Record& record, const Call& call) const {
+        Dependency last{{}, INT64_MIN, {}, {}};
+        for (const Call* member : collective.members) {
+            if (member->enter > call.leave) continue;
+            last.vertices.push_back(member->from);
+            last.time = std::max(last.time, member->enter);
+        }
+        const int64_t took = std::max<int64_t>(0, call.leave - last.time);
+        const int64_t without = std::max<int64_t>(0, took - noise_after(call.noise, std::max(last.time, call.enter)));
+        last.cost = {0, std::clamp(of_sender(collective, record).mid, without, took), took, true};
+        return last;
     }
 
     // Those of the members for whom this one waits, itself among them where it is one of many.

@@ -376,9 +376,13 @@ class Generator {
         const size_t root = draw_below(list.size());
         std::vector<int64_t> came;
         for (const size_t rank : list) came.push_back(enter(rank, name));
+        const int64_t last = *std::max_element(came.begin(), came.end());
+        const bool receivers = draw_below(4) == 0;  // who only sends waits for them
         for (size_t i = 0; i < list.size(); ++i) {
             if (broadcast && i != root) wait(list[i], came[root] + 2'000);
-            if (!broadcast && i == root) wait(list[i], *std::max_element(came.begin(), came.end()) + 2'000);
+            if (!broadcast && i == root) wait(list[i], last + 2'000);
+            if (receivers && broadcast && i == root) wait(list[i], last + 2'000);
+            if (receivers && !broadcast && i != root) wait(list[i], came[root] + 2'000);
             end_collective(list[i], Kind::collective_end, comm, broadcast ? OTF2_COLLECTIVE_OP_BCAST : OTF2_COLLECTIVE_OP_REDUCE,
                            static_cast<int64_t>(root));
             leave(list[i], name);

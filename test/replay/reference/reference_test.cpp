@@ -175,5 +175,6 @@ TEST_CASE("an error in either of them is found") {
     CHECK(differences(1, traces, {}, {.drop_dependency = true}).traces > 0);
     CHECK(differences(1, traces, {}, {.negative_removal = true}).traces > 0);
     CHECK(differences(1, traces, {}, {.swap_bounds = true}).traces > 0);
+    CHECK(differences(1, traces, {}, {.senders_never_wait = true}).traces > 0);
     CHECK(differences(1, 10 * traces, {}, {.forget_cancelled = true}).traces > 0);
 }
