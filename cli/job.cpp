@@ -65,7 +65,10 @@ void report_job(const launch::Traced& traced, bool as_json) {
         if (code != 0) return;
     } else if (!end->error.empty()) {
         return tell(end->error);
-    } else if (end->signal || end->exit_code != 0) {
+    } else if (end->signal) {
+        return tell(fmt::format("{}: the report was not written: signal {} ended it; polter report {} tries again", file, end->signal,
+                                traced.experiment.string()));
+    } else if (end->exit_code != 0) {
         return;
     }
     if (as_json)

@@ -8,6 +8,7 @@
 
 #include "candidates.hpp"
 #include "replay/base/error.hpp"
+#include "replay/result/first_screen.hpp"
 
 namespace polter::advice {
 
@@ -124,6 +125,7 @@ Advice advise(const replay::Result& result, replay::WhatIfs& what_ifs, const Opt
     advice.noise_high_ns = result.measured_ns - result.bounds_low_ns;
     advice.least = options.least;
     advice.conditional = result.conditional;
+    advice.open = replay::NoiseCost(result).open;
     advice.warnings = result.warnings;
     const Place place = place_of(result);
     advice.program = place.program;

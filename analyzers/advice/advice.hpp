@@ -58,6 +58,7 @@ struct Advice {
     std::string why_not;                              // it was turned down
     size_t candidates = 0;                            // scenarios replayed
     bool conditional = false;
+    bool open = false;  // the trace leaves open how much the noise cost (replay's answer.open)
     std::vector<replay::Warning> warnings;
     std::map<std::string, std::string> provenance;
 };

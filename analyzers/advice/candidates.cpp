@@ -214,7 +214,7 @@ std::vector<Suggestion> candidates(const replay::Result& result, const Place& pl
     for (const auto& [group, noise] : groups)
         if (of_tasks(group)) whole.tasks.add(noise);
     // A free core takes what all tasks do; worth a scenario where there are several. Where there is a free one, they have to keep to it.
-    if (whole.tasks.culprits() > 1) {
+    if (whole.tasks.culprits() > 1 || groups.contains({"leave_core_free", "other programs"})) {
         groups.erase({"leave_core_free", "other programs"});
         groups[{place.cpus && *place.cpus > place.ranks ? "keep_others_off" : "leave_core_free", "other programs"}] = whole.tasks;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "advice.hpp"
@@ -125,6 +126,7 @@ json to_json(const Advice& advice) {
             {"together", advice.together ? amount(*advice.together, advice.measured_ns) : json()},
             {"largest_not_suggested", largest},
             {"conditional", advice.conditional},
+            {"open", advice.open},
             {"warnings", warnings},
             {"provenance", advice.provenance}};
 }
@@ -132,8 +134,20 @@ json to_json(const Advice& advice) {
 std::string to_text(const Advice& advice, const replay::TextOptions& options) {
     using replay::fold, replay::short_time;
     std::string out = fold(replay::printable(answer(advice)), 0, options.columns) + "\n";
+    if (advice.open)
+        out += fold("The trace leaves open how much the noise cost " + interval(advice.noise_low_ns, advice.noise_high_ns) +
+                        "; each figure is one of the possibilities within its bounds.",
+                    2, options.columns) +
+               "\n";
     if (advice.conditional)
         out += fold("Conditional: without the noise the program may behave differently (see Warnings).", 2, options.columns) + "\n";
+    const auto beyond = [&](const Suggestion& one) { return one.saves.high_ns > advice.noise_high_ns; };
+    if ((advice.together && advice.together->high_ns > advice.noise_high_ns) ||
+        std::any_of(advice.suggestions.begin(), advice.suggestions.end(), beyond))
+        out += fold("Upper bounds above the cost of all noise (" + interval(advice.noise_low_ns, advice.noise_high_ns).substr(1) +
+                        ": ranks may also have needed each other's CPUs inside of MPI calls, which no trace tells.",
+                    2, options.columns) +
+               "\n";
     if (!advice.suggestions.empty()) {
         replay::Table table({"", "change", "saves", "", "bounds"}, {0, 1, 4}, {1}, {});
         for (size_t i = 0; i < advice.suggestions.size(); ++i) {

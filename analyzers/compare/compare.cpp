@@ -62,8 +62,12 @@ std::string longer(int64_t ns) {
     return ns == 0 ? "as long as" : fmt::format("{} {} than", replay::short_time(std::abs(ns)), ns > 0 ? "longer" : "less");
 }
 std::string more(const Estimate& e) {
-    return fmt::format("{} {} (between {} and {})", replay::short_time(std::abs(e.difference_ns)), e.difference_ns < 0 ? "less" : "more",
-                       replay::short_time(e.low_ns), replay::short_time(e.high_ns));
+    const bool less = e.difference_ns < 0;
+    const int64_t near = less ? -e.high_ns : e.low_ns, far = less ? -e.low_ns : e.high_ns;  // in the direction of the difference
+    const std::string from =
+        near < 0 ? fmt::format("{} {}", replay::short_time(-near), less ? "more" : "less") : replay::short_time(near);
+    return fmt::format("{} {} (between {} and {}{})", replay::short_time(std::abs(e.difference_ns)), less ? "less" : "more", from,
+                       replay::short_time(far), near < 0 ? less ? " less" : " more" : "");
 }
 
 std::string answer_of(const Comparison& c, const std::string& a, const std::string& b) {
@@ -72,8 +76,13 @@ std::string answer_of(const Comparison& c, const std::string& a, const std::stri
     text += fmt::format(": {} by noise", more(c.noise.estimate));
     if (!c.noise.estimate.more_than_noise())
         text += ", which is within its uncertainty";
-    else if (!c.culprits.empty() && (c.culprits.front().estimate.difference_ns > 0) == (c.noise.estimate.difference_ns > 0))
-        text += fmt::format(", mostly {}", c.culprits.front().name);
+    else if (!c.culprits.empty() && (c.culprits.front().estimate.difference_ns > 0) == (c.noise.estimate.difference_ns > 0) &&
+             c.culprits.front().estimate.more_than_noise())
+        text += fmt::format(", {} {}",
+                            2 * std::abs(c.culprits.front().estimate.difference_ns) > std::abs(c.noise.estimate.difference_ns)
+                                ? "mostly"
+                                : "the largest part",
+                            c.culprits.front().name);
     text += fmt::format("; {} by what is not noise", more(c.without_noise.estimate));
     if (!c.without_noise.estimate.more_than_noise()) text += ", which is within its uncertainty";
     return text + ".";
@@ -183,6 +192,10 @@ Compared compare(const Options& options) {
                 side.ranks = replayed.ranks;
                 side.provenance = replayed.provenance;
             }
+            if (const replay::NoiseCost cost(replayed); not_measured(replayed).empty() && cost.open)
+                notes[i].push_back(fmt::format(
+                    "the trace {} leaves open how much the noise cost (between {} and {}); its figures are one of the possibilities",
+                    replay::printable(trace), replay::short_time(cost.low), replay::short_time(cost.high)));
             side.conditional = side.conditional || replayed.conditional;
             runs.back().push_back(run_of(replayed));
         }

@@ -83,6 +83,11 @@ class Export {
                 write_goal();
                 break;
         }
+        if (options_.selection.begin > 0 && options_.format != Format::loggopsim &&
+            std::all_of(result_.counts.begin(), result_.counts.end(), [](const auto& one) { return one.second == 0; })) {
+            end_ns();  // says so where the window begins after the run
+            warn("nothing was recorded in this window");
+        }
         target_.commit();
         return std::move(result_);
     }
@@ -115,12 +120,17 @@ class Export {
     }
 
     int64_t end_ns() const {
-        if (options_.selection.end < std::numeric_limits<int64_t>::max()) return options_.selection.end;
         if (!end_ns_) {
             Archive again(options_.trace);
             Length length;
-            read_timeline(again, origin_, options_.selection, length);
-            end_ns_ = length.end_ns;
+            auto whole = options_.selection;  // a window may reach beyond the run
+            whole.begin = decltype(options_.selection){}.begin;
+            whole.end = decltype(options_.selection){}.end;
+            read_timeline(again, origin_, whole, length);
+            if (options_.selection.begin > 0 && length.end_ns <= options_.selection.begin)
+                throw InputError(fmt::format("--window: begins after the end of {}, which is {:.6f} s after its first event",
+                                             options_.trace, static_cast<double>(length.end_ns) / 1e9));
+            end_ns_ = std::min(options_.selection.end, length.end_ns);
         }
         return *end_ns_;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -68,7 +70,36 @@ std::string render(const nlohmann::json& data) {
                         base64(gzipped(data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))));
 }
 
-void write(const std::string& page, const std::string& file) {
+namespace {
+
+// Pipes, terminals and devices are written to, never replaced. They have no offsets.
+void write_in_place(const std::string& page, const std::string& file) {
+    const int fd = open(file.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0) fail(file);
+    int why = 0;
+    for (std::string_view rest = page; !rest.empty() && why == 0;) {
+        const ssize_t written = ::write(fd, rest.data(), rest.size());
+        if (written > 0)
+            rest.remove_prefix(static_cast<size_t>(written));
+        else if (written == 0 || errno != EINTR)
+            why = written == 0 ? EIO : errno;
+    }
+    if (close(fd) != 0 && why == 0) why = errno;
+    if (why == 0) return;
+    errno = why;
+    fail(file);
+}
+
+}  // namespace
+
+void write(const std::string& page, const std::string& name) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    const fs::file_status there = fs::status(name, error);
+    if (fs::is_block_file(there)) throw std::runtime_error(name + ": is a block device; give another place with -o");
+    if (fs::exists(there) && !fs::is_regular_file(there) && !fs::is_directory(there)) return write_in_place(page, name);
+    const fs::path followed = fs::is_regular_file(there) ? fs::canonical(name, error) : fs::path(name);  // a link stays one
+    const std::string file = error ? name : followed.string();
     std::string partial = file + ".XXXXXX";
     const int fd = mkstemp(partial.data());
     if (fd < 0) fail(file);

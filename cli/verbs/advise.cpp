@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../../analyzers/advice/advice.hpp"
+#include "../../tracer/launch/launch.hpp"
 #include "../progress_bar.hpp"
 #include "../result_text.hpp"
 #include "../verb.hpp"
@@ -24,6 +25,7 @@ struct Arguments {
 
 void run(const Arguments& arguments) {
     go_apart();
+    launch::seal_left_behind(arguments.trace, false);
     advice::Options options;
     options.trace = arguments.trace;
     options.least = arguments.least / 100;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "../../tracer/launch/launch.hpp"
 #include "../progress_bar.hpp"
 #include "../result_text.hpp"
 #include "../sides.hpp"
@@ -28,6 +29,8 @@ void run(const Arguments& arguments) {
     go_apart();
     compare::Options options;
     for (const std::string& side : arguments.sides) options.sides.push_back(runs_of(side));
+    for (const auto& side : options.sides)
+        for (const std::string& trace : side) launch::seal_left_behind(trace, false);
     options.seed = arguments.seed;
     if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
     const compare::Compared compared = compare::compare(options);

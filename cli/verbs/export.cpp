@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "../../tracer/launch/launch.hpp"
 #include "../verb.hpp"
 #include "analyzers/export/window.hpp"
 
@@ -42,6 +43,7 @@ void run(const Arguments& arguments) {
         std::tie(options.selection.begin, options.selection.end) = exports::parse_window(arguments.window);
     if (arguments.ranks_option->count() > 0) options.selection.ranks = exports::parse_ranks(arguments.ranks);
     go_apart();
+    launch::seal_left_behind(arguments.trace, false);
     const exports::ExportResult result = exports::export_trace(options);
     if (arguments.common.json) {
         fmt::print("{}\n", exports::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));

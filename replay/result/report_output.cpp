@@ -97,11 +97,12 @@ nlohmann::json hosts_json(const Result& result) {
     if (result.attribution.by_origin)
         for (const AttributionRow& row : result.attribution.rows) caused[row.rank] += row.ns;
     nlohmann::json list = nlohmann::json::array();
+    const bool known = not_measured(result).empty();
     for (const HostResult& host : result.hosts) {
         int64_t local = 0, most = 0, delay = 0, measured = 0, last = 0;
         for (const RankResult& rank : result.per_rank) {
             if (!std::binary_search(host.ranks.begin(), host.ranks.end(), rank.rank)) continue;
-            measured += rank.measured_by != "none";
+            measured += known && rank.measured_by != "none";
             local += rank.local_noise_ns;
             most = std::max(most, rank.local_noise_ns);
             last = std::max(last, rank.accumulated_noise_ns);

@@ -60,6 +60,18 @@ class Export(unittest.TestCase):
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         self.assertEqual([f.name for f in self.folder.iterdir()], ["t"])
 
+    def test_a_window_ends_with_the_run(self):
+        done = p.command([p.POLTER, "export", "--to", "loggopsim", "-o", self.folder / "o", "--window", "3600s-3601s", self.trace])
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("--window: begins after the end of", done.stderr)
+        lengths = []
+        for folder, window in (("a", []), ("b", ["--window", "0s-3600s"])):
+            done = p.command([p.POLTER, "export", "--to", "loggopsim", "-o", self.folder / folder, *window, self.trace])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lengths.append({f.name: f.read_text().splitlines()[-1] for f in (self.folder / folder).iterdir() if f.is_file()})
+        self.assertTrue(lengths[0])
+        self.assertEqual(lengths[0], lengths[1])
+
     def test_ranks_that_are_not_there(self):
         done = p.command([p.POLTER, "export", "--to", "perfetto", "-o", self.folder / "o", "--ranks", "0,99", self.trace])
         self.assertEqual(done.returncode, 1)

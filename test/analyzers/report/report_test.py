@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import stat
 import subprocess
 import tempfile
 import unittest
@@ -146,6 +147,21 @@ class Report(unittest.TestCase):
         for key in ("timeline", "durations", "sources", "per_rank", "answer", "propagation"):
             self.assertEqual(self.results[0][key], shown[key], key)
         self.assertLess(page.stat().st_size, 2 << 20)
+
+    def test_pipes_and_links_stay_what_they_are(self):
+        trace, pipe, link, target = (self.folder / name for name in ("1", "pipe", "link.html", "target.html"))
+        os.mkfifo(pipe)
+        with open(self.folder / "page.html", "wb") as page, subprocess.Popen(["cat", str(pipe)], stdout=page) as reader:
+            run = polter("report", "-q", "-o", str(pipe), str(trace))
+            self.assertEqual(0, reader.wait(timeout=60))
+        self.assertEqual(0, run.returncode, run.stderr)
+        self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
+        target.write_text("")
+        link.symlink_to(target)
+        run = polter("report", "-q", "-o", str(link), str(trace))
+        self.assertEqual(0, run.returncode, run.stderr)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual((self.folder / "page.html").stat().st_size, target.stat().st_size)
 
     def test_errors(self):
         run = polter("report", str(self.folder / "1"), "-o", str(self.folder / "no/such/page.html"))

@@ -374,26 +374,6 @@ class Reference {
 
     // ---- collectives ---------------------------------------------------------------------------------------------------------------
 
-    enum class Whom { all, all_that_came, root, root_all, lower };
-    static Whom whom(int operation) {
-        switch (operation) {
-            case OTF2_COLLECTIVE_OP_BARRIER:
-            case OTF2_COLLECTIVE_OP_ALLREDUCE:
-            case OTF2_COLLECTIVE_OP_ALLTOALL:
-                return Whom::all;
-            case OTF2_COLLECTIVE_OP_ALLTOALLV:  // may exchange nothing
-                return Whom::all_that_came;
-            case OTF2_COLLECTIVE_OP_BCAST:
-                return Whom::root;
-            case OTF2_COLLECTIVE_OP_REDUCE:
-                return Whom::root_all;
-            case OTF2_COLLECTIVE_OP_SCAN:
-                return Whom::lower;
-            default:
-                throw NotCovered("a collective without a rule");
-        }
-    }
-
     // By the size that the member itself gives.
     static replay::CostClass collective_class(CostKind kind, const CollectiveCall& collective, const Record& record) {
         return {kind, true, collective.nonblocking,
@@ -479,22 +459,6 @@ class Reference {
             return std::max(own, std::min(excess, held));
         };
         for (const size_t vertex : last.vertices) edge(vertex, call.to, [&](size_t lane) { return call.leave - last.time - gain(lane); });
-    }
-
-    // For how long between two times any of the members was hit by such noise; what ended later does not count.
-    int64_t time_hit(const std::vector<const Call*>& members, int64_t from, int64_t to,
-                     const std::function<bool(const Noise&)>& counts) const {
-        std::vector<std::pair<int64_t, int64_t>> stretches;
-        for (const Call* member : members)
-            for (const Noise& noise : member->noise)
-                if (noise.end > from && noise.end <= to && counts(noise)) stretches.emplace_back(std::max(from, noise.begin), noise.end);
-        std::sort(stretches.begin(), stretches.end());
-        int64_t sum = 0, reached = from;
-        for (const auto& [begin, end] : stretches) {
-            sum += std::max<int64_t>(0, end - std::max(begin, reached));
-            reached = std::max(reached, end);
-        }
-        return sum;
     }
 
     const TraceSpec& trace_;

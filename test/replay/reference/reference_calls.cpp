@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "reference_calls.hpp"
 
+#include <otf2/otf2.h>
+
 #include <algorithm>
 
 #include "reference.hpp"
@@ -144,6 +146,39 @@ void Calls::match_collectives(const TraceSpec& trace) {
     for (const auto& [key, collective] : collective_)
         if (std::count(collective.members.begin(), collective.members.end(), nullptr) > 0)
             throw NotCovered("a collective without one of its members");
+}
+
+Whom whom(int operation) {
+    switch (operation) {
+        case OTF2_COLLECTIVE_OP_BARRIER:
+        case OTF2_COLLECTIVE_OP_ALLREDUCE:
+        case OTF2_COLLECTIVE_OP_ALLTOALL:
+            return Whom::all;
+        case OTF2_COLLECTIVE_OP_ALLTOALLV:  // may exchange nothing
+            return Whom::all_that_came;
+        case OTF2_COLLECTIVE_OP_BCAST:
+            return Whom::root;
+        case OTF2_COLLECTIVE_OP_REDUCE:
+            return Whom::root_all;
+        case OTF2_COLLECTIVE_OP_SCAN:
+            return Whom::lower;
+        default:
+            throw NotCovered("a collective without a rule");
+    }
+}
+
+int64_t time_hit(const std::vector<const Call*>& members, int64_t from, int64_t to, const std::function<bool(const Noise&)>& counts) {
+    std::vector<std::pair<int64_t, int64_t>> stretches;
+    for (const Call* member : members)
+        for (const Noise& noise : member->noise)
+            if (noise.end > from && noise.end <= to && counts(noise)) stretches.emplace_back(std::max(from, noise.begin), noise.end);
+    std::sort(stretches.begin(), stretches.end());
+    int64_t sum = 0, reached = from;
+    for (const auto& [begin, end] : stretches) {
+        sum += std::max<int64_t>(0, end - std::max(begin, reached));
+        reached = std::max(reached, end);
+    }
+    return sum;
 }
 
 }  // namespace polter::test

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -63,5 +64,12 @@ struct Calls {
 
 // World ranks of a communicator's members.
 std::vector<size_t> members_of(const TraceSpec&, uint32_t comm);
+
+// For whom the members of a collective wait.
+enum class Whom { all, all_that_came, root, root_all, lower };
+Whom whom(int operation);
+
+// For how long between two times any of the members was hit by such noise; what ended later does not count.
+int64_t time_hit(const std::vector<const Call*>& members, int64_t from, int64_t to, const std::function<bool(const Noise&)>& counts);
 
 }  // namespace polter::test
