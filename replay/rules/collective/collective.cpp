@@ -4,6 +4,7 @@
 // Rule: in an N-to-N collective nobody leaves before the last arrival, `m`; from there each member has its completion overhead. 1-to-N
 // (bcast, scatter): the others wait for the root. N-to-1 (reduce, gather): the root waits for the others. Scan: everybody waits for the
 // lower ranks. Where a member may contribute nothing (v-forms, freeing, finalize), only arrivals before one's own measured leave count.
+// A member that only sends, and took clearly longer than such calls do, waited for a receiver: the last arrival before its own leave.
 //
 // A collective is made of messages, so noise that hits one member after m delays the others. By how much a member's completion overhead
 // exceeds the noise-free one is due to noise after m and before its leave, up to the length U of the union of that noise: the overhead
@@ -74,10 +75,10 @@ CostClass sending_class(const Collective& c, uint32_t member) {
     return cost_class(c, CostKind::collective_send, member);
 }
 
-// A member that only sends waits for nobody, unless its messages wait for their receivers: a call that took clearly longer than the
-// shortest of its kind, and not by its own noise, did.
 }  // namespace
 
+// A member that only sends waits for nobody, unless its messages wait for their receivers: a call that took clearly longer than the
+// shortest of its kind, and not by its own noise, did.
 void find_held(Engine& engine, const Thread& thread, Collective& c, uint32_t member) {
     constexpr int64_t little_ns = 1000;
     if (engine.learning() || c.instance.active() || !only_sends(c, member) || engine.faults().senders_never_wait) return;
@@ -93,7 +94,7 @@ void learn_sending(Engine& engine, const Thread& thread, const Collective& c, ui
     engine.model().learn_between(sending_class(c, member), took - noise_after(thread.pieces, thread.enter), took);
 }
 
-// Of a member that waited for a receiver: its own work at its shortest, and what it took from that receiver's coming on.
+// Of a member that waited for a receiver: what such a call usually costs, and what it took from that receiver's arrival on.
 Cost own_of_sender(Engine& engine, const Collective& c, uint32_t member) {
     const Cost own = engine.model().cost(sending_class(c, member));
     return {own.low, own.mid, own.mid, true};
