@@ -31,21 +31,23 @@ def barriers(experiment):
 
 
 class Programs(unittest.TestCase):
-    def odd(self, *how, ranks=2):
-        """The traced run on each MPI, with the code that the job has without polter."""
+    def odd(self, *how, ranks=2, also=()):
+        """The traced run on each MPI. Its code is the launcher's, and that is the one without polter, or of `also`."""
         for flavour in p.FLAVOURS:
             with self.subTest(flavour), p.folder() as folder:
                 job = odd(flavour, *how, ranks=ranks)
                 plain = p.command(job)
-                run = p.Run(job, folder / "e")
-                self.assertEqual(run.code, plain.returncode, run.explain())
+                run = p.Run(["sh", "-c", f'"$0" "$@"; code=$?; echo $code >{folder}/code; exit $code', *job], folder / "e")
+                self.assertEqual(run.code, int((folder / "code").read_text()), run.explain())
+                self.assertIn(run.code, {plain.returncode, *also}, run.explain())
                 self.assertIsNotNone(run.result, run.explain())
                 if shutil.which("otf2-print"):
                     self.assertEqual(barriers(folder / "e"), BARRIERS)
                 yield run
 
     def test_never_finalised(self):
-        for run in self.odd("never"):
+        # MPICH's launcher calls ranks that leave without MPI_Finalize failed about once in a hundred jobs, traced or not.
+        for run in self.odd("never", also=(0, 1)):
             self.assertEqual(run.result["provenance"]["INCOMPLETE"], "yes")
             self.assertTrue(any("did not finish" in w or "never" in w or "unfinished" in w for w in run.result["warnings"]), run.result["warnings"])
 
