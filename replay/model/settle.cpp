@@ -18,6 +18,14 @@ void Model::add_settled(const CostClass& of, const CostLimits& limits) {
     costs_[of_class.of.key()] = {of_class.of, summarise(of_class), of_class.count()};
 }
 
+// The least that a call of its kind took, whatever messages it waited for.
+int64_t Model::shortest_call(const CostClass& own) const {
+    int64_t least = INT64_MAX;
+    for (auto wait = waits_.lower_bound({own.key(), 0}); wait != waits_.end() && wait->first.first == own.key(); ++wait)
+        least = std::min(least, wait->second.samples.least_taken());
+    return least;
+}
+
 // A class of messages that no call awaited from the beginning: calls that waited for the rest of their way tell how long that is.
 void Model::settle_transfers() {
     for (const auto& [key, wait] : waits_) {
@@ -25,7 +33,7 @@ void Model::settle_transfers() {
         if (message.synchronous) continue;
         const bool partitioned = message.operation == partitioned_messages;
         const auto others = costs_.find(message.key());
-        const auto [eager, late] = wait.samples.evidence(others == costs_.end() ? 0 : others->second.cost.mid);
+        const auto [eager, late] = wait.samples.evidence(others == costs_.end() ? 0 : others->second.cost.mid, shortest_call(wait.own));
         for (const auto& [count, ended_before_post] : {std::pair{eager, true}, std::pair{late, false}})
             if (count > 0) learn_protocol(message.same_host, partitioned, message.size, ended_before_post, count);
     }
@@ -33,7 +41,7 @@ void Model::settle_transfers() {
     for (const auto& [key, wait] : waits_) {
         if (costs_.contains(wait.message.key())) continue;
         auto& [message, limits] = found.try_emplace(wait.message.key(), wait.message, CostLimits()).first->second;
-        limits.merge(wait.samples.transfers(wait.message.synchronous));
+        limits.merge(wait.samples.transfers(wait.message.synchronous, shortest_call(wait.own)));
     }
     for (const auto& [key, transfer] : found) add_settled(transfer.first, transfer.second);
     asked_.clear();
@@ -67,7 +75,7 @@ void Model::settle_waits() {
         if (wait.own.kind == CostKind::receive_after_post)  // posted by the call itself: it could not leave before
             add_settled(wait.own, wait.samples.since_both());
         else if (!costs_.contains(wait.message.key()))
-            add_settled(wait.message, wait.samples.transfers(true));
+            add_settled(wait.message, wait.samples.transfers(true, shortest_call(wait.own)));
     }
     asked_.clear();
     // Where nothing tells how long messages are under way, calls say something of their own cost only if no others do.

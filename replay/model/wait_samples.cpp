@@ -25,6 +25,11 @@ int64_t begin_of(int bin) {
     return static_cast<int64_t>((bin & ((1 << part_bits) - 1)) | 1 << part_bits) << octave;
 }
 
+int64_t clearly_longer(int64_t shortest) {
+    constexpr int64_t little_ns = 1000;
+    return 2 * shortest + little_ns;
+}
+
 // How far the intervals are from having a value in common.
 int64_t disagreement(const CostLimits& limits) {
     return std::max<int64_t>(0, limits.least().quantile(95) - limits.most().quantile(5));
@@ -74,11 +79,6 @@ int64_t WaitSamples::least_taken() const {
     return least;
 }
 
-int64_t WaitSamples::clearly_longer() const {
-    constexpr int64_t little_ns = 1000;
-    return 2 * least_taken() + little_ns;
-}
-
 // Of calls that took longer than that, so that their messages were still under way.
 WaitSamples::UnderWay WaitSamples::waited(int64_t longer_than) const {
     UnderWay chosen;
@@ -90,16 +90,16 @@ WaitSamples::UnderWay WaitSamples::waited(int64_t longer_than) const {
     return chosen;
 }
 
-CostLimits WaitSamples::transfers(bool rendezvous) const {
+CostLimits WaitSamples::transfers(bool rendezvous, int64_t shortest) const {
     constexpr int64_t enough = 3, agreeing = 8;
-    const UnderWay way = waited(clearly_longer());
+    const UnderWay way = waited(clearly_longer(shortest));
     const CostLimits& chosen = rendezvous ? way.since_both : way.since_send;
     return chosen.count() < enough || disagreement(chosen) > chosen.agreed().from / agreeing ? CostLimits() : chosen;
 }
 
-WaitSamples::Evidence WaitSamples::evidence(int64_t transfer) const {
+WaitSamples::Evidence WaitSamples::evidence(int64_t transfer, int64_t shortest) const {
     constexpr int64_t enough = 5, clearly = 4, part = 20, agreeing = 8;
-    const UnderWay way = waited(transfer > 0 ? std::min(transfer / 4, clearly_longer()) : clearly_longer());
+    const UnderWay way = waited(transfer > 0 ? std::min(transfer / 4, clearly_longer(shortest)) : clearly_longer(shortest));
     if (way.since_send.count() < enough) return {};
     const int64_t eager = disagreement(way.since_send), late = disagreement(way.since_both);
     const int64_t from_send = way.since_send.agreed().from, from_both = way.since_both.agreed().from;

@@ -32,16 +32,16 @@ class WaitSamples {
     // All of them, by slack; the least that one took.
     CostLimits with_most_slack() const;
     int64_t least_taken() const;
-    // How long the messages were under way for which calls waited: those that took clearly longer than the shortest. None, unless they
-    // agree.
-    CostLimits transfers(bool rendezvous) const;
+    // How long the messages were under way for which calls waited: those that took clearly longer than `shortest`, the least that any
+    // such call took, whatever messages it waited for. None, unless they agree.
+    CostLimits transfers(bool rendezvous, int64_t shortest) const;
     // How many of these speak for a transfer that began with the send (eager), or once both were there (late): one of them explains the
     // calls' ends clearly better.
-    // `transfer`: how long such messages are under way, where other calls tell; else 0.
+    // `transfer`: how long such messages are under way, where other calls tell; else 0. `shortest`: as above.
     struct Evidence {
         int64_t eager = 0, late = 0;
     };
-    Evidence evidence(int64_t transfer) const;
+    Evidence evidence(int64_t transfer, int64_t shortest) const;
     // Of messages that could not leave before the call: all that the calls took.
     CostLimits since_both() const;
 
@@ -57,7 +57,6 @@ class WaitSamples {
 
   private:
     UnderWay waited(int64_t longer_than) const;
-    int64_t clearly_longer() const;
 
     BySlack by_slack_;  // what calls took
     ByTaken by_taken_;  // of single ones, by the least that they took

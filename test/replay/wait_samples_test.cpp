@@ -34,20 +34,20 @@ WaitSamples calls(bool from_posting) {
 }  // namespace
 
 TEST_CASE("calls that waited tell how long messages are under way, if they agree") {
-    CHECK(calls(false).transfers(false).agreed().from == transfer);
-    CHECK(calls(true).transfers(true).agreed().from == transfer);
-    CHECK(calls(false).transfers(true).count() == 0);
-    CHECK(calls(true).transfers(false).count() == 0);
+    CHECK(calls(false).transfers(false, own).agreed().from == transfer);
+    CHECK(calls(true).transfers(true, own).agreed().from == transfer);
+    CHECK(calls(false).transfers(true, own).count() == 0);
+    CHECK(calls(true).transfers(false, own).count() == 0);
 }
 
 TEST_CASE("whether transfers begin with the send or with the posting is told by what explains the calls' ends") {
     for (const int64_t known : {int64_t{0}, transfer}) {
-        CHECK(calls(false).evidence(known).eager > 0);
-        CHECK(calls(false).evidence(known).late == 0);
-        CHECK(calls(true).evidence(known).late > 0);
-        CHECK(calls(true).evidence(known).eager == 0);
+        CHECK(calls(false).evidence(known, own).eager > 0);
+        CHECK(calls(false).evidence(known, own).late == 0);
+        CHECK(calls(true).evidence(known, own).late > 0);
+        CHECK(calls(true).evidence(known, own).eager == 0);
     }
-    CHECK(calls(true).evidence(4 * transfer).late == 0);  // other calls say that such messages take much longer
+    CHECK(calls(true).evidence(4 * transfer, own).late == 0);  // other calls say that such messages take much longer
 }
 
 TEST_CASE("a call's own cost comes from calls that began later than messages are under way") {
@@ -57,12 +57,19 @@ TEST_CASE("a call's own cost comes from calls that began later than messages are
     CHECK(calls(false).least_taken() == own);
 }
 
+TEST_CASE("calls that all waited are told by shorter calls for other messages") {
+    WaitSamples all_waited;
+    for (int i = 0; i < 8; ++i) all_waited.add(call(1000, 0, false), true);
+    CHECK(all_waited.transfers(false, all_waited.least_taken()).count() == 0);
+    CHECK(all_waited.transfers(false, own).agreed().from == transfer);
+}
+
 TEST_CASE("samples add up in any order") {
     WaitSamples one = calls(false), other = calls(true);
     one.merge(calls(true));
     other.merge(calls(false));
     CHECK(one.count() == other.count());
-    CHECK(one.transfers(false).count() == other.transfers(false).count());
+    CHECK(one.transfers(false, own).count() == other.transfers(false, other.least_taken()).count());
     CHECK(one.since_both().agreed().from == other.since_both().agreed().from);
     CHECK(one.own(transfer).agreed().to == other.own(transfer).agreed().to);
 }
