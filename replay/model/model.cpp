@@ -88,6 +88,14 @@ void Model::learn_between(const CostClass& of, int64_t least, int64_t most, int6
     samples(of, most).by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(std::max<int64_t>(least, 0), most);
 }
 
+void Model::learn_tail(const CostClass& of, int64_t tail, int64_t likely, int64_t most) {
+    const int64_t slack = most > 0 ? 0 : clean;
+    CostClass shortest = of;
+    shortest.kind = CostKind::collective_shortest;
+    learn_between(of, tail - likely, tail, slack);
+    learn_between(shortest, tail - most, tail, slack);
+}
+
 void Model::learn_at_most(const CostClass& of, int64_t most) {
     samples(of, most).by_slack[limits_only].add(0, most);
 }
@@ -277,6 +285,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
         if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end())
             limits_[key] = limits->second.most().quantile(0);
     }
+    settle_tails();
     settle_transfers();
     settle_protocols();
     settle_waits();
@@ -391,7 +400,8 @@ void Model::add(const LearnedStructure& structure) {
 Learned Model::shown() const {
     Learned shown;
     for (const auto& [key, samples] : samples_)
-        if (samples.count() > 0) shown.costs.push_back({samples.of, {}, samples.count()});
+        if (samples.count() > 0 && samples.of.kind != CostKind::collective_shortest)
+            shown.costs.push_back({samples.of, {}, samples.count()});
     std::map<uint64_t, LearnedCost> waited;
     for (const auto& [key, wait] : waits_) {
         LearnedCost& cost = waited.try_emplace(key.first, LearnedCost{wait.own, {}, 0}).first->second;

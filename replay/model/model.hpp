@@ -44,6 +44,7 @@ enum class CostKind : uint8_t {
     notice_own,          // of such a call for which all notices were there; class: which call, how many
     epoch_own,           // of a lock, and of what completes transfers, where nobody holds it up; class: which call, how far, bytes
     collective_send,     // of a member of a rooted collective that only sends
+    collective_shortest, // while learning: of collective_tail, what is left if all noise of the members delayed the end
 };
 
 // Partitioned communication has costs and protocols of its own: both sides must agree before its data can go.
@@ -104,6 +105,8 @@ class Model {
     void learn(const CostClass&, int64_t ns, int64_t slack = 0);
     // An instance with noise in it, or with other things to wait for: the cost lies between these. At most: a limit for what others show.
     void learn_between(const CostClass&, int64_t least, int64_t most, int64_t slack = 0);
+    // A collective's end, `tail` after the last arrival; noise has delayed it by `likely` or less, by `most` at most.
+    void learn_tail(const CostClass&, int64_t tail, int64_t likely, int64_t most);
     void learn_at_most(const CostClass&, int64_t most);
     // A call that began when what it waited for had been sent and posted. `own`: the class of its cost if the message was there; `message`:
     // the largest that it waited for. Decided in freeze(), which knows how long such messages are under way.
@@ -168,6 +171,7 @@ class Model {
     static constexpr int limits_only = -1;
     Samples& samples(const CostClass&, int64_t first);
     Cost summarise(const Samples&) const;
+    void settle_tails();
     struct Wait {
         CostClass own{}, message{};
         WaitSamples samples;

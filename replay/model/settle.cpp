@@ -18,6 +18,21 @@ void Model::add_settled(const CostClass& of, const CostLimits& limits) {
     costs_[of_class.of.key()] = {of_class.of, summarise(of_class), of_class.count()};
 }
 
+// How short the ends of collectives may be: as short as they are if all noise delayed them.
+void Model::settle_tails() {
+    for (auto entry = costs_.begin(); entry != costs_.end();) {
+        CostClass tail = entry->second.of;
+        if (tail.kind != CostKind::collective_shortest) {
+            ++entry;
+            continue;
+        }
+        tail.kind = CostKind::collective_tail;
+        Cost& cost = costs_.at(tail.key()).cost;
+        cost.low = std::min(cost.low, entry->second.cost.mid);
+        entry = costs_.erase(entry);
+    }
+}
+
 // The least that a call of its kind took, whatever messages it waited for.
 int64_t Model::shortest_call(const CostClass& own) const {
     int64_t least = INT64_MAX;

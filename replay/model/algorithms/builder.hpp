@@ -79,8 +79,8 @@ class Builder {
 };
 
 // Each appends its steps.
-void tree_up(Builder&, Shape, Cargo);
-void tree_down(Builder&, Shape, Cargo);
+void tree_up(Builder&, Shape, Cargo, double all = 1);  // `all`: which part of the data all of it is
+void tree_down(Builder&, Shape, Cargo, double all = 1);
 void in_rounds(Builder&, Shape, Cargo);
 void by_halves(Builder&, Shape);
 void to_everyone(Builder&, Shape, Cargo);

@@ -82,7 +82,7 @@ Candidates allreduce(uint32_t members) {
     Candidates list;
     add(&list, {only(Shape::recursive_doubling), only(Shape::halving_doubling), both(Shape::linear, Shape::binomial),
                 both(Shape::binomial, Shape::binomial)});
-    if (members <= most_of_many) add(&list, {only(Shape::ring_twice, Cargo::parts)});
+    if (members <= most_of_many) add(&list, {only(Shape::ring_twice, Cargo::parts), only(Shape::ring_twice_rest, Cargo::parts)});
     add(&list, {only(Shape::dissemination), both(Shape::binary_by_levels, Shape::binomial), both(Shape::binary_by_levels, Shape::binary)},
         unusual);
     if (members & (members - 1)) add(&list, {only(Shape::fold_upper)}, unusual);

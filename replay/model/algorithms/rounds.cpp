@@ -103,9 +103,13 @@ void in_rounds(Builder& builder, Shape shape, Cargo cargo) {
             return;
         case Shape::ring:
         case Shape::ring_twice:
+        case Shape::ring_twice_rest:
             for (uint32_t k = 1; k < (shape == Shape::ring ? members : 2 * members - 1); ++k)
                 builder.round_of(share, [&](uint32_t place) { return (place + 1) % members; });
-            return;
+            if (shape != Shape::ring_twice_rest) return;
+            tree_up(builder, members < 32 ? Shape::binary_by_levels : Shape::binomial, Cargo::all, share);
+            return tree_down(builder, members < 16 ? Shape::binary_by_levels : members < 32 ? Shape::quaternomial : Shape::binomial,
+                             Cargo::all, share);
         case Shape::pairwise:
             for (uint32_t k = 1; k < members; ++k) builder.round_of(share, [&](uint32_t place) { return (place + k) % members; });
             return;

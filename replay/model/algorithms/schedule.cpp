@@ -30,6 +30,7 @@ Family family(Shape shape) {
         case Shape::double_ring:
         case Shape::xor_pairwise:
         case Shape::ring_twice:
+        case Shape::ring_twice_rest:
             return Family::rounds;
         case Shape::halving:
         case Shape::halving_doubling:
@@ -180,6 +181,7 @@ std::string to_string(const Pattern& pattern) {
                                      "recursive halving and doubling",
                                      "recursive halving and gather",
                                      "ring, twice",
+                                     "ring, twice, then the rest",
                                      "scatter and ring",
                                      "scatter and recursive doubling",
                                      "binomial tree, small first",

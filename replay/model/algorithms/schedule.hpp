@@ -45,6 +45,7 @@ enum class Shape : uint8_t {
     halving_doubling,    // Rabenseifner: reduce-scatter by recursive halving, then allgather by recursive doubling
     halving_gather,      // the same, but then a gather to the root
     ring_twice,          // reduce-scatter, then allgather round a ring
+    ring_twice_rest,     // the same, then up and down trees what the members cannot share evenly (SMPI)
     scatter_ring,        // scatter by a binomial tree, then allgather round a ring
     scatter_doubling,    // … then allgather by recursive doubling
     binomial_ascending,  // as binomial, but down to small subtrees first

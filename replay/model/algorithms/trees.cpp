@@ -126,11 +126,11 @@ void split(Builder& builder, Shape shape, const Partition* partition) {
     }
 }
 
-void tree_up(Builder& builder, Shape shape, Cargo cargo) {
+void tree_up(Builder& builder, Shape shape, Cargo cargo, double all) {
     const uint32_t members = builder.members();
-    if (is_linear(shape)) return linear_up(builder, shape, cargo == Cargo::all ? 1 : builder.part());
+    if (is_linear(shape)) return linear_up(builder, shape, cargo == Cargo::all ? all : builder.part());
     const std::vector<uint32_t> below = subtrees(shape, members);
-    const auto share = [&](uint32_t place) { return cargo == Cargo::all ? 1.0 : below[place] * builder.part(); };
+    const auto share = [&](uint32_t place) { return cargo == Cargo::all ? all : below[place] * builder.part(); };
     // A place's own receives come before its send, so the highest places first.
     const auto go_up = [&](const auto& self, uint32_t place) -> void {
         auto list = children(place, shape, members);
@@ -146,8 +146,8 @@ void tree_up(Builder& builder, Shape shape, Cargo cargo) {
         go_up(go_up, 0);
 }
 
-void tree_down(Builder& builder, Shape shape, Cargo cargo) {
-    if (is_linear(shape)) return linear_down(builder, shape, cargo == Cargo::all ? 1 : builder.part());
+void tree_down(Builder& builder, Shape shape, Cargo cargo, double all) {
+    if (is_linear(shape)) return linear_down(builder, shape, cargo == Cargo::all ? all : builder.part());
     const std::vector<uint32_t> below = subtrees(shape, builder.members());
     std::deque<uint32_t> open{0};
     while (!open.empty()) {
@@ -156,7 +156,7 @@ void tree_down(Builder& builder, Shape shape, Cargo cargo) {
         auto list = children(place, shape, builder.members());
         if (shape == Shape::binomial_ascending) std::reverse(list.begin(), list.end());
         for (const uint32_t child : list) {
-            builder.pass(place, child, cargo == Cargo::all ? 1 : below[child] * builder.part());
+            builder.pass(place, child, cargo == Cargo::all ? all : below[child] * builder.part());
             open.push_back(child);
         }
     }

@@ -143,10 +143,8 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
     const bool others_hit = std::any_of(c.noise.begin(), c.noise.end(),
                                         [&](const Collective::Noise& noise) { return noise.piece.end > m && may_delay(c, noise, member); });
     if (engine.learning()) {
-        int64_t noise = 0;
-        if (others_hit) noise = noise_after(thread.pieces, m);
-        engine.model().learn(cost_class(c, CostKind::collective_tail, member), std::max<int64_t>(0, tail - noise),
-                             others_hit ? 0 : Model::clean);
+        const Delays delays = others_hit ? delays_inside(engine, c, member, m, thread.leave) : Delays();
+        engine.model().learn_tail(cost_class(c, CostKind::collective_tail, member), tail, delays.likely, delays.most);
         return {};
     }
     const size_t all = engine.lanes().all;

@@ -30,10 +30,18 @@ inline bool may_delay(const Collective& c, const Collective::Noise& noise, uint3
     return c.waits != Waits::prefix || noise.member <= member;
 }
 
-// How long noise that is removed held anybody up after `from` and before `leave`, in lanes: the measure of the union of all of it less that
-// of what is not removed. The collective's own, or `buffer`.
 // The measure of the union of the noise from `from` to `upto`, less, for each lane, that of what it does not remove. Sorts the pieces.
 void union_of(Engine&, std::vector<NoisePiece>& pieces, int64_t from, int64_t upto, int64_t* less);
+
+// How long any noise held the member up between the last arrival and its leave: at most, the measure of the union of all of it; likely, by
+// where it may have hit the messages that the collective is made of.
+struct Delays {
+    int64_t likely = 0, most = 0;
+};
+Delays delays_inside(const Engine&, const Collective&, uint32_t member, int64_t from, int64_t leave);
+
+// How long noise that is removed held anybody up after `from` and before `leave`, in lanes: the measure of the union of all of it less that
+// of what is not removed. The collective's own, or `buffer`.
 const int64_t* delay_by_union(Engine&, Collective&, uint32_t member, int64_t from, int64_t leave, LaneVector& buffer);
 
 // Whether all noise after `from` that may have held the member up is removed in the scenario of the bounds.

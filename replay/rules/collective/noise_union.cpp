@@ -78,6 +78,35 @@ int64_t hit_for(const std::vector<Collective::Noise>& pieces, int64_t from, int6
 
 }  // namespace
 
+// Noise that ends while its member waits for a message delays nothing; a message under way for `hop` meets noise of length n at the end of
+// its way with probability n / hop and then waits for half of it; longer noise lets pass half a way in the mean. How many ways follow one
+// another is not known: twice the levels of a binary tree is what most algorithms take.
+Delays delays_inside(const Engine& engine, const Collective& c, uint32_t member, int64_t from, int64_t leave) {
+    std::vector<NoisePiece> pieces;
+    for (const Collective::Noise& noise : c.noise) {
+        if (noise.piece.end <= from || !may_delay(c, noise, member)) continue;
+        NoisePiece piece = noise.piece;
+        if (engine.facts().counter_only) piece.end = std::min(piece.end, leave);
+        if (piece.end <= leave) pieces.push_back(piece);
+    }
+    std::sort(pieces.begin(), pieces.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+    std::vector<int64_t> hits;  // the union, by what each adds
+    Delays delays;
+    int64_t reached = from;
+    for (const NoisePiece& piece : pieces) {
+        if (piece.end <= reached) continue;
+        hits.push_back(piece.end - std::max(piece.begin, reached));
+        delays.most += hits.back();
+        reached = piece.end;
+    }
+    const int64_t hop = std::max<int64_t>(0, leave - from - delays.most) / (2 * static_cast<int64_t>(std::bit_width(c.members.size())));
+    for (const int64_t hit : hits) {
+        const double n = static_cast<double>(hit), way = static_cast<double>(hop);
+        delays.likely += static_cast<int64_t>(n > way ? n - way / 2 : n * n / (2 * way));
+    }
+    return delays;
+}
+
 void record_gain(Recorder& recorder, const Thread& thread, const Collective& c, uint32_t member, const Gain& gain) {
     std::vector<Collective::Noise> pieces;
     for (Collective::Noise noise : c.noise) {
