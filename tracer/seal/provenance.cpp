@@ -76,27 +76,46 @@ uint64_t earliest(uint64_t a, uint64_t b) {
     return a && b ? std::min(a, b) : std::max(a, b);
 }
 
-// When the first host's exporter ended, if one did. The ranks of a host share theirs, and where it was killed each knows only when its own
-// page moved last: the latest of them is the nearest.
-uint64_t exporter_end(const std::vector<Sidecar>& ranks) {
+// When the first host's exporter ended, if one did, and on which hosts any did; none named: on all. The ranks of a host share theirs, and
+// where it was killed each knows only when its own page moved last: the latest of them is the nearest.
+struct ExporterEnd {
+    uint64_t time = 0;
+    std::string hosts;
+};
+ExporterEnd exporter_end(const std::vector<Sidecar>& ranks, uint64_t trace_end) {
     std::map<std::string, uint64_t> hosts;
     for (const auto& rank : ranks)
         if (rank.final) hosts[rank.host] = std::max(hosts[rank.host], rank.final->exporter_ended_ns);
-    uint64_t ended = 0;
-    for (const auto& [host, time] : hosts) ended = earliest(ended, time);
-    return ended;
+    ExporterEnd end;
+    bool all = true;
+    for (const auto& [host, time] : hosts) {
+        if (time == 0 || time >= trace_end) {
+            all = false;
+            continue;
+        }
+        end.time = earliest(end.time, time);
+        end.hosts += (end.hosts.empty() ? "" : ", ") + host;
+    }
+    if (all) end.hosts.clear();
+    return end;
 }
 
 }  // namespace
 
 void add_end(const std::vector<Sidecar>& ranks, uint64_t exporter_ended, Definitions& definitions, Report& report) {
-    if (!exporter_ended) exporter_ended = exporter_end(ranks);
+    std::string where;
+    if (!exporter_ended) {
+        const ExporterEnd end = exporter_end(ranks, definitions.last_ns);
+        exporter_ended = end.time;
+        if (!end.hosts.empty()) where = " on " + end.hosts;
+    }
     if (exporter_ended >= definitions.last_ns) exporter_ended = 0;
     if (exporter_ended) {
         auto seconds = [](uint64_t from, uint64_t to) { return from < to ? static_cast<double>(to - from) / 1e9 : 0.0; };
         report.warnings.push_back(
-            fmt::format("the exporter ended {:.3f} s after the trace begins, {:.3f} s before it ends: later noise is not in it",
-                        seconds(definitions.first_ns, exporter_ended), seconds(exporter_ended, definitions.last_ns)));
+            fmt::format("the exporter ended{} {:.3f} s after the trace begins, {:.3f} s before it ends: later noise {}is not in it", where,
+                        seconds(definitions.first_ns, exporter_ended), seconds(exporter_ended, definitions.last_ns),
+                        where.empty() ? "" : "there "));
     }
     uint64_t ended = exporter_ended;
     for (const auto& rank : ranks)
