@@ -178,7 +178,7 @@ class Model {
     };
     void merge_sizes();
     void settle_protocols();
-    int64_t shortest_call(const CostClass& own) const;
+    int64_t shortest_call(const Wait&) const;
     void settle_transfers();
     void settle_waits();
     void add_settled(const CostClass&, const CostLimits&);

@@ -34,9 +34,11 @@ void Model::settle_tails() {
 }
 
 // The least that a call of its kind took, whatever messages it waited for.
-int64_t Model::shortest_call(const CostClass& own) const {
+int64_t Model::shortest_call(const Wait& of) const {
+    if (faults_.each_message_alone) return of.samples.least_taken();
+    const uint64_t own = of.own.key();
     int64_t least = INT64_MAX;
-    for (auto wait = waits_.lower_bound({own.key(), 0}); wait != waits_.end() && wait->first.first == own.key(); ++wait)
+    for (auto wait = waits_.lower_bound({own, 0}); wait != waits_.end() && wait->first.first == own; ++wait)
         least = std::min(least, wait->second.samples.least_taken());
     return least;
 }
@@ -48,7 +50,7 @@ void Model::settle_transfers() {
         if (message.synchronous) continue;
         const bool partitioned = message.operation == partitioned_messages;
         const auto others = costs_.find(message.key());
-        const auto [eager, late] = wait.samples.evidence(others == costs_.end() ? 0 : others->second.cost.mid, shortest_call(wait.own));
+        const auto [eager, late] = wait.samples.evidence(others == costs_.end() ? 0 : others->second.cost.mid, shortest_call(wait));
         for (const auto& [count, ended_before_post] : {std::pair{eager, true}, std::pair{late, false}})
             if (count > 0) learn_protocol(message.same_host, partitioned, message.size, ended_before_post, count);
     }
@@ -56,7 +58,7 @@ void Model::settle_transfers() {
     for (const auto& [key, wait] : waits_) {
         if (costs_.contains(wait.message.key())) continue;
         auto& [message, limits] = found.try_emplace(wait.message.key(), wait.message, CostLimits()).first->second;
-        limits.merge(wait.samples.transfers(wait.message.synchronous, shortest_call(wait.own)));
+        limits.merge(wait.samples.transfers(wait.message.synchronous, shortest_call(wait)));
     }
     for (const auto& [key, transfer] : found) add_settled(transfer.first, transfer.second);
     asked_.clear();
@@ -90,7 +92,7 @@ void Model::settle_waits() {
         if (wait.own.kind == CostKind::receive_after_post)  // posted by the call itself: it could not leave before
             add_settled(wait.own, wait.samples.since_both());
         else if (!costs_.contains(wait.message.key()))
-            add_settled(wait.message, wait.samples.transfers(true, shortest_call(wait.own)));
+            add_settled(wait.message, wait.samples.transfers(true, shortest_call(wait)));
     }
     asked_.clear();
     // Where nothing tells how long messages are under way, calls say something of their own cost only if no others do.

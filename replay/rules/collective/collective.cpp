@@ -143,7 +143,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
     const bool others_hit = std::any_of(c.noise.begin(), c.noise.end(),
                                         [&](const Collective::Noise& noise) { return noise.piece.end > m && may_delay(c, noise, member); });
     if (engine.learning()) {
-        const Delays delays = others_hit ? delays_inside(engine, c, member, m, thread.leave) : Delays();
+        const Delays delays = others_hit && !engine.faults().delays_nobody ? delays_inside(engine, c, member, m, thread.leave) : Delays();
         engine.model().learn_tail(cost_class(c, CostKind::collective_tail, member), tail, delays.likely, delays.most);
         return {};
     }
