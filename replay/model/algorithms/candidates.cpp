@@ -67,7 +67,7 @@ Candidates synchronising(uint32_t members) {
 
 Candidates creation(uint32_t members) {
     Candidates list = synchronising(members);
-    add(&list, {only(Shape::split), only(Shape::split_from_tree)});
+    add(&list, {only(Shape::split), only(Shape::split_from_tree), only(Shape::split_set_up)});
     return list;
 }
 

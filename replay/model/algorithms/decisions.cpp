@@ -187,7 +187,8 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             return list->push_back(linear_scatter);
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
             list->push_back(up(Shape::split));
-            return list->push_back(up(Shape::split_from_tree));
+            list->push_back(up(Shape::split_from_tree));
+            return list->push_back(up(Shape::split_set_up));
         default:
             return;
     }

@@ -186,7 +186,8 @@ std::string to_string(const Pattern& pattern) {
                                      "scatter and recursive doubling",
                                      "binomial tree, small first",
                                      "gather, scatter, broadcast by group",
-                                     "gather by a tree, scatter, broadcast by group"};
+                                     "gather by a tree, scatter, broadcast by group",
+                                     "gather, scatter, set-up and broadcast by group"};
     const auto phase = [&](Shape shape, Cargo cargo) {
         const std::string name = names[static_cast<size_t>(shape)];
         return cargo == Cargo::parts && !name.empty() ? name + " of parts" : name;

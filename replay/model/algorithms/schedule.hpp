@@ -51,6 +51,7 @@ enum class Shape : uint8_t {
     binomial_ascending,  // as binomial, but down to small subtrees first
     split,               // a creation of communicators (SMPI): all to member 0, back group by group, then a broadcast in each group
     split_from_tree,     // as split, but all go to member 0 by a binomial tree
+    split_set_up,        // as split, and before the broadcast each group finds out who shares a host: two rings, a reduction, a broadcast
 };
 
 // What the messages of a phase carry.
@@ -96,7 +97,7 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
 std::vector<uint8_t> waited_for(const Schedule&, uint32_t place);
 
 inline bool is_split(Shape shape) {
-    return shape == Shape::split || shape == Shape::split_from_tree;
+    return shape == Shape::split || shape == Shape::split_from_tree || shape == Shape::split_set_up;
 }
 
 // Algorithms that number their members as the communicator does, whoever is the root.

@@ -106,11 +106,36 @@ void linear_down(Builder& builder, Shape shape, double share) {
 
 }  // namespace
 
+namespace {
+
+// Who shares a host with whom, found out by each group: each member's host round a ring, then the hosts' sizes; at last whether all agree.
+void set_up(Builder& builder, const Partition& groups) {
+    std::vector<uint32_t> next(builder.members(), Builder::no_partner), rounds(builder.members(), 0);
+    uint32_t most = 0;
+    for (const auto& group : groups)
+        for (size_t i = 0; i < group.size(); ++i) {
+            next[group[i]] = group[(i + 1) % group.size()];
+            rounds[group[i]] = 2 * (static_cast<uint32_t>(group.size()) - 1);
+            most = std::max(most, rounds[group[i]]);
+        }
+    for (uint32_t round = 0; round < most; ++round)
+        builder.round_of(1, [&](uint32_t member) { return round < rounds[member] ? next[member] : Builder::no_partner; });
+    for (const auto& group : groups) {
+        const auto size = static_cast<uint32_t>(group.size());
+        for (uint32_t span = 1; span < size; span *= 2)
+            for (uint32_t place = span; place < size; place += 2 * span) builder.pass(group[place], group[place - span], 1);
+        for (uint32_t place = 0; place < size; ++place)
+            for (const uint32_t child : children(place, Shape::binomial, size)) builder.pass(group[place], group[child], 1);
+    }
+}
+
+}  // namespace
+
 void split(Builder& builder, Shape shape, const Partition* partition) {
     const uint32_t members = builder.members();
     Partition everybody(1);
     for (uint32_t member = 0; member < members; ++member) everybody.front().push_back(member);
-    tree_up(builder, shape == Shape::split ? Shape::linear : Shape::binomial, Cargo::all);
+    tree_up(builder, shape == Shape::split_from_tree ? Shape::binomial : Shape::linear, Cargo::all);
     std::vector<std::pair<uint32_t, uint32_t>> messages;  // with their receivers
     for (const auto& group : partition ? *partition : everybody)
         for (const uint32_t member : group)
@@ -119,6 +144,7 @@ void split(Builder& builder, Shape shape, const Partition* partition) {
         builder.receive(message, 0, to);
         builder.complete(message, to, 0);
     }
+    if (shape == Shape::split_set_up) set_up(builder, partition ? *partition : everybody);
     for (const auto& group : partition ? *partition : everybody) {
         const auto size = static_cast<uint32_t>(group.size());
         for (uint32_t place = 0; place < size; ++place)  // parents come before their children
