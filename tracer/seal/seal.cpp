@@ -22,6 +22,7 @@
 #include "definitions.hpp"
 #include "events.hpp"
 #include "folder.hpp"
+#include "host_clocks.hpp"
 #include "provenance.hpp"
 #include "sidecar.hpp"
 #include "user.hpp"
@@ -187,7 +188,7 @@ void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions
         bool unfinished = !rank.final;
         for (const auto& location : locations) {
             auto events = settle_location(places, rank, location, unfinished);
-            process.locations.push_back({location.id, events.events, location.name, events.nothing});
+            process.locations.push_back({location.id, events.events, location.name, events.nothing, events.first_ns, events.last_ns});
             report.events += events.events;
             if (!events.events) continue;
             definitions.first_ns = any ? std::min(definitions.first_ns, events.first_ns) : events.first_ns;
@@ -197,6 +198,12 @@ void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions
         if (unfinished) report.unfinished.push_back(r);
         definitions.processes.push_back(std::move(process));
     }
+}
+
+// The hosts' clocks: by what their leaders exchanged.
+void correct_clocks(const Places&, std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
+    HostClocks hosts(ranks, definitions);
+    add_corrections(hosts, ranks, definitions, report);
 }
 
 // The anchor last: until it is there the experiment counts as not sealed, and all this can be done again.
@@ -225,6 +232,7 @@ void put_in_place(const Places& places, const Definitions& definitions) {
 void tidy(const Folder& experiment) {
     experiment.remove(work_folder);
     experiment.remove(trace::ranks_folder);
+    experiment.remove(trace::clocks_folder);
 }
 
 // `report` may have warnings already.
@@ -256,9 +264,9 @@ Report seal_ranks(const Options& options, Places& places, std::vector<Sidecar> f
     gather(places, ranks, definitions, report);
     for (auto& process : definitions.processes)
         if (process.sidecar) process.maps = &definitions.unified.maps[static_cast<size_t>(process.sidecar - ranks.data())];
+    correct_clocks(places, ranks, definitions, report);
     add_totals(ranks, report, definitions.properties);
     add_end(ranks, options.exporter_ended_ns, definitions, report);
-    add_clock(ranks, report, definitions.properties);
     add_names(ranks, definitions.properties);
     add_call_sites(places, definitions, report);
     if (!report.missing.empty())
