@@ -56,4 +56,26 @@ OTF2_ErrorCode QuietOtf2::keep(void* self, const char*, uint64_t, const char*, O
     return code;
 }
 
+void frame_locations(const std::filesystem::path& folder, const std::vector<std::pair<uint64_t, const File*>>& locations) {
+    namespace fs = std::filesystem;
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    {
+        auto archive = create_archive(folder);
+        auto* global = OTF2_Archive_GetGlobalDefWriter(archive.get());
+        OTF2_GlobalDefWriter_WriteClockProperties(global, 1'000'000'000, 0, UINT64_MAX, OTF2_UNDEFINED_TIMESTAMP);
+        OTF2_GlobalDefWriter_WriteString(global, 0, "");
+        OTF2_GlobalDefWriter_WriteSystemTreeNode(global, 0, 0, 0, OTF2_UNDEFINED_SYSTEM_TREE_NODE);
+        OTF2_GlobalDefWriter_WriteLocationGroup(global, 0, 0, OTF2_LOCATION_GROUP_TYPE_PROCESS, 0, OTF2_UNDEFINED_LOCATION_GROUP);
+        for (const auto& [location, file] : locations)
+            OTF2_GlobalDefWriter_WriteLocation(global, location, 0, OTF2_LOCATION_TYPE_CPU_THREAD, 0, 0);
+    }
+    fs::create_directories(folder / trace::archive_name);
+    for (const auto& [location, file] : locations) {
+        auto link = folder / trace::archive_name / fmt::format("{}.evt", location);
+        fs::remove(link);
+        fs::create_symlink(fmt::format("/proc/self/fd/{}", file->fd()), link);
+    }
+}
+
 }  // namespace polter::seal

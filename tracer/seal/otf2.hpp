@@ -8,6 +8,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "folder.hpp"
 
 namespace polter::seal {
 
@@ -39,6 +43,10 @@ class QuietOtf2 {
     std::string first_;
     OTF2_ErrorCallback before_;
 };
+
+// An archive of these locations around their event files, for the reader will open nothing less. It is to be read by this process or its
+// children.
+void frame_locations(const std::filesystem::path& folder, const std::vector<std::pair<uint64_t, const File*>>& locations);
 
 // Throws std::runtime_error naming `what` unless `code` is success.
 void check_otf2(OTF2_ErrorCode code, const std::string& what);

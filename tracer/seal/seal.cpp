@@ -19,6 +19,7 @@
 #include "../write/own_part.hpp"
 #include "call_sites.hpp"
 #include "chunks.hpp"
+#include "clock_messages.hpp"
 #include "definitions.hpp"
 #include "events.hpp"
 #include "folder.hpp"
@@ -200,9 +201,24 @@ void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions
     }
 }
 
-// The hosts' clocks: by what their leaders exchanged.
-void correct_clocks(const Places&, std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
+// The hosts' clocks: by what their leaders exchanged, then by the messages of the trace.
+void correct_clocks(const Places& places, std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
     HostClocks hosts(ranks, definitions);
+    if (hosts.count() > 1) {
+        hosts.correct();
+        const auto event_file = [&](const Process& process, uint64_t location) {
+            const auto name = fmt::format("{}.evt", location);
+            if (fs::exists(places.salvaged / name)) return File(open((places.salvaged / name).c_str(), O_RDONLY | O_CLOEXEC));
+            const auto folder = places.ranks->sub(process.sidecar->folder);
+            const auto left = folder ? folder->sub(trace::archive_name) : std::nullopt;
+            if (left && left->has(name)) return left->open_file(name);
+            const auto archive = places.experiment.sub(trace::archive_name);  // an interrupted sealing has moved it
+            return archive ? archive->open_file(name) : File();
+        };
+        const auto why = read_clock_messages({event_file, places.read}, definitions, hosts);
+        if (!why.empty())
+            report.warnings.push_back(fmt::format("the clocks of the hosts were corrected without the messages of the trace: {}", why));
+    }
     add_corrections(hosts, ranks, definitions, report);
 }
 
