@@ -178,6 +178,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"partitioned_order", {.ordinary_parts = true}},
         {"parrived", {.trust_unrecorded = true}},
         {"delayed_bounds", {.swap_bounds = true}},
+        {"clock_error", {.trust_clocks = true}},
         {"gatherv_held", {.senders_never_wait = true}},
         {"free_apart", {.freeing_waits = true}},
         {"farm", {.tasks_as_measured = true}},

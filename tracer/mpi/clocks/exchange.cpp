@@ -26,8 +26,14 @@ std::unique_ptr<ClockExchange> ClockExchange::begin(const std::string& experimen
     out->self_ = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
     MPI_Group all, leaders;
     if (pmpi.Comm_group(constants.comm_world, &all) != MPI_SUCCESS) return nullptr;
+    // Where it fails, the program's own errors are not to be raised.
+    MPI_Errhandler before;
+    pmpi.Comm_get_errhandler(constants.comm_world, &before);
+    pmpi.Comm_set_errhandler(constants.comm_world, constants.errors_return);
     const bool made = pmpi.Group_incl(all, static_cast<int>(ranks.size()), out->ranks_.data(), &leaders) == MPI_SUCCESS &&
                       pmpi.Comm_create_group(constants.comm_world, leaders, tag, &out->comm_) == MPI_SUCCESS;
+    pmpi.Comm_set_errhandler(constants.comm_world, before);
+    pmpi.Errhandler_free(&before);
     pmpi.Group_free(&all);
     if (!made) return nullptr;
     pmpi.Group_free(&leaders);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "../../conventions.hpp"
 #include "../../write/clock.hpp"
@@ -21,7 +22,7 @@ namespace polter::mpi {
 namespace {
 
 constexpr const char* decision = "agreed";
-constexpr time_t most_age_s = 60;  // of what another leader of the same job left
+constexpr time_t most_age_s = 10;  // of what another leader of the same job left
 
 long number(const char* text) {
     if (!text || !*text) return -1;
@@ -46,19 +47,20 @@ int slurm_tasks(const char* list, long node) {
     return 0;
 }
 
-// "<rank> <ranks on its node> <clock>", as the name of an empty file.
+// "<rank>.<ranks on its node>.<process>.<clock>", as the name of an empty file. By its process it is told from that of another job that had
+// the same name.
 struct Leader {
-    int rank = 0, on_node = 0;
+    int rank = 0, on_node = 0, process = 0;
     std::string clock;
 };
 
 std::string file_name(const Leader& leader) {
-    return std::to_string(leader.rank) + "." + std::to_string(leader.on_node) + "." + leader.clock;
+    return std::to_string(leader.rank) + "." + std::to_string(leader.on_node) + "." + std::to_string(leader.process) + "." + leader.clock;
 }
 
 bool parse(const char* name, Leader& leader) {
     int read = 0;
-    if (std::sscanf(name, "%d.%d.%n", &leader.rank, &leader.on_node, &read) != 2 || !read) return false;
+    if (std::sscanf(name, "%d.%d.%d.%n", &leader.rank, &leader.on_node, &leader.process, &read) != 3 || !read) return false;
     leader.clock = name + read;
     return leader.rank >= 0 && leader.on_node > 0;
 }
@@ -82,24 +84,27 @@ class Meeting {
         return true;
     }
 
+    // By rank. Empty: there are two of a rank, so two jobs have one name.
     std::map<int, Leader> present() const {
         std::map<int, Leader> leaders;
+        bool twice = false;
         DIR* list = opendir(folder_.c_str());
         while (const dirent* entry = list ? readdir(list) : nullptr) {
             Leader leader;
             struct stat status {};
             if (!parse(entry->d_name, leader) || fstatat(dirfd(list), entry->d_name, &status, 0) != 0) continue;
-            if (std::abs(status.st_mtime - entered_) <= most_age_s) leaders[leader.rank] = leader;
+            if (std::abs(status.st_mtime - entered_) <= most_age_s) twice |= !leaders.emplace(leader.rank, leader).second;
         }
         if (list) closedir(list);
+        if (twice) leaders.clear();
         return leaders;
     }
 
     // The first one decides for all.
-    void propose(const std::vector<int>& ranks) const {
+    void propose(const std::vector<Leader>& leaders) const {
         const std::string draft = folder_ + "/draft." + std::to_string(self_.rank), target = folder_ + "/" + decision;
         std::string text;
-        for (const int rank : ranks) text += std::to_string(rank) + "\n";
+        for (const Leader& leader : leaders) text += file_name(leader) + "\n";
         const int file = ::open(draft.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
         const bool whole = file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
         if (file >= 0) ::close(file);
@@ -108,6 +113,7 @@ class Meeting {
         unlink(draft.c_str());
     }
 
+    // The ranks that take part; none unless this process does.
     bool decided(std::vector<int>& ranks) const {
         const int file = ::open((folder_ + "/" + decision).c_str(), O_RDONLY | O_CLOEXEC);
         if (file < 0) return false;
@@ -116,7 +122,12 @@ class Meeting {
         for (ssize_t got; (got = ::read(file, block, sizeof block)) > 0;) text.append(block, static_cast<size_t>(got));
         ::close(file);
         ranks.clear();
-        for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) ranks.push_back(std::atoi(text.c_str() + at));
+        bool takes_part = false;
+        for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+            takes_part |= text.compare(at, end - at, file_name(self_)) == 0;
+            ranks.push_back(std::atoi(text.c_str() + at));
+        }
+        if (!takes_part) ranks.clear();
         return true;
     }
 
@@ -127,14 +138,13 @@ class Meeting {
 };
 
 // The lowest rank of each clock.
-std::vector<int> one_a_clock(const std::map<int, Leader>& leaders) {
-    std::map<std::string, int> first;
-    for (const auto& [rank, leader] : leaders) first.try_emplace(leader.clock, rank);
-    std::vector<int> ranks;
-    for (const auto& [clock, rank] : first) ranks.push_back(rank);
-    std::sort(ranks.begin(), ranks.end());
-    if (ranks.size() < 2) ranks.clear();
-    return ranks;
+std::vector<Leader> one_a_clock(const std::map<int, Leader>& leaders) {
+    std::set<std::string> clocks;
+    std::vector<Leader> first;
+    for (const auto& [rank, leader] : leaders)
+        if (clocks.insert(leader.clock).second) first.push_back(leader);
+    if (first.size() < 2) first.clear();
+    return first;
 }
 
 std::string harmless(std::string name) {
@@ -172,7 +182,7 @@ std::vector<int> agree_on_leaders(const std::string& experiment, const std::stri
     // One node, a rank that is not its node's first, or a launcher that does not say.
     if (clock.empty() || local.rank != 0 || local.size >= size) return {};
     const write::OwnPart own_part;
-    Meeting meeting(experiment + "/" + trace::clocks_folder + "/" + harmless(world) + "." + std::to_string(size), {rank, local.size, clock});
+    Meeting meeting(experiment + "/" + trace::clocks_folder + "/" + harmless(world) + "." + std::to_string(size), {rank, local.size, getpid(), clock});
     if (!meeting.enter()) return {};
     const uint64_t began = write::now();
     std::vector<int> ranks;
@@ -190,7 +200,7 @@ std::vector<int> agree_on_leaders(const std::string& experiment, const std::stri
         const timespec pause{0, pause_ns};
         nanosleep(&pause, nullptr);
     }
-    return std::find(ranks.begin(), ranks.end(), rank) == ranks.end() ? std::vector<int>() : ranks;
+    return ranks;
 }
 
 }  // namespace polter::mpi
