@@ -94,9 +94,10 @@ class TwoHosts(unittest.TestCase):
             with self.subTest(flavour=flavour), t.hosts() as hosts, p.folder() as folder, p.rival(1, 30):
                 result = traced(hosts, flavour, folder, "bsp", {}, 2 * PHASES, 4 * WORK, exporter="auto")
                 self.assertEqual(properties(folder / "e")["CLOCK_ERROR_NS"], "0")
-                worst = max(result["culprits"], key=lambda c: c["local_ns"] if c["source"] == "preempt" else 0)
-                self.assertEqual((worst["culprit"], worst["rank"]), ("polter-rival", 1), result["culprits"])
-                self.assertEqual(worst["host"], t.HOSTS[1])
+                rival = [c for c in result["culprits"] if (c["culprit"], c["source"]) == ("polter-rival", "preempt")]
+                worst = max(rival, key=lambda c: c["local_ns"])
+                self.assertEqual((worst["rank"], worst["host"]), (1, t.HOSTS[1]), rival)
+                self.assertGreater(worst["local_ns"], 0.05 * result["measured_ns"])
 
 
 if __name__ == "__main__":

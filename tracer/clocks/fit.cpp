@@ -168,7 +168,7 @@ class Fit {
         }
     }
 
-    // A knot's error holds up to the next one: the true offset may bend between them.
+    // The error of a knot is valid up to the next one: the true offset may bend between them.
     void finish() {
         auto& knots = out_.knots;
         for (size_t i = 0; i + 1 < knots.size(); ++i) {
