@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "../conventions.hpp"
-#include "bounded_child.hpp"
 #include "otf2.hpp"
 
 namespace polter::seal {

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "../conventions.hpp"
-#include "bounded_child.hpp"
 #include "otf2.hpp"
 
 namespace polter::seal {
