@@ -71,6 +71,7 @@ inline constexpr const char* sidecar_name = "rank.jsonl";  // in the rank's fold
 inline constexpr const char* archive_name = "traces";      // traces.otf2, traces.def, traces/<location>.evt
 inline constexpr const char* provenance_name = "experiment.json";
 inline constexpr const char* further_job = "job-";  // and a number: what further MPI jobs of the same command left, before it is moved
+inline constexpr const char* clocks_folder = ".clocks";  // where leaders of hosts agree on comparing clocks; removed when sealing
 inline constexpr int sidecar_version = 1;
 
 // The environment that the launcher gives to each rank.
@@ -83,6 +84,7 @@ inline constexpr const char* env_tracepoints = "POLTER_TRACEPOINTS";    // for p
 inline constexpr const char* env_buffer_chunks =
     "POLTER_BUFFER_CHUNKS";  // event chunks of a thread before they are flushed; 2 to 256, else 4
 
+inline constexpr const char* env_clock = "POLTER_CLOCK";  // for tests: names the clock that a process reads, in place of the boot id
 inline constexpr const char* env_launcher = POLTER_ENV_LAUNCHER;
 inline constexpr const char* env_forward = POLTER_ENV_FORWARD;
 

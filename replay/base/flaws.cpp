@@ -141,7 +141,17 @@ constexpr FlawKind kinds[] = {
      "These ranks ended before they wrote any event. They are not in the result."},
     {Flaw::clock_error, note, none, "Clock error", "the hosts' clocks agree to within {0} ns", "the hosts' clocks agree to within {0} ns",
      "The clocks of the hosts were compared during the run and corrected to within this error. Waits between hosts that are shorter are "
-     "uncertain."},
+     "uncertain; the bounds include it."},
+    {Flaw::clock_error_large, severe, conditional, "Clock error above the latency",
+     "conditional: the hosts' clocks agree to within {0} ns only, and a message between hosts takes {1} ns",
+     "agree to within {2} only, a message between hosts takes {3}",
+     "Which of two hosts waited for the other is uncertain where they differ by less than the clock error. The bounds are widened by twice "
+     "that error. Hosts that exchange messages all through the run, in both directions, have a smaller error."},
+    {Flaw::clocks_unknown, severe, conditional, "Clocks not compared",
+     "conditional: the hosts' clocks were not compared, so times between hosts are meaningless",
+     "times between hosts are meaningless",
+     "The trace does not show how the clocks of its hosts differ, and no bounds include that. The clocks are compared where the ranks of all "
+     "hosts are traced into one directory, or where they exchange messages in both directions."},
     {Flaw::recorder, caution, none, "Reported by the tracer", "{0}", "{0}",
      "The tracer met this during the run. Unless it says otherwise, the rest of the trace is not affected."},
     {Flaw::events_dropped, caution, none, "Noise events lost",

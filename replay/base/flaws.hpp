@@ -47,6 +47,8 @@ enum class Flaw : uint8_t {
     source_not_net,
     ranks_without_files,
     clock_error,
+    clock_error_large,
+    clocks_unknown,
     recorder,
     events_dropped,
     exporter_ended,

@@ -9,6 +9,7 @@ struct Faults {
     bool unclamped_residual = false;   // identity: the model's costs are not clamped to the measured times
     bool drop_dependency = false;      // causality: calls do not wait for others
     bool negative_removal = false;     // monotonicity: where much noise is removed, noise in the completion overhead is added back
+    bool trust_clocks = false;         // bounds: the error of the hosts' clocks is not included
     bool swap_bounds = false;          // bounds: costs of the low and the high lane exchanged
     bool round_shares = false;         // additivity: shares rounded one by one
     bool no_window = false;            // memory: a thread that never waits is read to its end at once

@@ -97,6 +97,7 @@ struct Learned {
 class Model {
   public:
     explicit Model(Faults faults = {}) : faults_(faults) {}
+    const Faults& faults() const { return faults_; }
 
     // Learning. `slack` is how long before the call the dependency had happened: where it may be large or small (receive_after_post,
     // wait_own, collective_own), only what had much slack tells the cost without any waiting.

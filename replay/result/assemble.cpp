@@ -223,6 +223,15 @@ void fill_call_sites(Result& result, const Definitions& definitions, const Engin
     });
 }
 
+// Lengths on a path of dependencies add up to the difference of its ends' times, so the offset's error counts at both ends of it, and not
+// once a message.
+void widen_by_clock_error(Result& result) {
+    const int64_t error = clock_error_ns(result.provenance);
+    if (result.bounds_low_ns == result.measured_ns) return;  // no noise was removed
+    result.bounds_low_ns = std::max<int64_t>(0, result.bounds_low_ns - 2 * error);
+    result.bounds_high_ns = std::max(result.approximated_ns, std::min(result.measured_ns, result.bounds_high_ns + 2 * error));
+}
+
 void fill_hosts(Result& result, const Definitions& definitions) {
     std::map<int32_t, std::vector<int64_t>> ranks;
     for (const Location& location : definitions.locations)
@@ -259,6 +268,7 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     result.bounds_high_ns = bounds.high_ns;
     result.conditional = bounds.contention;
     result.provenance = definitions.properties;
+    if (!model.faults().trust_clocks) widen_by_clock_error(result);
     result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);
     const auto measured = measured_by(definitions.properties, ranks.size());
@@ -317,6 +327,7 @@ void tell_what_is_open(Result& result, const Replayed& replayed) {
     const auto append = [&](const std::vector<Warning>& lines) {
         result.warnings.insert(result.warnings.end(), lines.begin(), lines.end());
     };
+    append(clock_error_lines(result));
     append(flaw_lines(replayed.engine.flaws(), replayed.clock_disorder_ns));
     append(unrecorded_lines(Flaw::unrecorded_waits, replayed.engine.unrecorded_calls(), replayed.definitions));
     append(unrecorded_lines(Flaw::unrecorded_locks, replayed.engine.lock_calls(), replayed.definitions));

@@ -65,8 +65,12 @@ nlohmann::json plain_json(const Result& result) {
                          {"sources", by_source},
                          {"services", rank.services}});
     }
+    std::map<int64_t, std::string> host_of;
+    for (const HostResult& host : result.hosts)
+        for (const int64_t rank : host.ranks) host_of[rank] = host.name;
     for (const CulpritResult& culprit : result.culprits)
         culprits.push_back({{"source", culprit.source},
+                            {"host", host_of[culprit.rank]},
                             {"culprit", culprit.culprit},
                             {"rank", culprit.rank},
                             {"local_ns", culprit.local_ns},

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "replay/base/layout.hpp"
 
@@ -96,11 +97,35 @@ std::vector<Warning> provenance_lines(const std::map<std::string, std::string>& 
         if (!gross.empty()) add(Flaw::source_not_net, gross);
     }
     if (counts("RANKS_MISSING")) add(Flaw::ranks_without_files, value("RANKS_MISSING"));
-    if (counts("CLOCK_ERROR_NS")) add(Flaw::clock_error, value("CLOCK_ERROR_NS"));
+    if (value("CLOCK_ERROR_NS") == "unknown")
+        add(Flaw::clocks_unknown);
+    else if (counts("CLOCK_ERROR_NS"))
+        add(Flaw::clock_error, value("CLOCK_ERROR_NS"));
     for (const std::string& line : split(value("WARNINGS"), '\n')) add(Flaw::recorder, line);
     if (counts("EVENTS_DROPPED")) add(Flaw::events_dropped, value("EVENTS_DROPPED"), value("EVENTS_DROPPED_NS"));
     if (counts("MEASURING_ENDED_NS") && value("WARNINGS").find("exporter ended") == std::string::npos) add(Flaw::exporter_ended);
     return lines;
+}
+
+int64_t clock_error_ns(const std::map<std::string, std::string>& properties) {
+    const auto found = properties.find("CLOCK_ERROR_NS");
+    int64_t error = 0;
+    if (found == properties.end()) return 0;
+    const std::string& text = found->second;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), error);
+    return failed == std::errc{} && end == text.data() + text.size() && error > 0 ? std::min<int64_t>(error, INT64_MAX / 4) : 0;
+}
+
+std::vector<Warning> clock_error_lines(const Result& result) {
+    const int64_t error = clock_error_ns(result.provenance);
+    int64_t latency = INT64_MAX;
+    for (const LearnedCost& learned : result.model.costs)
+        if (learned.of.kind == CostKind::receive_after_send && !learned.of.same_host) latency = std::min(latency, learned.cost.mid);
+    if (latency == INT64_MAX)  // no messages: what a collective takes at least
+        for (const LearnedCost& learned : result.model.costs)
+            if (learned.of.kind == CostKind::collective_tail && !learned.of.same_host) latency = std::min(latency, learned.cost.mid);
+    if (error <= latency) return {};
+    return {warning(Flaw::clock_error_large, error, latency, short_time(error), short_time(latency))};
 }
 
 std::vector<Warning> oversubscription_lines(const Result& result) {

@@ -21,6 +21,11 @@ std::vector<Warning> unrecorded_lines(Flaw, const std::map<uint32_t, FlawCount>&
 // The job's own threads took CPUs from each other for more than a hundredth of the run: one warning, or none.
 std::vector<Warning> oversubscription_lines(const Result& result);
 
+// Between hosts, as the archive says; 0: one host, or not known.
+int64_t clock_error_ns(const std::map<std::string, std::string>& properties);
+// The clock error exceeds the time that a message takes: one warning, or none.
+std::vector<Warning> clock_error_lines(const Result& result);
+
 // From the archive's properties: what the exporter could not see, ranks that did not finish, dropped events.
 std::vector<Warning> provenance_lines(const std::map<std::string, std::string>& properties, const std::vector<Account>& accounts);
 

@@ -180,6 +180,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"delayed_bounds", {.swap_bounds = true}},
         {"waited_for_all", {.each_message_alone = true}},
         {"allreduce_once", {.delays_nobody = true}},
+        {"clock_error", {.trust_clocks = true}},
         {"gatherv_held", {.senders_never_wait = true}},
         {"free_apart", {.freeing_waits = true}},
         {"farm", {.tasks_as_measured = true}},

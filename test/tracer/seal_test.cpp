@@ -463,3 +463,35 @@ TEST_CASE("random damage") {
     }
     CHECK(sealed > 40);
 }
+
+TEST_CASE("clocks of two hosts are corrected by what was exchanged, and the archive says how well") {
+    Experiment experiment;
+    // The second host's clock is ahead by 5 s. Each exchange takes 1000 ns there and 1200 ns back, so the offset is known to 1100 ns.
+    constexpr uint64_t ahead = 5'000'000'000;
+    write_rank(experiment.path, {.rank = 0, .host = "n1"});
+    const auto exchange = [&](uint64_t at) {
+        return "{\"compared_with\":0,\"stamps\":[[" + std::to_string(at + ahead) + "," + std::to_string(at + 1000) + "," +
+               std::to_string(at + 2200 + ahead) + "]]}";
+    };
+    write_rank(experiment.path, {.rank = 1, .host = "n2", .start_ns = 1'000'000 + ahead, .extra_lines = {exchange(900'000), exchange(1'900'000)}});
+    const auto report = polter::seal::seal({.experiment = experiment.path});
+    const auto archive = read_archive(experiment.path);
+    const auto error = std::stoll(archive.properties.at("POLTER::CLOCK_ERROR_NS"));
+    CHECK(error >= 1000);
+    CHECK(error <= 1200);
+    CHECK(archive.offset >= 999'000);
+    CHECK(archive.offset <= 1'000'000);
+    CHECK(archive.length < ahead);
+    REQUIRE(archive.times.at(0).size() == archive.times.at(1).size());
+    for (size_t i = 0; i < archive.times.at(0).size(); ++i)
+        CHECK(std::abs(static_cast<int64_t>(archive.times.at(1)[i] - archive.times.at(0)[i])) <= error);
+}
+
+TEST_CASE("clocks that nothing compares are unknown") {
+    Experiment experiment;
+    write_rank(experiment.path, {.rank = 0, .host = "n1", .calls = 0});
+    write_rank(experiment.path, {.rank = 1, .host = "n2", .calls = 0});
+    const auto report = polter::seal::seal({.experiment = experiment.path});
+    CHECK(report.properties.at("POLTER::CLOCK_ERROR_NS") == "unknown");
+    CHECK(std::any_of(report.warnings.begin(), report.warnings.end(), [](const std::string& w) { return w.find("could not be compared") != w.npos; }));
+}

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "clocks/leaders.hpp"
 #include "collectives/windows.hpp"
 #include "fortran.hpp"
 #include "messages/partitioned.hpp"
@@ -93,6 +94,7 @@ write::Identity identity() {
     self.pid = getpid();
     self.program = program_invocation_short_name;
     self.mpi = mpi_version();
+    self.clock = clock_name();
     self.cpus = allowed_cpus();
     self.thread_level = level_name(level);
     self.world = world();
@@ -108,11 +110,15 @@ unsigned buffer_chunks() {
     return static_cast<unsigned>(std::clamp(number, 2l, 256l));
 }
 
+// How long a leader waits for another one's answer. Processes may come to MPI_Finalize at very different times.
+constexpr uint64_t clocks_at_init_ns = 2'000'000'000, clocks_at_finalize_ns = 10'000'000'000;
+
 // The child of a fork shares the mappings and files of its parent and must not touch them.
 void in_child() {
     process.on = false;
     if (process.archive) process.archive->abandon_files();
     process.archive = nullptr;
+    process.clocks = nullptr;
 }
 
 // A program may end without MPI_Finalize; what stdio writes then is after this.
@@ -193,6 +199,9 @@ void Init::begin_trace() {
     }
     write::Location* location = process.archive->add_location(0, gettid(), std::move(feed_), entered_);
     if (!location) return;
+    const int rank = static_cast<int>(self.rank), size = static_cast<int>(self.size);
+    process.clocks = ClockExchange::begin(experiment_, self.world, rank, size, self.clock).release();
+    if (process.clocks) process.clocks->run(process.archive, clocks_at_init_ns);
     process.comms = new Comms(*process.archive);
     process.requests = new Requests;
     process.messages = new Messages;
@@ -206,6 +215,15 @@ void Init::begin_trace() {
     location->enter(entered_, region_, from_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));
     location->leave(location->end_startup(), region_);
+}
+
+// Before MPI ends, and in its time: the job waits for its slowest process there as well.
+Finalize::Finalize(Call& call) : call_(call) {
+    if (thread.depth != 1 || !process.clocks) return;
+    const uint64_t spent = process.clocks->run(process.archive, clocks_at_finalize_ns);
+    process.clocks->end();
+    process.clocks = nullptr;
+    if (process.archive) process.archive->add_own_cost(spent);
 }
 
 void Finalize::end(int) {

@@ -29,7 +29,7 @@ class Init {
 
 class Finalize {
   public:
-    explicit Finalize(Call& call) : call_(call) {}
+    explicit Finalize(Call& call);
     void end(int result);
 
   private:

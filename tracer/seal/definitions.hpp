@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../clocks/fit.hpp"
 #include "code_file.hpp"
 #include "sidecar.hpp"
 #include "unify.hpp"
@@ -18,6 +19,7 @@ struct LocationDefinition {
     uint64_t id = 0, events = 0;
     std::string name;
     bool left_nothing = false;  // no event file: an empty one is made
+    uint64_t first_ns = 0, last_ns = 0;  // by its host's clock
 };
 
 // One process of MPI_COMM_WORLD; those that left nothing are there too, with one location without events: ranks are positions in
@@ -28,6 +30,7 @@ struct Process {
     std::vector<LocationDefinition> locations;
     const Sidecar* sidecar = nullptr;  // none: it left nothing
     const Unified::Maps* maps = nullptr;
+    std::vector<clocks::Knot> clock;  // its offset from the first rank's; none: it is that clock, or is not corrected
 };
 
 struct Definitions {

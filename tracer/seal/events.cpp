@@ -2,15 +2,10 @@
 #include "events.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
-#include <functional>
-#include <thread>
 
 #include "../conventions.hpp"
 #include "otf2.hpp"
@@ -177,25 +172,6 @@ void set_callbacks(OTF2_EvtReaderCallbacks* to) {
 #undef COPY_IF
 }
 
-// An archive of one location around the event file, for the reader will open nothing less.
-void frame(const fs::path& folder, const File& event_file, uint64_t location) {
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-    {
-        auto archive = create_archive(folder);
-        auto* global = OTF2_Archive_GetGlobalDefWriter(archive.get());
-        OTF2_GlobalDefWriter_WriteClockProperties(global, 1'000'000'000, 0, UINT64_MAX, OTF2_UNDEFINED_TIMESTAMP);
-        OTF2_GlobalDefWriter_WriteString(global, 0, "");
-        OTF2_GlobalDefWriter_WriteSystemTreeNode(global, 0, 0, 0, OTF2_UNDEFINED_SYSTEM_TREE_NODE);
-        OTF2_GlobalDefWriter_WriteLocationGroup(global, 0, 0, OTF2_LOCATION_GROUP_TYPE_PROCESS, 0, OTF2_UNDEFINED_LOCATION_GROUP);
-        OTF2_GlobalDefWriter_WriteLocation(global, location, 0, OTF2_LOCATION_TYPE_CPU_THREAD, 0, 0);
-    }
-    fs::create_directories(folder / trace::archive_name);
-    auto link = folder / trace::archive_name / fmt::format("{}.evt", location);
-    fs::remove(link);
-    fs::create_symlink(fmt::format("/proc/self/fd/{}", event_file.fd()), link);  // the reader is a child of this process
-}
-
 void read_events(const fs::path& folder, uint64_t location, Pass& pass) {
     Reader reader(OTF2_Reader_Open((folder / "traces.otf2").c_str()));
     if (!reader || OTF2_Reader_SetSerialCollectiveCallbacks(reader.get()) != OTF2_SUCCESS ||
@@ -246,36 +222,6 @@ void child(const fs::path& in, uint64_t location, const EventLimits& limits, Pro
     check_otf2(OTF2_Archive_CloseEvtFiles(archive.get()), *out);
 }
 
-// True if the child came to its end in time.
-bool in_child(std::chrono::seconds limit, const std::function<void()>& work) {
-    auto pid = fork();
-    if (pid < 0) throw std::runtime_error(fmt::format("cannot start a process to read events: {}", std::strerror(errno)));
-    if (pid == 0) {
-        // The parent's handlers and dumps are not for a child that is expected to crash.
-        for (int fatal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGTERM, SIGINT}) signal(fatal, SIG_DFL);
-        try {
-            work();
-        } catch (...) {
-            _exit(1);
-        }
-        _exit(0);
-    }
-    auto end = std::chrono::steady_clock::now() + limit;
-    int status = 0;
-    for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, std::chrono::microseconds(20'000))) {
-        auto done = waitpid(pid, &status, WNOHANG);
-        if (done == pid) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        if (done < 0 && errno != EINTR) return false;
-        if (std::chrono::steady_clock::now() > end) {
-            kill(pid, SIGKILL);
-            while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-            }
-            return false;
-        }
-        std::this_thread::sleep_for(pause);
-    }
-}
-
 struct SharedProgress {
     Progress* it;
     SharedProgress() {
@@ -291,7 +237,7 @@ struct SharedProgress {
 EventSummary read_bounded(const File& event_file, uint64_t location, const EventLimits& limits, const fs::path& work, const fs::path* out) {
     const auto size = event_file.size();
     auto in = work / "in", written = work / "out";
-    if (size) frame(in, event_file, location);
+    if (size) frame_locations(in, {{location, &event_file}});
     auto limit = least_time + std::chrono::seconds(size / bytes_per_second);
     uint64_t most = size / 2;  // no event is smaller; zero: an empty file is written, nothing read
     SharedProgress progress;

@@ -2,11 +2,17 @@
 #include "otf2.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <stdexcept>
+#include <thread>
 
 #include "../conventions.hpp"
 
@@ -54,6 +60,57 @@ OTF2_ErrorCode QuietOtf2::keep(void* self, const char*, uint64_t, const char*, O
         first = fmt::format("{}: {}", OTF2_Error_GetDescription(code), text);
     }
     return code;
+}
+
+void frame_locations(const std::filesystem::path& folder, const std::vector<std::pair<uint64_t, const File*>>& locations) {
+    namespace fs = std::filesystem;
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    {
+        auto archive = create_archive(folder);
+        auto* global = OTF2_Archive_GetGlobalDefWriter(archive.get());
+        OTF2_GlobalDefWriter_WriteClockProperties(global, 1'000'000'000, 0, UINT64_MAX, OTF2_UNDEFINED_TIMESTAMP);
+        OTF2_GlobalDefWriter_WriteString(global, 0, "");
+        OTF2_GlobalDefWriter_WriteSystemTreeNode(global, 0, 0, 0, OTF2_UNDEFINED_SYSTEM_TREE_NODE);
+        OTF2_GlobalDefWriter_WriteLocationGroup(global, 0, 0, OTF2_LOCATION_GROUP_TYPE_PROCESS, 0, OTF2_UNDEFINED_LOCATION_GROUP);
+        for (const auto& [location, file] : locations)
+            OTF2_GlobalDefWriter_WriteLocation(global, location, 0, OTF2_LOCATION_TYPE_CPU_THREAD, 0, 0);
+    }
+    fs::create_directories(folder / trace::archive_name);
+    for (const auto& [location, file] : locations) {
+        auto link = folder / trace::archive_name / fmt::format("{}.evt", location);
+        fs::remove(link);
+        fs::create_symlink(fmt::format("/proc/self/fd/{}", file->fd()), link);
+    }
+}
+
+bool in_child(std::chrono::seconds limit, const std::function<void()>& work) {
+    auto pid = fork();
+    if (pid < 0) throw std::runtime_error(fmt::format("cannot start a process to read events: {}", std::strerror(errno)));
+    if (pid == 0) {
+        // The parent's handlers and dumps are not for a child that is expected to crash.
+        for (int fatal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGTERM, SIGINT}) signal(fatal, SIG_DFL);
+        try {
+            work();
+        } catch (...) {
+            _exit(1);
+        }
+        _exit(0);
+    }
+    auto end = std::chrono::steady_clock::now() + limit;
+    int status = 0;
+    for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, std::chrono::microseconds(20'000))) {
+        auto done = waitpid(pid, &status, WNOHANG);
+        if (done == pid) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        if (done < 0 && errno != EINTR) return false;
+        if (std::chrono::steady_clock::now() > end) {
+            kill(pid, SIGKILL);
+            while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+            }
+            return false;
+        }
+        std::this_thread::sleep_for(pause);
+    }
 }
 
 }  // namespace polter::seal

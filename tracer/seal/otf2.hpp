@@ -4,10 +4,16 @@
 
 #include <otf2/otf2.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "folder.hpp"
 
 namespace polter::seal {
 
@@ -39,6 +45,14 @@ class QuietOtf2 {
     std::string first_;
     OTF2_ErrorCallback before_;
 };
+
+// An archive of these locations around their event files, for the reader will open nothing less. It is to be read by this process or its
+// children.
+void frame_locations(const std::filesystem::path& folder, const std::vector<std::pair<uint64_t, const File*>>& locations);
+
+// OTF2's reader may loop for ever or crash on damaged files: a child process uses it. True if it did the work to its end in time; an
+// exception of the work is none.
+bool in_child(std::chrono::seconds limit, const std::function<void()>& work);
 
 // Throws std::runtime_error naming `what` unless `code` is success.
 void check_otf2(OTF2_ErrorCode code, const std::string& what);

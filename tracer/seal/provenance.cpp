@@ -170,15 +170,4 @@ void add_names(const std::vector<Sidecar>& ranks, std::map<std::string, std::str
     properties[trace::property::rank_cpus] = cpus;
 }
 
-// Hosts whose ranks all read one clock need no correction; more than one host does, and its error is not known here.
-void add_clock(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
-    bool hosts = std::any_of(ranks.begin(), ranks.end(), [&](const Sidecar& rank) { return rank.host != ranks.front().host; });
-    if (!hosts) {
-        properties[trace::property::clock_error_ns] = "0";
-        return;
-    }
-    properties[trace::property::clock_error_ns] = "unknown";
-    report.warnings.push_back("the ranks ran on several hosts, whose clocks are not corrected: times between hosts cannot be trusted");
-}
-
 }  // namespace polter::seal

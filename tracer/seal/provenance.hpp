@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an archive says of the run itself, in its properties: who measured which rank until when, what was lost, what tracing cost, whose
-// clocks were read. The same goes into the report, for whoever sealed it.
+// What an archive says of the run itself, in its properties: who measured which rank until when, what was lost, what tracing cost.
+// The same goes into the report, for whoever sealed it.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,5 @@ void add_end(const std::vector<Sidecar>& ranks, uint64_t exporter_ended, Definit
 void add_totals(const std::vector<Sidecar>& ranks, Report&, std::map<std::string, std::string>& properties);
 // Program, MPI and hosts, for the head of a result.
 void add_names(const std::vector<Sidecar>& ranks, std::map<std::string, std::string>& properties);
-void add_clock(const std::vector<Sidecar>& ranks, Report&, std::map<std::string, std::string>& properties);
 
 }  // namespace polter::seal

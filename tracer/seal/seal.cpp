@@ -19,9 +19,11 @@
 #include "../write/own_part.hpp"
 #include "call_sites.hpp"
 #include "chunks.hpp"
+#include "clock_messages.hpp"
 #include "definitions.hpp"
 #include "events.hpp"
 #include "folder.hpp"
+#include "host_clocks.hpp"
 #include "provenance.hpp"
 #include "sidecar.hpp"
 #include "user.hpp"
@@ -187,7 +189,7 @@ void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions
         bool unfinished = !rank.final;
         for (const auto& location : locations) {
             auto events = settle_location(places, rank, location, unfinished);
-            process.locations.push_back({location.id, events.events, location.name, events.nothing});
+            process.locations.push_back({location.id, events.events, location.name, events.nothing, events.first_ns, events.last_ns});
             report.events += events.events;
             if (!events.events) continue;
             definitions.first_ns = any ? std::min(definitions.first_ns, events.first_ns) : events.first_ns;
@@ -197,6 +199,27 @@ void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions
         if (unfinished) report.unfinished.push_back(r);
         definitions.processes.push_back(std::move(process));
     }
+}
+
+// The hosts' clocks: by what their leaders exchanged, then by the messages of the trace.
+void correct_clocks(const Places& places, std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
+    HostClocks hosts(ranks, definitions);
+    if (hosts.count() > 1) {
+        hosts.correct();
+        const auto event_file = [&](const Process& process, uint64_t location) {
+            const auto name = fmt::format("{}.evt", location);
+            if (fs::exists(places.salvaged / name)) return File(open((places.salvaged / name).c_str(), O_RDONLY | O_CLOEXEC));
+            const auto folder = places.ranks->sub(process.sidecar->folder);
+            const auto left = folder ? folder->sub(trace::archive_name) : std::nullopt;
+            if (left && left->has(name)) return left->open_file(name);
+            const auto archive = places.experiment.sub(trace::archive_name);  // an interrupted sealing has moved it
+            return archive ? archive->open_file(name) : File();
+        };
+        const auto why = read_clock_messages({event_file, places.read}, definitions, hosts);
+        if (!why.empty())
+            report.warnings.push_back(fmt::format("the clocks of the hosts were corrected without the messages of the trace: {}", why));
+    }
+    add_corrections(hosts, ranks, definitions, report);
 }
 
 // The anchor last: until it is there the experiment counts as not sealed, and all this can be done again.
@@ -225,6 +248,7 @@ void put_in_place(const Places& places, const Definitions& definitions) {
 void tidy(const Folder& experiment) {
     experiment.remove(work_folder);
     experiment.remove(trace::ranks_folder);
+    experiment.remove(trace::clocks_folder);
 }
 
 // `report` may have warnings already.
@@ -256,9 +280,9 @@ Report seal_ranks(const Options& options, Places& places, std::vector<Sidecar> f
     gather(places, ranks, definitions, report);
     for (auto& process : definitions.processes)
         if (process.sidecar) process.maps = &definitions.unified.maps[static_cast<size_t>(process.sidecar - ranks.data())];
+    correct_clocks(places, ranks, definitions, report);
     add_totals(ranks, report, definitions.properties);
     add_end(ranks, options.exporter_ended_ns, definitions, report);
-    add_clock(ranks, report, definitions.properties);
     add_names(ranks, definitions.properties);
     add_call_sites(places, definitions, report);
     if (!report.missing.empty())

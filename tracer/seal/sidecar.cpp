@@ -22,6 +22,7 @@ constexpr size_t max_values = 1u << 18;  // of a line, numbers aside; the most a
 constexpr int max_depth = 3;
 constexpr uint32_t max_size = 1u << 24;     // ranks in a world
 constexpr uint32_t max_ids = 1u << 22;      // strings or communicators of one rank
+constexpr size_t max_exchanges = 1u << 12;  // of one rank
 constexpr uint32_t max_threads = 1u << 16;  // locations of one rank
 constexpr uint32_t max_ahead = 1u << 12;    // of an id before its line, see fits()
 
@@ -141,6 +142,7 @@ void read_header(const json& line, Sidecar& rank) {
     rank.program = text_or(line, "program");
     rank.mpi = text_or(line, "mpi");
     rank.cpus = text_or(line, "cpus");
+    rank.clock = text_or(line, "clock");
     rank.comms = predefined_comms();
 }
 
@@ -231,6 +233,21 @@ void read_call_site(const json& line, Sidecar& rank) {
     rank.call_sites.push_back(site);
 }
 
+void read_exchange(const json& line, Sidecar& rank) {
+    constexpr int64_t most = INT64_MAX / 4;
+    SidecarExchange exchange;
+    exchange.peer = number<uint32_t>(line, "compared_with", 0, rank.size - 1);
+    if (!line.contains("stamps") || !line["stamps"].is_array() || rank.exchanges.size() >= max_exchanges) throw Bad{};
+    for (const auto& stamps : line["stamps"]) {
+        if (!stamps.is_array() || stamps.size() != 3) throw Bad{};
+        for (const auto& stamp : stamps)
+            if (!stamp.is_number_unsigned() || stamp.get<uint64_t>() > static_cast<uint64_t>(most)) throw Bad{};
+        exchange.stamps.push_back({stamps[0].get<int64_t>(), stamps[1].get<int64_t>(), stamps[2].get<int64_t>()});
+        if (exchange.stamps.back().back < exchange.stamps.back().sent) throw Bad{};
+    }
+    rank.exchanges.push_back(std::move(exchange));
+}
+
 uint64_t location_key(const std::string& key) {
     uint64_t id = 0;
     auto end = key.data() + key.size();
@@ -287,6 +304,7 @@ void read_line(const json& line, Sidecar& rank) {
     if (line.contains("object")) return read_object(line, rank);
     if (line.contains("win")) return read_window(line, rank);
     if (line.contains("comm")) return read_comm(line, rank);
+    if (line.contains("compared_with")) return read_exchange(line, rank);
     if (line.contains("final")) return read_final(line, rank);
     if (line.contains("exporter")) {
         rank.exporter = text_or(line, "exporter", "none");

@@ -61,6 +61,15 @@ struct SidecarNoise {
     uint64_t ns = 0, events = 0;
 };
 
+// With another rank's clock: sent by the own clock, answered by the other one, back by the own one.
+struct SidecarExchange {
+    uint32_t peer = 0;
+    struct Stamps {
+        int64_t sent, there, back;
+    };
+    std::vector<Stamps> stamps;
+};
+
 struct SidecarFinal {
     std::map<uint64_t, uint64_t> events;                      // by location
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
@@ -75,6 +84,8 @@ struct Sidecar {
     uint32_t rank = 0, size = 0;
     uint64_t started_ns = 0;  // by the clock on the wall; 0: it does not say
     std::string host, world, program, mpi, cpus;
+    std::string clock;  // that its host's processes read; empty: it does not say
+    std::vector<SidecarExchange> exchanges;
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;
     std::vector<SidecarLocation> locations;

@@ -116,6 +116,7 @@ bool Archive::open(const Identity& identity, const Exporter& exporter, std::stri
                        {"thread_level", identity.thread_level},
                        {"clock_offset_ns", clock_offset_ns},
                        {"started_ns", identity.started_ns}};
+    if (!identity.clock.empty()) first["clock"] = identity.clock;
     if (!identity.world.empty()) first["world"] = identity.world;
     const ordered_json second{{"exporter", exporter.name},
                               {"seen", accounts(exporter.page ? exporter.page->accounts_seen : 0)},

@@ -171,6 +171,9 @@ void parse_line(Micro& micro, Line& line) {
         for (auto& host : micro.trace.hosts) host = line.word();
     } else if (first == "accounts") {
         while (line.more()) micro.trace.accounts.push_back(line.word());
+    } else if (first == "property") {
+        const std::string name = line.word();
+        micro.trace.properties[name] = line.word();
     } else if (first == "comm") {
         const auto id = static_cast<size_t>(line.number());
         micro.trace.comms.resize(std::max(micro.trace.comms.size(), id + 1));

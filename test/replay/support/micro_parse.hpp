@@ -3,6 +3,7 @@
 //
 //     # why the answer is what it is
 //     ranks 2                        hosts a b (optional)          accounts os:timer os:preempt        comm 1 0 2
+//     property NAME VALUE            of the archive, without POLTER::
 //     RANK TIME enter REGION
 //     RANK TIME leave REGION [found SOURCE TAG COMM [any]]
 //     RANK TIME noise ACCOUNT NS [CULPRIT]

@@ -82,6 +82,7 @@ bool find_constants(const char*& missing) {
     find("ompi_request_null", constants.request_null);
     find("ompi_mpi_byte", constants.byte);
     find("ompi_message_no_proc", constants.message_no_proc);
+    find("ompi_mpi_errors_return", constants.errors_return);
     return !missing;
 }
 #else
@@ -90,7 +91,7 @@ bool find_constants(const char*& missing) {
         missing = "MPICH's handles but Open MPI's";
         return false;
     }
-    constants = {MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL, MPI_REQUEST_NULL, MPI_BYTE, MPI_MESSAGE_NO_PROC};
+    constants = {MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL, MPI_REQUEST_NULL, MPI_BYTE, MPI_MESSAGE_NO_PROC, MPI_ERRORS_RETURN};
     return true;
 }
 #endif

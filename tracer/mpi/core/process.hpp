@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "../../write/archive.hpp"
+#include "../clocks/exchange.hpp"
 #include "comms.hpp"
 #include "mpi.hpp"
 #include "requests.hpp"
@@ -29,6 +30,7 @@ struct Process {
     Windows* windows = nullptr;
     Files* files = nullptr;
     Partitioned* partitioned = nullptr;
+    ClockExchange* clocks = nullptr;  // NULL: this rank compares no clocks
     uint32_t next_window = 0;  // id
     std::mutex mutex;          // of all these tables
     std::atomic<uint64_t> request_id{1};

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which ranks compare the clocks of their hosts: one a clock. They must agree before they use MPI, because a rank that is not traced takes
+// no part in anything: waiting for it would stop the program.
+//
+// They agree by files in the experiment directory (README.md, "Comparing clocks").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace polter::mpi {
+
+struct LocalRank {
+    int rank = -1, size = 0;  // on its node, as the launcher says; size 0: it does not say
+};
+LocalRank local_rank();
+
+// Names the clock that this process reads: equal for processes that read the same one. Empty: not known.
+std::string clock_name();
+
+// The ranks in MPI_COMM_WORLD that compare clocks, in order, this one among them; empty: this one does not. Waits for the first ranks of
+// other nodes, `limit_ns` at most. `world`: names this MPI_COMM_WORLD.
+std::vector<int> agree_on_leaders(const std::string& experiment, const std::string& world, int rank, int size, const std::string& clock,
+                                  uint64_t limit_ns);
+
+}  // namespace polter::mpi
