@@ -202,6 +202,7 @@ void Init::begin_trace() {
     thread.location = location;
     pthread_atfork(nullptr, nullptr, in_child);
 
+    process.detail.begin(self.rank, entered_);
     process.on = true;
     location->enter(entered_, region_, from_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));
@@ -215,7 +216,7 @@ void Finalize::end(int) {
     process.on = false;
     thread.noise = nullptr;
     thread.feed = nullptr;
-    process.archive->finish();
+    process.archive->finish(process.detail.pcontrol_ns(write::now()));
     process.archive = nullptr;
     if (process.session) polter_session_close(process.session);
     process.session = nullptr;

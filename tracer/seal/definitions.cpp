@@ -37,6 +37,8 @@ class Writer {
         paradigm();
         system_tree();
         regions_();
+        regions_of_program();
+        parameters();
         metrics();
         attributes();
         groups();
@@ -107,6 +109,20 @@ class Writer {
             check(OTF2_GlobalDefWriter_WriteRegion(global_, id++, name, name, empty, region.role, trace::region_paradigm,
                                                    OTF2_REGION_FLAG_NONE, string("MPI"), 0, 0));
         }
+    }
+
+    void regions_of_program() {
+        uint32_t id = trace::region_count;
+        for (const auto& region : definitions_.unified.regions) {
+            const auto name = string(region.name);
+            check(OTF2_GlobalDefWriter_WriteRegion(global_, id++, name, name, string(""), OTF2_REGION_ROLE_CODE, OTF2_PARADIGM_USER,
+                                                   OTF2_REGION_FLAG_NONE, string(region.file), region.line, 0));
+        }
+    }
+
+    void parameters() {
+        check(OTF2_GlobalDefWriter_WriteParameter(global_, trace::parameter_level, string(trace::parameter_level_name),
+                                                  OTF2_PARAMETER_TYPE_INT64));
     }
 
     void metrics() {
@@ -180,7 +196,7 @@ class Writer {
         uint32_t id = 0;
         for (const auto& site : definitions_.call_sites) {
             const auto [function, new_function] = functions.try_emplace({site.function, site.linkage, site.file},
-                                                                        static_cast<uint32_t>(trace::region_count + functions.size()));
+                                                                        static_cast<uint32_t>(trace::region_count + definitions_.unified.regions.size() + functions.size()));
             if (new_function)
                 check(OTF2_GlobalDefWriter_WriteRegion(
                     global_, function->second, string(site.function), string(site.linkage.empty() ? site.function : site.linkage), empty,
@@ -230,6 +246,14 @@ void mapping(OTF2_DefWriter* writer, OTF2_MappingType type, const std::vector<ui
     check_otf2(code, "mapping table");
 }
 
+// Where a rank has regions of its own: MPI's functions keep their ids.
+std::vector<uint32_t> region_ids(const std::vector<uint32_t>& own) {
+    std::vector<uint32_t> ids;
+    for (uint32_t id = 0; !own.empty() && id < trace::region_count; ++id) ids.push_back(id);
+    for (const uint32_t index : own) ids.push_back(trace::region_count + index);
+    return ids;
+}
+
 void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
     check_otf2(OTF2_Archive_OpenDefFiles(archive), "local definitions");
     for (const auto& process : definitions.processes) {
@@ -237,6 +261,7 @@ void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
             auto* writer = OTF2_Archive_GetDefWriter(archive, location.id);
             if (!writer) throw std::runtime_error("OTF2 gives no writer for local definitions; raise the limit of open files (ulimit -n)");
             if (process.maps) {
+                mapping(writer, OTF2_MAPPING_REGION, region_ids(process.maps->regions));
                 mapping(writer, OTF2_MAPPING_STRING, process.maps->strings);
                 mapping(writer, OTF2_MAPPING_COMM, process.maps->comms);
                 mapping(writer, OTF2_MAPPING_RMA_WIN, process.maps->windows);
@@ -270,8 +295,10 @@ uint64_t longest_definition(const Definitions& definitions, const Strings& strin
     for (const auto& ranks : definitions.unified.groups) list(ranks.size());
     for (const auto& comm : definitions.unified.comms) name(comm.name);
     for (const auto& window : definitions.unified.windows) name(window.name);
+    for (const auto& region : definitions.unified.regions) name(region.name);
     for (const auto& process : definitions.processes) {
         name(process.host);
+        if (process.maps && !process.maps->regions.empty()) list(trace::region_count + process.maps->regions.size());
         for (const auto& location : process.locations) name(location.name);
         if (process.maps)
             for (const auto* ids : {&process.maps->strings, &process.maps->comms, &process.maps->windows}) list(ids->size());

@@ -129,6 +129,9 @@ bool on_window(Pass& pass, OTF2_RmaWinRef id, Args...) {
 bool window_collective(Pass& pass, OTF2_CollectiveOp, OTF2_RmaSyncLevel, OTF2_RmaWinRef id, uint32_t, uint64_t, uint64_t) {
     return window(pass, id);
 }
+bool parameter(Pass& pass, OTF2_ParameterRef id, int64_t) {
+    return id == trace::parameter_level || pass.refuse("an undefined parameter");
+}
 // A kind of event that the tracer does not write.
 OTF2_CallbackCode unknown(OTF2_LocationRef, OTF2_TimeStamp, uint64_t, void* user, OTF2_AttributeList*) {
     static_cast<Pass*>(user)->refuse("an unknown kind of event");
@@ -154,6 +157,7 @@ void set_callbacks(OTF2_EvtReaderCallbacks* to) {
     COPY(MpiRequestCancelled);
     COPY(MpiCollectiveBegin);
     COPY(NonBlockingCollectiveRequest);
+    COPY_IF(ParameterInt, parameter);
     COPY(RmaCollectiveBegin);
     COPY_IF(RmaCollectiveEnd, window_collective);
     COPY_IF(RmaWinCreate, on_window<>);

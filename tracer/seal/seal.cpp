@@ -98,7 +98,7 @@ std::vector<Sidecar> one_world(std::vector<Sidecar> ranks, Report& report) {
 
 EventLimits limits_of(const Sidecar& rank) {
     EventLimits limits;
-    limits.regions = static_cast<uint32_t>(trace::region_count);
+    limits.regions = static_cast<uint32_t>(trace::region_count + rank.regions.size());
     limits.strings = static_cast<uint32_t>(rank.strings.size());
     limits.call_sites = static_cast<uint32_t>(rank.call_sites.size());
     for (const auto& [id, comm] : rank.comms) {

@@ -222,6 +222,13 @@ void read_object(const json& line, Sidecar& rank) {
     rank.objects.push_back(std::move(object));
 }
 
+void read_region(const json& line, Sidecar& rank) {
+    if (number<uint32_t>(line, "region", 0, trace::most_user_regions - 1) != rank.regions.size()) throw Bad{};
+    SidecarRegion region{text_or(line, "name"), text_or(line, "file"), number_or<uint32_t>(line, "line", 0)};
+    if (region.name.size() > 4 * trace::longest_region_name || region.file.size() > PATH_MAX) throw Bad{};
+    rank.regions.push_back(std::move(region));
+}
+
 void read_call_site(const json& line, Sidecar& rank) {
     if (number<uint32_t>(line, "call_site", 0, trace::most_call_sites - 1) != rank.call_sites.size()) throw Bad{};
     SidecarCallSite site;
@@ -275,6 +282,7 @@ void read_final(const json& line, Sidecar& rank) {
     final.own_cost_ns = number_or<uint64_t>(line, "own_cost_ns", 0);
     final.tracing_ended_ns = number_or<uint64_t>(line, "tracing_ended_ns", 0);
     final.exporter_ended_ns = number_or<uint64_t>(line, "exporter_ended_ns", 0);
+    final.pcontrol_ns = number_or<uint64_t>(line, "pcontrol_ns", 0);
     final.warnings = texts_or_none(line, "warnings");
     if (const auto noise = line.find("noise"); noise != line.end()) final.noise = noise_of(*noise, rank);
     rank.final = std::move(final);
@@ -284,6 +292,7 @@ void read_line(const json& line, Sidecar& rank) {
     if (line.contains("location")) return read_location(line, rank);
     if (line.contains("string")) return read_string(line, rank);
     if (line.contains("call_site")) return read_call_site(line, rank);
+    if (line.contains("region")) return read_region(line, rank);
     if (line.contains("object")) return read_object(line, rank);
     if (line.contains("win")) return read_window(line, rank);
     if (line.contains("comm")) return read_comm(line, rank);

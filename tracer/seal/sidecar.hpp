@@ -50,6 +50,12 @@ struct SidecarObject {
     auto operator<=>(const SidecarObject&) const = default;
 };
 
+// A region of the program.
+struct SidecarRegion {
+    std::string name, file;  // file: may be empty
+    uint32_t line = 0;
+};
+
 struct SidecarCallSite {
     uint32_t object = UINT32_MAX;  // none: code without a file
     uint64_t address = 0;          // to which the call returns, as in the file; of code without a file as in memory
@@ -66,6 +72,7 @@ struct SidecarFinal {
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
     uint64_t dropped = 0, dropped_ns = 0, own_cost_ns = 0;    // noise events that did not get into the trace; the tracer's own time
     uint64_t tracing_ended_ns = 0, exporter_ended_ns = 0;     // before the rank did; 0: they did not
+    uint64_t pcontrol_ns = 0;                                 // how long MPI_Pcontrol had details switched off
     std::vector<std::string> warnings;
     std::vector<SidecarNoise> noise;  // may be missing
 };
@@ -82,6 +89,7 @@ struct Sidecar {
     std::map<uint32_t, SidecarComm> comms;             // by local id; the two predefined ones are always there
     std::map<uint32_t, SidecarNeighbours> neighbours;  // in its topology, by local id of the communicator
     std::map<uint32_t, SidecarWindow> windows;         // of one-sided communication, by local id
+    std::vector<SidecarRegion> regions;                // by local id
     std::vector<SidecarObject> objects;                // by local id
     std::vector<SidecarCallSite> call_sites;           // by local id
     std::optional<SidecarFinal> final;                 // unset: the rank never finished

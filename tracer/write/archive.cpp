@@ -184,6 +184,23 @@ uint32_t Archive::string_id(const char* text) {
     return id;
 }
 
+uint32_t Archive::region_id(const char* name, const char* file, unsigned line) {
+    const NoCancel no_cancel;
+    const std::lock_guard lock(region_mutex_);  // until the line is written, so that ids are in the order of their lines
+    const std::string known = name && *name ? std::string(name, strnlen(name, trace::longest_region_name)) : "unnamed region";
+    if (const auto at = regions_.find(known); at != regions_.end()) return at->second;
+    const auto id = static_cast<uint32_t>(regions_.size());
+    if (id == trace::most_user_regions) return id - 1;
+    regions_.emplace(known, id);
+    ordered_json region{{"region", id}, {"name", known}};
+    if (file) {
+        region["file"] = file;
+        region["line"] = line;
+    }
+    define(region);
+    return id;
+}
+
 void Archive::define(const ordered_json& line) {
     if (stopped() || sidecar_.line(line)) return;
     stop(folder_ + "/" + trace::sidecar_name + ": " + std::strerror(errno), now());
@@ -207,12 +224,13 @@ void Archive::stop(const std::string& reason, uint64_t time) {
     std::fprintf(stderr, "polter: rank %u: tracing ends here, the program goes on: %s\n", identity_.rank, reason.c_str());
 }
 
-void Archive::finish() {
+void Archive::finish(uint64_t pcontrol_ns) {
     const OwnPart own_part;
     const uint64_t began = now();
     uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, exporter_ended_ns = 0;
     ordered_json events = ordered_json::object(), times = ordered_json::object(), noise = ordered_json::array();
     for (Location* location : locations_) {
+        location->close_regions();
         location->close_noise();
         dropped += location->dropped_;
         dropped_ns += location->dropped_ns_;
@@ -236,6 +254,7 @@ void Archive::finish() {
                              {"own_cost_ns", own_cost},
                              {"tracing_ended_ns", tracing_ended_ns_},
                              {"exporter_ended_ns", exporter_ended_ns},
+                             {"pcontrol_ns", pcontrol_ns},
                              {"warnings", warnings_},
                              {"times", times},
                              {"noise", noise}};

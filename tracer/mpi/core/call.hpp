@@ -13,6 +13,9 @@ class Call {
     Call(uint32_t region, const void* from) : region_(region) {
         if (thread.depth++ == 0 && process.on.load(std::memory_order_relaxed)) begin(from);
     }
+    Call(uint32_t region, const void* from, bool wanted) : region_(region) {
+        if (thread.depth++ == 0 && wanted && process.on.load(std::memory_order_relaxed)) begin(from);
+    }
     ~Call() {
         if (location_ && !left_) leave();  // left by an exception of the program's error handler
         thread.depth--;
@@ -72,6 +75,12 @@ class Call {
     uint64_t begun_ = 0;  // where sampled: when our part before the call was over
     uint32_t region_;
     bool left_ = false, sampled_ = false;
+};
+
+// The guard of a function that is a detail.
+class LocalCall : public Call {
+  public:
+    LocalCall(uint32_t region, const void* from) : Call(region, from, process.detail.wanted(region)) {}
 };
 
 }  // namespace polter::mpi
