@@ -18,6 +18,9 @@ constexpr uint32_t metric_class_of(unsigned account) {
     return account;
 }
 
+// Counters are one class behind those of the accounts; its members, too, have the numbers behind the accounts.
+inline constexpr uint32_t metric_class_of_counters = POLTER_ACCOUNTS;
+
 // Attributes.
 enum Attribute : uint32_t {
     attribute_culprit = 0,      // STRING, local string id
@@ -97,6 +100,8 @@ inline constexpr const char* env_buffer_chunks =
 inline constexpr const char* env_exclude = "POLTER_EXCLUDE";  // hexadecimal digits, of four functions each, the first in the lowest bit
 inline constexpr const char* env_ranks = "POLTER_RANKS";      // "0-3,8": only of these
 inline constexpr const char* env_window = "POLTER_WINDOW";    // "from:to", ns since MPI_Init began: only between
+
+inline constexpr const char* env_counters = "POLTER_COUNTERS";  // perf_event.hpp has its form; unset: none
 
 inline constexpr const char* env_launcher = POLTER_ENV_LAUNCHER;
 inline constexpr const char* env_forward = POLTER_ENV_FORWARD;

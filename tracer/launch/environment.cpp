@@ -46,7 +46,7 @@ std::string random_job_id() {
 
 Environment job_environment(const std::vector<std::string>& command, const std::filesystem::path& experiment, const std::string& job,
                             const Flavour& flavour, const std::filesystem::path& preload, const Exporter& exporter,
-                            std::vector<std::string>& warnings) {
+                            const Environment& recording, std::vector<std::string>& warnings) {
     Environment out;
     if (!preload.empty()) {
         auto others = value_of("LD_PRELOAD");
@@ -58,6 +58,7 @@ Environment job_environment(const std::vector<std::string>& command, const std::
     out.emplace_back(trace::env_exporter, exporter.name);
     out.emplace_back(trace::env_exporter_why, exporter.why);
     out.emplace_back(trace::env_tracepoints, exporter.tracepoints);
+    out.insert(out.end(), recording.begin(), recording.end());
     if (flavour.open) {  // the launchers themselves will know
         out.emplace_back(trace::env_forward, names_of(out));
         return out;

@@ -135,6 +135,9 @@ class Function:
     def recorded(self):
         return {"none": "nothing", "plain": "local", "waiting": "enter_and_leave"}.get(self.semantic, "everything")
 
+    def detail(self):
+        return self.roles.get("op", self.roles.get("reason", ""))
+
     def otf2_role(self):
         if "role" in self.roles:
             return ROLES[self.roles["role"]]
@@ -229,7 +232,7 @@ def write(path, text):
 
 
 def regions(functions):
-    entries = "\n".join(f'    {{"{f.name}", OTF2_REGION_ROLE_{f.otf2_role()}, Recorded::{f.recorded()}}},' for f in functions)
+    entries = "\n".join(f'    {{"{f.name}", OTF2_REGION_ROLE_{f.otf2_role()}, Recorded::{f.recorded()}, "{f.semantic}", "{f.detail()}"}},' for f in functions)
     return f"""// Made by generate.py from functions.txt. A region's id is its index here, in every trace and with every MPI.
 #pragma once
 
@@ -244,6 +247,7 @@ struct Region {{
     const char* name;
     OTF2_RegionRole role;
     Recorded recorded;
+    const char *semantic, *detail;  // class, and operation of a collective or why nothing is recorded, as in functions.txt
 }};
 
 inline constexpr OTF2_Paradigm region_paradigm = OTF2_PARADIGM_MPI;

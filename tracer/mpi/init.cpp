@@ -186,11 +186,15 @@ void Init::begin_trace() {
     fortran::prepare();
     const write::Identity self = identity();
     std::string error;
-    process.archive = write::Archive::create({experiment_, buffer_chunks(), &process.on}, self, exporter_, error);
+    write::CounterPlan counters;
+    std::string no_counters;
+    read_counter_plan(counters, no_counters);
+    process.archive = write::Archive::create({experiment_, counters, buffer_chunks(), &process.on}, self, exporter_, error);
     if (!process.archive) {
         std::fprintf(stderr, "polter: rank %u is not traced, the program goes on: %s\n", self.rank, error.c_str());
         return;
     }
+    if (!no_counters.empty()) process.archive->warn("no counters in the trace: " + no_counters);
     write::Location* location = process.archive->add_location(0, gettid(), std::move(feed_), entered_);
     if (!location) return;
     process.comms = new Comms(*process.archive);
@@ -203,6 +207,7 @@ void Init::begin_trace() {
     pthread_atfork(nullptr, nullptr, in_child);
 
     process.detail.begin(self.rank, entered_);
+    if (const auto off = process.detail.restrictions(); !off.is_null()) process.archive->define(off);
     process.on = true;
     location->enter(entered_, region_, from_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));

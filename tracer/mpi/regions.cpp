@@ -23,7 +23,7 @@ void tell(polter_region* region, bool begins, const void* from) {
         if (begins)
             time = location->begin_region(id - 1, process.detail.on(), from);
         else
-            time = location->end_region(id - 1, region->name);
+            time = location->end_region(id - 1, region->name, process.detail.on());
         if (sampled) [[unlikely]]
             location->sample(time ? write::now() - time : 0);
     }

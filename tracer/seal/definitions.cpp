@@ -40,6 +40,7 @@ class Writer {
         regions_of_program();
         parameters();
         metrics();
+        counters();
         attributes();
         groups();
         comms();
@@ -137,6 +138,23 @@ class Writer {
             OTF2_MetricMemberRef member = account;
             check(OTF2_GlobalDefWriter_WriteMetricClass(global_, trace::metric_class_of(account), 1, &member, OTF2_METRIC_ASYNCHRONOUS,
                                                         OTF2_RECORDER_KIND_CPU));
+        }
+    }
+
+    // Those of the first rank that has some: all are asked for the same. A rank without has no records of them.
+    void counters() {
+        for (const auto& process : definitions_.processes) {
+            if (!process.sidecar || process.sidecar->counters.empty()) continue;
+            std::vector<OTF2_MetricMemberRef> members;
+            for (const auto& [name, unit] : process.sidecar->counters) {
+                members.push_back(POLTER_ACCOUNTS + static_cast<uint32_t>(members.size()));
+                check(OTF2_GlobalDefWriter_WriteMetricMember(global_, members.back(), string(name), string("counted in this thread"),
+                                                             OTF2_METRIC_TYPE_OTHER, OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_INT64,
+                                                             OTF2_BASE_DECIMAL, 0, string(unit)));
+            }
+            check(OTF2_GlobalDefWriter_WriteMetricClass(global_, trace::metric_class_of_counters, static_cast<uint8_t>(members.size()),
+                                                        members.data(), OTF2_METRIC_SYNCHRONOUS, OTF2_RECORDER_KIND_CPU));
+            return;
         }
     }
 

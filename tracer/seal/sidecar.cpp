@@ -288,6 +288,29 @@ void read_final(const json& line, Sidecar& rank) {
     rank.final = std::move(final);
 }
 
+void read_detail_off(const json& off, Sidecar& rank) {
+    if (!off.is_object()) throw Bad{};
+    SidecarDetailOff read;
+    read.functions = texts_or_none(off, "functions");
+    read.rank = off.contains("rank") && off["rank"] == true;
+    if (const auto window = off.find("window_ns"); window != off.end()) {
+        if (!window->is_array() || window->size() != 2 || !(*window)[0].is_number_unsigned() || !(*window)[1].is_number_unsigned())
+            throw Bad{};
+        read.from_ns = (*window)[0].get<uint64_t>();
+        read.until_ns = (*window)[1].get<uint64_t>();
+    }
+    rank.detail_off = std::move(read);
+}
+
+void read_counters(const json& list, Sidecar& rank) {
+    constexpr size_t most = 32;
+    if (!list.is_array() || list.size() > most || !rank.counters.empty()) throw Bad{};
+    for (const auto& counter : list) {
+        if (!counter.is_array() || counter.size() != 2 || !counter[0].is_string() || !counter[1].is_string()) throw Bad{};
+        rank.counters.emplace_back(counter[0].get<std::string>(), counter[1].get<std::string>());
+    }
+}
+
 void read_line(const json& line, Sidecar& rank) {
     if (line.contains("location")) return read_location(line, rank);
     if (line.contains("string")) return read_string(line, rank);
@@ -296,6 +319,8 @@ void read_line(const json& line, Sidecar& rank) {
     if (line.contains("object")) return read_object(line, rank);
     if (line.contains("win")) return read_window(line, rank);
     if (line.contains("comm")) return read_comm(line, rank);
+    if (line.contains("counters")) return read_counters(line["counters"], rank);
+    if (line.contains("detail_off")) return read_detail_off(line["detail_off"], rank);
     if (line.contains("final")) return read_final(line, rank);
     if (line.contains("exporter")) {
         rank.exporter = text_or(line, "exporter", "none");

@@ -67,6 +67,13 @@ struct SidecarNoise {
     uint64_t ns = 0, events = 0;
 };
 
+// What of its details the rank was told not to record.
+struct SidecarDetailOff {
+    std::vector<std::string> functions;
+    bool rank = false;                   // none of them
+    uint64_t from_ns = 0, until_ns = 0;  // only in this window, since MPI_Init; until 0: to the end
+};
+
 struct SidecarFinal {
     std::map<uint64_t, uint64_t> events;                      // by location
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
@@ -89,9 +96,11 @@ struct Sidecar {
     std::map<uint32_t, SidecarComm> comms;             // by local id; the two predefined ones are always there
     std::map<uint32_t, SidecarNeighbours> neighbours;  // in its topology, by local id of the communicator
     std::map<uint32_t, SidecarWindow> windows;         // of one-sided communication, by local id
+    std::vector<std::pair<std::string, std::string>> counters;  // names and units
     std::vector<SidecarRegion> regions;                // by local id
     std::vector<SidecarObject> objects;                // by local id
     std::vector<SidecarCallSite> call_sites;           // by local id
+    SidecarDetailOff detail_off;
     std::optional<SidecarFinal> final;                 // unset: the rank never finished
     std::set<uint64_t> location_ids;
     uint64_t lines = 0;

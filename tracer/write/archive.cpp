@@ -126,6 +126,16 @@ bool Archive::open(const Identity& identity, const Exporter& exporter, std::stri
         return false;
     }
 
+    if (options_.counters.size()) {
+        auto counters = ordered_json::array();
+        for (const auto& event : options_.counters.perf) counters.push_back({event.name, trace::unit_of(event)});
+        for (const auto& name : options_.counters.papi) counters.push_back({name, name.ends_with("-CLOCK") ? "ns" : "#"});
+        if (!sidecar_.line({{"counters", counters}})) {
+            error = folder_ + "/" + trace::sidecar_name + ": " + std::strerror(errno);
+            return false;
+        }
+    }
+
     OTF2_Error_RegisterCallback(keep_quiet, nullptr);
     archive_ = OTF2_Archive_Open(folder_.c_str(), trace::archive_name, OTF2_FILEMODE_WRITE, trace::event_chunk_size,
                                  OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
@@ -168,6 +178,10 @@ Location* Archive::add_location(uint32_t thread, int tid, std::unique_ptr<NoiseF
         return nullptr;
     }
     location->first_ = location->last_ = first_ns;
+    if (options_.counters.size()) {
+        location->event_counters_ = Counters::open(options_.counters, error);
+        if (!location->event_counters_) warn("a thread has no counters in the trace: " + error);
+    }
     if (location->noise_) location->noise_->write_baseline(first_ns, *location);
     return stopped() ? nullptr : location;
 }
@@ -231,6 +245,8 @@ void Archive::finish(uint64_t pcontrol_ns) {
     ordered_json events = ordered_json::object(), times = ordered_json::object(), noise = ordered_json::array();
     for (Location* location : locations_) {
         location->close_regions();
+        if (location->event_counters_ && location->event_counters_->shared())
+            warn("the counters were not all on the processor at all times: their values are too small; ask for fewer events");
         location->close_noise();
         dropped += location->dropped_;
         dropped_ns += location->dropped_ns_;

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "counters.hpp"
 #include "location.hpp"
 #include "sidecar.hpp"
 
@@ -35,6 +36,7 @@ class Archive {
   public:
     struct Options {
         std::string experiment;             // an existing directory
+        CounterPlan counters;               // of each thread
         unsigned buffer_chunks = 4;         // of trace::event_chunk_size, for each location, before OTF2 flushes
         std::atomic<bool>* gate = nullptr;  // made false when the tracing stops, so that its callers can spare their part
     };

@@ -67,15 +67,15 @@ void Location::failed(OTF2_ErrorCode code) {
     flushing_.reset();
 }
 
-uint64_t Location::begin_region(uint32_t region, bool written, const void* from) {
-    open_regions_.push_back({region, written});
-    if (!written) return 0;
-    const uint64_t time = stamp();
+uint64_t Location::begin_region(uint32_t region, bool detailed, const void* from) {
+    open_regions_.push_back({region, detailed});
+    if (!detailed) return 0;
+    const uint64_t time = event_counters_ ? stamp_before() : stamp();
     enter(time, region_of_program(region), from);
     return time;
 }
 
-uint64_t Location::end_region(uint32_t region, const char* name) {
+uint64_t Location::end_region(uint32_t region, const char* name, bool detailed) {
     if (open_regions_.empty() || open_regions_.back().region != region) [[unlikely]] {
         const auto named = [region](const OpenRegion& open) { return open.region == region; };
         const bool open = std::any_of(open_regions_.begin(), open_regions_.end(), named);
@@ -88,10 +88,21 @@ uint64_t Location::end_region(uint32_t region, const char* name) {
     for (bool found = false; !found; open_regions_.pop_back()) {
         found = open_regions_.back().region == region;
         if (!open_regions_.back().written) continue;
-        if (!time) time = stamp();
+        if (!time) time = event_counters_ && detailed ? stamp_after() : stamp();
         leave(time, region_of_program(open_regions_.back().region));
     }
     return time;
+}
+
+void Location::write_counters(uint64_t time) {
+    OTF2_Type types[Counters::most];
+    OTF2_MetricValue values[Counters::most];
+    for (size_t i = 0; i < event_counters_->size(); i++) {
+        types[i] = OTF2_TYPE_INT64;
+        values[i].signed_int = event_counters_->values()[i];
+    }
+    put(OTF2_EvtWriter_Metric, nullptr, time, trace::metric_class_of_counters, static_cast<uint8_t>(event_counters_->size()),
+        static_cast<const OTF2_Type*>(types), static_cast<const OTF2_MetricValue*>(values));
 }
 
 void Location::close_regions() {

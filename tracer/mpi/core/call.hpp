@@ -34,7 +34,7 @@ class Call {
             begun_ = write::now();
     }
     // The call has come back: its end is now. Records of the end are written after this, then leave().
-    void come_back() { returned_ = location_->stamp(); }
+    void come_back() { returned_ = counted() ? location_->stamp_after() : location_->stamp(); }
     void leave() {
         if (!location_) return;
         if (!returned_) come_back();
@@ -60,9 +60,10 @@ class Call {
             if (!location_) return;
         }
         sampled_ = location_->sampled();
-        entered_ = location_->stamp();
+        entered_ = counted() ? location_->stamp_before() : location_->stamp();
         location_->enter(entered_, region_, from);
     }
+    bool counted() const { return location_->counts() && process.detail.on(); }
     void left() {
         left_ = true;
         if (sampled_) [[unlikely]]

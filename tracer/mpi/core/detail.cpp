@@ -30,6 +30,7 @@ bool in_list(const char* list, uint64_t number) {
 }  // namespace
 
 void Detail::begin(uint32_t rank, uint64_t began_ns) {
+    began_ns_ = began_ns;
     const char* digits = environment(trace::env_exclude);
     for (size_t i = 0; digits[i] && 4 * i < excluded_.size(); i++) {
         const char text[2] = {digits[i], 0};
@@ -59,6 +60,17 @@ void Detail::set_level(int level, uint64_t time) {
     if (level == 0 && !off_.exchange(true)) off_since_ = time;
     if (level == 1 && off_.exchange(false)) off_ns_ += time - off_since_;
     reduced_ = restricted_ || off_;
+}
+
+nlohmann::ordered_json Detail::restrictions() const {
+    if (!restricted_) return nullptr;
+    nlohmann::ordered_json off = nlohmann::ordered_json::object();
+    for (size_t id = 0; id < excluded_.size(); id++)
+        if (excluded_[id]) off["functions"].push_back(trace::regions[id].name);
+    if (other_rank_) off["rank"] = true;
+    if (from_ns_ || until_ns_ != UINT64_MAX)
+        off["window_ns"] = {from_ns_ ? from_ns_ - began_ns_ : 0, until_ns_ == UINT64_MAX ? 0 : until_ns_ - began_ns_};
+    return {{"detail_off", off}};
 }
 
 uint64_t Detail::pcontrol_ns(uint64_t until) const {

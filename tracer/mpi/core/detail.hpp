@@ -7,6 +7,7 @@
 #include <atomic>
 #include <bitset>
 #include <mpi_regions.hpp>
+#include <nlohmann/json.hpp>
 
 #include "../../write/clock.hpp"
 
@@ -24,6 +25,8 @@ class Detail {
 
     // MPI_Pcontrol: 0 off, 1 on; all other levels leave it as it is.
     void set_level(int level, uint64_t time);
+    // What polter run switched off, as a line of the sidecar; null: nothing.
+    nlohmann::ordered_json restrictions() const;
     // How long MPI_Pcontrol had it switched off.
     uint64_t pcontrol_ns(uint64_t until) const;
 
@@ -35,7 +38,7 @@ class Detail {
     std::atomic<uint64_t> off_since_{0}, off_ns_{0};
     bool restricted_ = false;  // by what polter run was told
     bool other_rank_ = false;  // this rank is to be without
-    uint64_t from_ns_ = 0, until_ns_ = UINT64_MAX;
+    uint64_t from_ns_ = 0, until_ns_ = UINT64_MAX, began_ns_ = 0;
     std::bitset<trace::region_count> excluded_;
 };
 
