@@ -29,8 +29,11 @@ void add_job_options(CLI::App& verb, JobArguments& arguments) {
     verb.add_option("--mpi", launch.mpi, "MPI of the program, if it cannot be detected (also POLTER_MPI)")
         ->check(CLI::IsMember({"openmpi", "mpich"}))
         ->option_text("NAME: openmpi or mpich");
-    const auto recorded = [&verb](const char* flag, auto& value, const char* help, const char* form, std::string (*wrong)(const std::string&)) {
-        return verb.add_option(flag, value, help)->type_name(form)->check(CLI::Validator([wrong](std::string& text) { return wrong(text); }, ""));
+    const auto recorded = [&verb](const char* flag, auto& value, const char* help, const char* form,
+                                  std::string (*wrong)(const std::string&)) {
+        return verb.add_option(flag, value, help)
+            ->type_name(form)
+            ->check(CLI::Validator([wrong](std::string& text) { return wrong(text); }, ""));
     };
     auto& recording = launch.recording;
     recorded("--include", recording.include, "Of local MPI functions, record these only; docs/support-matrix.md says which are local",
@@ -51,7 +54,11 @@ void add_job_options(CLI::App& verb, JobArguments& arguments) {
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(named);
-    verb.add_option("--papi", recording.papi, "The same for events of PAPI")->type_name("EVENT,...")->delimiter(',')->allow_extra_args(false)->check(named);
+    verb.add_option("--papi", recording.papi, "The same for events of PAPI")
+        ->type_name("EVENT,...")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(named);
     verb.prefix_command();
 }
 

@@ -10,7 +10,8 @@
 namespace polter::trace {
 
 inline std::string papi_library() {
-    return "libpapi.so." + std::to_string(PAPI_VERSION_MAJOR(PAPI_VER_CURRENT)) + "." + std::to_string(PAPI_VERSION_MINOR(PAPI_VER_CURRENT));
+    return "libpapi.so." + std::to_string(PAPI_VERSION_MAJOR(PAPI_VER_CURRENT)) + "." +
+           std::to_string(PAPI_VERSION_MINOR(PAPI_VER_CURRENT));
 }
 
 class Papi {

@@ -41,7 +41,8 @@ struct PerfGroup {
 };
 
 inline const char* unit_of(const PerfEvent& event) {
-    const bool clock = event.type == PERF_TYPE_SOFTWARE && (event.config == PERF_COUNT_SW_CPU_CLOCK || event.config == PERF_COUNT_SW_TASK_CLOCK);
+    const bool clock =
+        event.type == PERF_TYPE_SOFTWARE && (event.config == PERF_COUNT_SW_CPU_CLOCK || event.config == PERF_COUNT_SW_TASK_CLOCK);
     return clock ? "ns" : "#";
 }
 

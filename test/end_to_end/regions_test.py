@@ -12,7 +12,7 @@ import unittest
 
 import polter_run as run
 
-SOURCES = pathlib.Path(__file__).resolve().parents[1] / "tracer" / "programs"
+SOURCES = pathlib.Path(__file__).resolve().parents[1] / "tracer" / "programs" / "regions"
 HEADER = pathlib.Path(__file__).resolve().parents[2] / "tracer" / "regions"
 RANKS = 2
 PRINTED = re.compile(r"^(ENTER|LEAVE|METRIC|MPI_SEND|PARAMETER_INT64|MPI_COLLECTIVE_END) +(\d+) +(\d+) +(.*)$", re.M)
@@ -122,8 +122,9 @@ class Regions(unittest.TestCase):
     def test_cxx_and_counters(self):
         for flavour in run.FLAVOURS:
             program = built(self.folder, flavour, "mpicxx", [SOURCES / "regions_cxx.cpp"], ("-std=c++11",))
-            trace, _ = self.traced(flavour, program)
-            self.assertEqual((trace.entered["solver"], trace.entered["touch"]), (10 * RANKS, RANKS))
+            trace, done = self.traced(flavour, program)
+            self.assertEqual((trace.entered["solver"], trace.entered["touch"], trace.entered["MPI_Alltoall"]), (10 * RANKS, RANKS, 1))
+            self.assertFalse([w for w in done.result["warnings"] if "ollective" in w], "a region is taken for what it is called")
             self.assertTrue(trace.nests())
             for option, name in (("--perf", "PAGE-FAULTS"), ("--papi", "perf::PAGE-FAULTS")):
                 with self.subTest(flavour=flavour, option=option):
@@ -142,7 +143,7 @@ class Regions(unittest.TestCase):
         for flavour in run.FLAVOURS:
             if not shutil.which(f"mpifort.{flavour}"):
                 continue
-            program = built(self.folder, flavour, "mpifort", [HEADER / "polter.f90", SOURCES / "fortran" / "regions.F90"])
+            program = built(self.folder, flavour, "mpifort", [HEADER / "polter.f90", SOURCES / "regions.F90"])
             trace, _ = self.traced(flavour, program)
             self.assertEqual((trace.entered["assembly"], trace.entered["inner"]), (3 * RANKS, 3 * RANKS))
             self.assertEqual(trace.entered["MPI_Barrier"], 4 * RANKS)

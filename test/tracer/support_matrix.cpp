@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints docs/support-matrix.md: of each MPI function what the trace has of a call (by its class in functions.txt) and what the replay takes
-// it to wait for (by the replay's own table of calls). Fails where a class or a kind has no text here.
+// Prints docs/support-matrix.md: of each MPI function what the trace has of a call (by its class in functions.txt) and what the replay
+// takes it to wait for (by the replay's own table of calls). Fails where a class or a kind has no text here.
 #include <fmt/format.h>
 #include <otf2/otf2.h>
 
@@ -9,6 +9,7 @@
 #include <mpi_regions.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "replay/trace/mpi_calls.hpp"
 
@@ -18,7 +19,7 @@ using namespace polter;
 using replay::CallKind;
 
 const std::map<std::string, std::string> recorded_by_class{
-    {"plain", "local: Enter, Leave"},
+    {"plain", "Enter, Leave"},
     {"waiting", "Enter, Leave"},
     {"pcontrol", "Enter, Leave, the level"},
     {"init", "Enter, Leave"},
@@ -222,6 +223,59 @@ std::string rule(const trace::Region& region) {
     throw std::logic_error("a kind of call without a text");
 }
 
+// Names separated by commas, in lines of a document's width.
+void print_list(const std::vector<std::string>& names) {
+    constexpr size_t width = 118;
+    std::string line;
+    for (size_t i = 0; i < names.size(); i++) {
+        const std::string item = fmt::format("`{}`{}", names[i], i + 1 < names.size() ? "," : "");
+        if (!line.empty() && line.size() + 1 + item.size() > width) {
+            fmt::print("{}\n", line);
+            line.clear();
+        }
+        line += (line.empty() ? "" : " ") + item;
+    }
+    fmt::print("{}\n", line);
+}
+
+void print_functions() {
+    std::vector<std::string> local;
+    std::map<std::string, std::vector<std::string>> nothing;
+    std::map<std::string, std::string> texts;  // of those that have a row
+    std::vector<std::string> order;
+    for (const auto& region : trace::regions) {
+        const std::string name = region.name;
+        if (region.recorded == trace::Recorded::local) {
+            if (rule(region) != "nobody")
+                throw std::logic_error(fmt::format("{} is local, and the replay lets it wait: {}", name, rule(region)));
+            local.push_back(name);
+        } else if (std::string(region.semantic) == "none") {
+            std::string why = region.detail;
+            for (char& c : why) c = c == '_' ? ' ' : c;
+            nothing[why].push_back(name);
+        } else {
+            texts[name] = fmt::format("{} | {}", recorded_by_class.at(region.semantic), rule(region));
+            order.push_back(name);
+        }
+    }
+    const auto is_form = [&](const std::string& name) {  // of large counts, and the same as the other
+        return name.ends_with("_c") && texts.contains(name.substr(0, name.size() - 2)) &&
+               texts[name.substr(0, name.size() - 2)] == texts[name];
+    };
+    fmt::print("## Recorded with what other processes depend on\n\n| function | recorded | waits for |\n|---|---|---|\n");
+    for (const auto& name : order) {
+        if (is_form(name)) continue;
+        const bool both = texts.contains(name + "_c") && is_form(name + "_c");
+        fmt::print("| `{}`{} | {} |\n", name, both ? ", `_c`" : "", texts[name]);
+    }
+    fmt::print("\n## Local\n\nEnter and Leave; nobody waits.\n\n");
+    print_list(local);
+    for (const auto& [why, names] : nothing) {
+        fmt::print("\n## Not recorded: {}\n\n", why);
+        print_list(names);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -232,26 +286,13 @@ int main() {
             "`tracer/mpi/functions.txt` and `replay/trace/mpi_calls.cpp`; the test `support-matrix` compares it with the symbols\n"
             "of the installed MPIs. `POLTER_UPDATE=1 ctest -R support-matrix` writes it anew.\n\n"
             "- All recorded calls have Enter and Leave, with the noise up to then; the records are those of the\n"
-            "  [trace format](trace-format.md).\n"
+            "  [trace format](trace-format.md). `_c`: the form for large counts, the same.\n"
             "- **local**: no other process depends on the call. The replay takes it as computation, so it can be left out\n"
             "  (`polter run --exclude`, `--include`, `--ranks`, `--window`, `MPI_Pcontrol`). All others are always recorded.\n"
             "- The rules in full are in [replay/rules](../replay/rules/README.md). The Fortran names of a function are treated as\n"
             "  the function is.\n"
-            "- `MPIX_` extensions of either MPI are not recorded: their time is computation, and messages of theirs are not seen.\n\n"
-            "| function | recorded | waits for |\n|---|---|---|\n");
-        int functions = 0, nothing = 0;
-        for (const auto& region : trace::regions) {
-            functions++;
-            if (region.recorded == trace::Recorded::nothing && std::string(region.semantic) == "none") {
-                std::string why = region.detail;
-                for (char& c : why) c = c == '_' ? ' ' : c;
-                fmt::print("| `{}` | no: {} | – |\n", region.name, why);
-                nothing++;
-                continue;
-            }
-            fmt::print("| `{}` | {} | {} |\n", region.name, recorded_by_class.at(region.semantic), rule(region));
-        }
-        fmt::print("\n{} functions, {} of them not recorded.\n", functions, nothing);
+            "- `MPIX_` extensions of either MPI are not recorded: their time is computation, and messages of theirs are not seen.\n\n");
+        print_functions();
         return 0;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "support_matrix: %s\n", error.what());

@@ -37,7 +37,8 @@ def exported(compiler):
 
 
 def lacking(names):
-    rows = set(re.findall(r"^\| `(MPI_\w+)` \|", made.stdout, re.M))
+    lists = made.stdout[made.stdout.index("\n## "):]
+    rows = set(re.findall(r"`(MPI_\w+)`", lists)) | {name + "_c" for name in re.findall(r"`(MPI_\w+)`, `_c`", lists)}
     return sorted(names - rows)
 
 

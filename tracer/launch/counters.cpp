@@ -23,9 +23,9 @@ namespace {
 using nlohmann::json;
 using trace::PerfEvent;
 
-constexpr const char* common[] = {"CYCLES",       "INSTRUCTIONS", "CACHE-REFERENCES", "CACHE-MISSES",     "BRANCH-INSTRUCTIONS", "BRANCH-MISSES",
-                                  "TASK-CLOCK",   "CPU-CLOCK",    "PAGE-FAULTS",      "MINOR-FAULTS",     "MAJOR-FAULTS",
-                                  "CPU-MIGRATIONS", "CONTEXT-SWITCHES", "ALIGNMENT-FAULTS", "EMULATION-FAULTS"};
+constexpr const char* common[] = {"CYCLES",        "INSTRUCTIONS",   "CACHE-REFERENCES", "CACHE-MISSES",     "BRANCH-INSTRUCTIONS",
+                                  "BRANCH-MISSES", "TASK-CLOCK",     "CPU-CLOCK",        "PAGE-FAULTS",      "MINOR-FAULTS",
+                                  "MAJOR-FAULTS",  "CPU-MIGRATIONS", "CONTEXT-SWITCHES", "ALIGNMENT-FAULTS", "EMULATION-FAULTS"};
 
 // libpfm4, loaded only where a name is to be looked up.
 class Names {
@@ -61,7 +61,8 @@ class Names {
 
 // Counted without the kernel's part these are always zero, which would be taken for a measurement.
 bool of_the_kernel(const PerfEvent& event) {
-    return event.type == PERF_TYPE_SOFTWARE && (event.config == PERF_COUNT_SW_CONTEXT_SWITCHES || event.config == PERF_COUNT_SW_CPU_MIGRATIONS);
+    return event.type == PERF_TYPE_SOFTWARE &&
+           (event.config == PERF_COUNT_SW_CONTEXT_SWITCHES || event.config == PERF_COUNT_SW_CPU_MIGRATIONS);
 }
 
 // The descriptor in the group of `leader`; the kernel's part is left out where this user may not count it. -1 with the reason.
@@ -81,7 +82,8 @@ int open_allowed(PerfEvent& event, int leader, std::string& error) {
         return -1;
     }
     if (file < 0)
-        error = errno == ENOENT || errno == EOPNOTSUPP || errno == ENODEV ? "this machine does not have it" : std::string(std::strerror(errno));
+        error =
+            errno == ENOENT || errno == EOPNOTSUPP || errno == ENODEV ? "this machine does not have it" : std::string(std::strerror(errno));
     return file;
 }
 
@@ -108,7 +110,8 @@ json perf_events(const std::vector<std::string>& wanted) {
         PerfEvent event;
         std::string error;
         if (!names.find(name, event, error))
-            throw Error(fmt::format("--perf {}: libpfm4 does not know this event ({}); here can be counted: {}", name, error, countable_perf(names)));
+            throw Error(fmt::format("--perf {}: libpfm4 does not know this event ({}); here can be counted: {}", name, error,
+                                    countable_perf(names)));
         const int file = open_allowed(event, files.empty() ? -1 : files.front(), error);
         if (file < 0)
             throw Error(fmt::format("--perf {}: cannot be counted here{}: {}; here can be counted: {}", name,
@@ -148,7 +151,8 @@ std::string countable_papi(const trace::Papi& papi) {
     for (const char* preset : {"PAPI_TOT_CYC", "PAPI_TOT_INS", "PAPI_L1_DCM", "PAPI_L2_DCM", "PAPI_L3_TCM", "PAPI_BR_MSP", "PAPI_FP_OPS"})
         if (try_papi(papi, {preset}, failed) == PAPI_OK) list += std::string(list.empty() ? "" : " ") + preset;
     for (const char* name : common)
-        if (const auto full = std::string("perf::") + name; try_papi(papi, {full}, failed) == PAPI_OK) list += (list.empty() ? "" : " ") + full;
+        if (const auto full = std::string("perf::") + name; try_papi(papi, {full}, failed) == PAPI_OK)
+            list += (list.empty() ? "" : " ") + full;
     return list.empty() ? "nothing" : list;
 }
 
@@ -191,7 +195,8 @@ std::string said_by_child(const std::function<std::string()>& body) {
 std::string counters_for_ranks(const std::vector<std::string>& perf, const std::vector<std::string>& papi) {
     if (perf.empty() && papi.empty()) return "";
     if (perf.size() + papi.size() > trace::PerfGroup::most)
-        throw Error(fmt::format("--perf, --papi: {} events, and at most {} can be recorded", perf.size() + papi.size(), trace::PerfGroup::most));
+        throw Error(
+            fmt::format("--perf, --papi: {} events, and at most {} can be recorded", perf.size() + papi.size(), trace::PerfGroup::most));
     const json list{{"perf", perf_events(perf)}, {"papi", papi}};
     if (!papi.empty())
         if (const auto refusal = said_by_child([&] { return papi_refusal(papi); }); !refusal.empty()) throw Error(refusal);

@@ -136,7 +136,8 @@ Environment recording_environment(const Recording& recording) {
     if (const auto window = window_of(recording.window))
         out.emplace_back(trace::env_window, fmt::format("{}:{}", window->from_ns, window->until_ns));
     if (const auto chunks = chunks_of(recording.buffer)) out.emplace_back(trace::env_buffer_chunks, std::to_string(*chunks));
-    if (const auto counters = counters_for_ranks(recording.perf, recording.papi); !counters.empty()) out.emplace_back(trace::env_counters, counters);
+    if (const auto counters = counters_for_ranks(recording.perf, recording.papi); !counters.empty())
+        out.emplace_back(trace::env_counters, counters);
     return out;
 }
 

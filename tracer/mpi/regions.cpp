@@ -10,7 +10,7 @@ namespace {
 
 void tell(polter_region* region, bool begins, const void* from) {
     if (!process.on.load(std::memory_order_relaxed) || thread.depth > 0) return;  // within MPI: in a callback
-    thread.depth++;  // a signal handler that begins a region finds it so
+    thread.depth++;                                                               // a signal handler that begins a region finds it so
     write::Location* location = thread.location ? thread.location : adopt_thread();
     if (location) {
         uint32_t id = __atomic_load_n(&region->id, __ATOMIC_RELAXED);
@@ -18,14 +18,14 @@ void tell(polter_region* region, bool begins, const void* from) {
             id = process.archive->region_id(region->name, region->file, region->line) + 1;
             __atomic_store_n(&region->id, id, __ATOMIC_RELAXED);
         }
-        const bool sampled = location->sampled();
+        const bool sampled = begins && location->sampled();  // for both: an end costs as much as its begin
         uint64_t time;
         if (begins)
             time = location->begin_region(id - 1, process.detail.on(), from);
         else
             time = location->end_region(id - 1, region->name, process.detail.on());
         if (sampled) [[unlikely]]
-            location->sample(time ? write::now() - time : 0);
+            location->sample(time ? 2 * (write::now() - time) : 0);
     }
     thread.depth--;
 }

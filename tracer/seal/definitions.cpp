@@ -213,8 +213,9 @@ class Writer {
         std::map<std::pair<std::string, uint32_t>, uint32_t> lines;
         uint32_t id = 0;
         for (const auto& site : definitions_.call_sites) {
-            const auto [function, new_function] = functions.try_emplace({site.function, site.linkage, site.file},
-                                                                        static_cast<uint32_t>(trace::region_count + definitions_.unified.regions.size() + functions.size()));
+            const auto [function, new_function] =
+                functions.try_emplace({site.function, site.linkage, site.file},
+                                      static_cast<uint32_t>(trace::region_count + definitions_.unified.regions.size() + functions.size()));
             if (new_function)
                 check(OTF2_GlobalDefWriter_WriteRegion(
                     global_, function->second, string(site.function), string(site.linkage.empty() ? site.function : site.linkage), empty,

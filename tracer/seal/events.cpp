@@ -116,7 +116,8 @@ bool collective_request(Pass& pass, OTF2_CollectiveOp, OTF2_CommRef comm, uint32
     return pass.comm(comm) || pass.refuse("an undefined communicator");
 }
 bool metric(Pass& pass, OTF2_MetricRef metric, uint8_t members, const OTF2_Type*, const OTF2_MetricValue*) {
-    return (metric < POLTER_ACCOUNTS && members == 1) || (metric == trace::metric_class_of_counters && members == pass.limits.counters) || pass.refuse("an undefined metric");
+    return (metric < POLTER_ACCOUNTS && members == 1) || (metric == trace::metric_class_of_counters && members == pass.limits.counters) ||
+           pass.refuse("an undefined metric");
 }
 // Of one-sided communication: the window comes first but in a collective's record.
 bool window(Pass& pass, OTF2_RmaWinRef id) {

@@ -92,16 +92,16 @@ struct Sidecar {
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;
     std::vector<SidecarLocation> locations;
-    std::vector<std::string> strings;                  // by local id
-    std::map<uint32_t, SidecarComm> comms;             // by local id; the two predefined ones are always there
-    std::map<uint32_t, SidecarNeighbours> neighbours;  // in its topology, by local id of the communicator
-    std::map<uint32_t, SidecarWindow> windows;         // of one-sided communication, by local id
+    std::vector<std::string> strings;                           // by local id
+    std::map<uint32_t, SidecarComm> comms;                      // by local id; the two predefined ones are always there
+    std::map<uint32_t, SidecarNeighbours> neighbours;           // in its topology, by local id of the communicator
+    std::map<uint32_t, SidecarWindow> windows;                  // of one-sided communication, by local id
     std::vector<std::pair<std::string, std::string>> counters;  // names and units
-    std::vector<SidecarRegion> regions;                // by local id
-    std::vector<SidecarObject> objects;                // by local id
-    std::vector<SidecarCallSite> call_sites;           // by local id
+    std::vector<SidecarRegion> regions;                         // by local id
+    std::vector<SidecarObject> objects;                         // by local id
+    std::vector<SidecarCallSite> call_sites;                    // by local id
     SidecarDetailOff detail_off;
-    std::optional<SidecarFinal> final;                 // unset: the rank never finished
+    std::optional<SidecarFinal> final;  // unset: the rank never finished
     std::set<uint64_t> location_ids;
     uint64_t lines = 0;
     uint64_t bad_lines = 0;  // unreadable or contradictory, a torn last one not among them

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-
 #include <mpi_regions.hpp>
 
 #include "archive.hpp"

@@ -67,8 +67,9 @@ class Location {
         put(OTF2_EvtWriter_Enter, call_sites_.expected(from) ? nullptr : call_site_attribute(from), time, region);
     }
     void leave(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Leave, nullptr, time, region); }
-    // A region of the program, by its local id. Regions are left in the order in which they were entered: an end closes what began after its
-    // region; an end without a begin is a warning. `detailed`: details are recorded now. Returns the stamp, 0 where nothing was written.
+    // A region of the program, by its local id. Regions are left in the order in which they were entered: an end closes what began after
+    // its region; an end without a begin is a warning. `detailed`: details are recorded now. Returns the stamp, 0 where nothing was
+    // written.
     uint64_t begin_region(uint32_t region, bool detailed, const void* from);
     uint64_t end_region(uint32_t region, const char* name, bool detailed);
     // Those that are still open, at the time of the last record.
