@@ -211,9 +211,9 @@ std::string rule(const trace::Region& region) {
         case CallKind::begins_unrecorded:
             if (unrecorded || semantic == "irequest") return "nobody; at its Wait unknown, reported";
             if (semantic == "rma_request") return "nobody; at its Wait its transfer";
-            return "nobody; at its Wait as its blocking form";
+            return "nobody; its Wait as its blocking form";
         case CallKind::begins_unrecorded_persistent:
-            return "nobody; at its Wait as its blocking form";
+            return "nobody; its Wait as its blocking form";
         case CallKind::win_lock:
             return "the unlock of the previous holder";
         case CallKind::win_unlock:

@@ -88,8 +88,8 @@ std::string wrong_exclude(const std::string& name) {
     for (const auto& region : trace::regions)
         if (matches(name, region.name) && local(region)) return "";
     return fmt::format(
-        "{} cannot be excluded: other processes depend on such calls, and the replay would be wrong without them; functions that can be "
-        "excluded are marked \"local\" in docs/support-matrix.md",
+        "{} cannot be excluded: other processes depend on such calls, and the replay would be wrong without them; those that can be "
+        "excluded stand under \"Local\" in docs/support-matrix.md",
         name);
 }
 
