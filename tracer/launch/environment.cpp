@@ -67,9 +67,12 @@ Environment job_environment(const std::vector<std::string>& command, const std::
     constexpr const char* list = "OMPI_MCA_mca_base_env_list";
     if (has_word(command, {"-x", "mca_base_env_list"})) {
         // Open MPI refuses the two together.
-        warnings.push_back(
-            "mpirun's -x is in use: add -x LD_PRELOAD -x POLTER_EXPERIMENT -x POLTER_JOB -x POLTER_SOCKET -x POLTER_EXPORTER, or ranks on "
-            "other nodes are not traced");
+        std::string more;
+        for (const auto& [name, value] : recording) more += " -x " + name;
+        warnings.push_back(fmt::format(
+            "mpirun's -x is in use: add -x LD_PRELOAD -x POLTER_EXPERIMENT -x POLTER_JOB -x POLTER_SOCKET -x POLTER_EXPORTER{}, or ranks "
+            "on other nodes are not traced",
+            more));
         return out;
     }
     const auto before = value_of(list);
