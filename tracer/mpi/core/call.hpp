@@ -60,6 +60,8 @@ class Call {
             if (!location_) return;
         }
         sampled_ = location_->sampled();
+        if (sampled_ && location_->counts()) [[unlikely]]
+            began_ = write::now();  // the counters are read before the stamp
         entered_ = counted() ? location_->stamp_before() : location_->stamp();
         location_->enter(entered_, region_, from);
     }
@@ -73,6 +75,7 @@ class Call {
 
     write::Location* location_ = nullptr;
     uint64_t entered_ = 0, returned_ = 0;
+    uint64_t began_ = 0;  // where sampled and counters are read: before that
     uint64_t begun_ = 0;  // where sampled: when our part before the call was over
     uint32_t region_;
     bool left_ = false, sampled_ = false;
