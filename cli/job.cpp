@@ -29,6 +29,36 @@ void add_job_options(CLI::App& verb, JobArguments& arguments) {
     verb.add_option("--mpi", launch.mpi, "MPI of the program, if it cannot be detected (also POLTER_MPI)")
         ->check(CLI::IsMember({"openmpi", "mpich"}))
         ->option_text("NAME: openmpi or mpich");
+    const auto recorded = [&verb](const char* flag, auto& value, const char* help, const char* form,
+                                  std::string (*wrong)(const std::string&)) {
+        return verb.add_option(flag, value, help)
+            ->type_name(form)
+            ->check(CLI::Validator([wrong](std::string& text) { return wrong(text); }, ""));
+    };
+    auto& recording = launch.recording;
+    recorded("--include", recording.include, "Of local MPI functions, record these only; docs/support-matrix.md says which are local",
+             "FUNCTION,...", launch::wrong_include)
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    recorded("--exclude", recording.exclude, "Do not record these local MPI functions; * and ? stand for other characters", "FUNCTION,...",
+             launch::wrong_exclude)
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    recorded("--ranks", recording.ranks, "Record user regions, counters and local functions of these ranks only", "LIST",
+             launch::wrong_ranks);
+    recorded("--window", recording.window, "The same for a time: from and to, in seconds since MPI_Init", "FROM:TO", launch::wrong_window);
+    recorded("--buffer", recording.buffer, "Memory for the events of each thread before they are written (default 1M)", "SIZE",
+             launch::wrong_buffer);
+    verb.add_option("--perf", recording.perf, "Count these events of perf_event at MPI calls and user regions; names as libpfm4 has them")
+        ->type_name("EVENT,...")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(named);
+    verb.add_option("--papi", recording.papi, "The same for events of PAPI")
+        ->type_name("EVENT,...")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(named);
     verb.prefix_command();
 }
 

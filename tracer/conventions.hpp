@@ -3,6 +3,7 @@
 // fact stands once. Plain constants: the preload library includes it and needs nothing of this project at run time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "../kmodule/page.h"
@@ -16,6 +17,9 @@ namespace polter::trace {
 constexpr uint32_t metric_class_of(unsigned account) {
     return account;
 }
+
+// Counters are one class behind those of the accounts; its members, too, have the numbers behind the accounts.
+inline constexpr uint32_t metric_class_of_counters = POLTER_ACCOUNTS;
 
 // Attributes.
 enum Attribute : uint32_t {
@@ -37,6 +41,15 @@ inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  
 // Of NonBlockingCollectiveComplete, and of the attribute on its request: beyond OTF2's own operations.
 enum Operation : uint8_t { operation_neighbours = 128, operation_file = 129 };
 enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 2, send_buffered = 3 };
+
+// Regions of the program: its own ids behind those of MPI's functions, dense in the order of the sidecar, mapped when sealing. The last one
+// stands for all that are too many.
+inline constexpr uint32_t most_user_regions = 1u << 16;
+inline constexpr size_t longest_region_name = 1024;
+
+// Parameters: what MPI_Pcontrol was given.
+inline constexpr uint32_t parameter_level = 0;
+inline constexpr const char* parameter_level_name = "polter:level";
 
 // Ids that are local to a rank and mapped when sealing: strings and communicators, each dense from 0 in the order of the sidecar.
 // The two predefined communicators stand first in every rank.
@@ -85,6 +98,14 @@ inline constexpr const char* env_buffer_chunks =
     "POLTER_BUFFER_CHUNKS";  // event chunks of a thread before they are flushed; 2 to 256, else 4
 
 inline constexpr const char* env_clock = "POLTER_CLOCK";  // for tests: names the clock that a process reads, in place of the boot id
+
+// What of the details is not recorded (mpi/core/detail.hpp).
+inline constexpr const char* env_exclude = "POLTER_EXCLUDE";  // hexadecimal digits, of four functions each, the first in the lowest bit
+inline constexpr const char* env_ranks = "POLTER_RANKS";      // "0-3,8": only of these
+inline constexpr const char* env_window = "POLTER_WINDOW";    // "from:to", ns since MPI_Init began: only between
+
+inline constexpr const char* env_counters = "POLTER_COUNTERS";  // perf_event.hpp has its form; unset: none
+
 inline constexpr const char* env_launcher = POLTER_ENV_LAUNCHER;
 inline constexpr const char* env_forward = POLTER_ENV_FORWARD;
 
@@ -130,6 +151,7 @@ inline constexpr const char* program = "POLTER::PROGRAM";    // names of the ran
 inline constexpr const char* mpi = "POLTER::MPI";            // "Open MPI 4.1.4", as the first rank's library says
 inline constexpr const char* hosts = "POLTER::HOSTS";        // comma-separated
 inline constexpr const char* rank_cpus = "POLTER::RANK_CPUS";  // that ranks may use: "0-1:0-3;2:4"
+inline constexpr const char* detail_off = "POLTER::DETAIL_OFF";  // "functions=MPI_Get_count;ranks=1,2;window=1.5:3;pcontrol_ns=7"
 inline constexpr const char* warnings = "POLTER::WARNINGS";  // newline-separated
 }  // namespace property
 

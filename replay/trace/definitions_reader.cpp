@@ -254,7 +254,7 @@ void place_regions(const Raw& raw, Definitions& result) {
             continue;
         }
         if (result.region_kinds.size() <= id) result.region_kinds.resize(id + 1, CallKind::not_mpi);
-        result.region_kinds[id] = call_kind(raw.text(region.name), region.mpi);
+        result.region_kinds[id] = region.user ? CallKind::not_mpi : call_kind(raw.text(region.name), region.mpi);
         result.region_names.resize(result.region_kinds.size(), OTF2_UNDEFINED_STRING);
         result.region_names[id] = region.name;
     }

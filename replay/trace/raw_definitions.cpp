@@ -66,7 +66,7 @@ OTF2_CallbackCode on_location_property(void* user, OTF2_LocationRef location, OT
 }
 OTF2_CallbackCode on_region(void* user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_StringRef, OTF2_RegionRole,
                             OTF2_Paradigm paradigm, OTF2_RegionFlag, OTF2_StringRef, uint32_t, uint32_t) {
-    raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI};
+    raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI, paradigm == OTF2_PARADIGM_USER};
     return OTF2_CALLBACK_SUCCESS;
 }
 OTF2_CallbackCode on_member(void* user, OTF2_MetricMemberRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_MetricType,

@@ -46,7 +46,7 @@ struct RawDefinitions {
     std::vector<LocationProperty> location_properties;  // of type string
     struct Region {
         uint32_t name;
-        bool mpi;
+        bool mpi, user;
     };
     std::map<uint32_t, Region> regions;
     struct Member {

@@ -25,6 +25,7 @@ extern _Atomic(void*) polter_slots[];        // where each goes; NULL: not asked
 void* polter_resolve(unsigned number);       // for the entries
 void* polter_next(const char* name);         // for the tracer
 static _Atomic(int (*)(void)) traced_yield;  // the tracer's
+static _Atomic(void (*)(void*, int, const void*)) traced_region;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static void* tracer;
@@ -87,7 +88,10 @@ void* polter_resolve(unsigned number) {
     if (!decided) {
         decided = 1;
         tracer = load_tracer();
-        if (tracer) traced_yield = (int (*)(void))dlsym(tracer, "sched_yield");
+        if (tracer) {
+            traced_yield = (int (*)(void))dlsym(tracer, "sched_yield");
+            traced_region = (void (*)(void*, int, const void*))dlsym(tracer, "polter_region_event_from");
+        }
     }
     pthread_mutex_unlock(&mutex);
     const char* name = polter_names;
@@ -119,6 +123,12 @@ static int is_one_of(const char* text, const char* const* list) {
     for (; *list; list++)
         if (strcmp(text, *list) == 0) return 1;
     return 0;
+}
+
+// Regions of the program; before its first call of MPI nothing is traced.
+__attribute__((visibility("default"))) void polter_region_event_1(void* region, int begins) {
+    void (*event)(void*, int, const void*) = traced_region;
+    if (event) event(region, begins, __builtin_return_address(0));
 }
 
 // Open MPI's launcher gives other nodes only the variables that it is told to, either by -x or by this one: it refuses both.

@@ -69,7 +69,8 @@ def main():
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument("libraries", nargs="+")
     arguments = parser.parse_args()
-    names = sorted(set().union(*(exported(arguments.nm, library) for library in arguments.libraries)) - {"sched_yield"})
+    names = set().union(*(exported(arguments.nm, library) for library in arguments.libraries))
+    names = sorted(name for name in names if name != "sched_yield" and not name.startswith("polter_"))
     out = ["# made by tracer/dispatch/generate.py", "    .text", COMMON]
     out += [ENTRY.format(name=name, number=number, offset=8 * number) for number, name in enumerate(names)]
     out += ["    .section .rodata", "    .globl polter_names", "polter_names:", *(f'    .asciz "{name}"' for name in names)]

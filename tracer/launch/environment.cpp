@@ -46,7 +46,7 @@ std::string random_job_id() {
 
 Environment job_environment(const std::vector<std::string>& command, const std::filesystem::path& experiment, const std::string& job,
                             const Flavour& flavour, const std::filesystem::path& preload, const Exporter& exporter,
-                            std::vector<std::string>& warnings) {
+                            const Environment& recording, std::vector<std::string>& warnings) {
     Environment out;
     if (!preload.empty()) {
         auto others = value_of("LD_PRELOAD");
@@ -58,6 +58,7 @@ Environment job_environment(const std::vector<std::string>& command, const std::
     out.emplace_back(trace::env_exporter, exporter.name);
     out.emplace_back(trace::env_exporter_why, exporter.why);
     out.emplace_back(trace::env_tracepoints, exporter.tracepoints);
+    out.insert(out.end(), recording.begin(), recording.end());
     if (flavour.open) {  // the launchers themselves will know
         out.emplace_back(trace::env_forward, names_of(out));
         return out;
@@ -66,9 +67,12 @@ Environment job_environment(const std::vector<std::string>& command, const std::
     constexpr const char* list = "OMPI_MCA_mca_base_env_list";
     if (has_word(command, {"-x", "mca_base_env_list"})) {
         // Open MPI refuses the two together.
-        warnings.push_back(
-            "mpirun's -x is in use: add -x LD_PRELOAD -x POLTER_EXPERIMENT -x POLTER_JOB -x POLTER_SOCKET -x POLTER_EXPORTER, or ranks on "
-            "other nodes are not traced");
+        std::string more;
+        for (const auto& [name, value] : recording) more += " -x " + name;
+        warnings.push_back(fmt::format(
+            "mpirun's -x is in use: add -x LD_PRELOAD -x POLTER_EXPERIMENT -x POLTER_JOB -x POLTER_SOCKET -x POLTER_EXPORTER{}, or ranks "
+            "on other nodes are not traced",
+            more));
         return out;
     }
     const auto before = value_of(list);

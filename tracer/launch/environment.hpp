@@ -16,6 +16,7 @@ namespace polter::launch {
 std::string random_job_id();
 
 Environment job_environment(const std::vector<std::string>& command, const std::filesystem::path& experiment, const std::string& job,
-                            const Flavour&, const std::filesystem::path& preload, const Exporter&, std::vector<std::string>& warnings);
+                            const Flavour&, const std::filesystem::path& preload, const Exporter&, const Environment& recording,
+                            std::vector<std::string>& warnings);
 
 }  // namespace polter::launch

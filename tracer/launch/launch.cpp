@@ -233,6 +233,7 @@ void timed_job(const Options& options, const Environment& environment, bool dies
 
 Outcome run(const Options& options) {
     check_program(options.command);
+    const auto recording = recording_environment(options.recording);
     auto choice = exporter_choice(options);
     auto flavour = choose_flavour(options);
     auto preload = choose_preload(options, flavour);
@@ -255,7 +256,7 @@ Outcome run(const Options& options) {
 
     auto outcome = outcome_of(exporter, experiment);
     auto job = random_job_id();
-    auto environment = job_environment(options.command, experiment, job, flavour, preload, exporter, outcome.warnings);
+    auto environment = job_environment(options.command, experiment, job, flavour, preload, exporter, recording, outcome.warnings);
     auto record = record_of(options, flavour, exporter, job);
     try {
         write_json(experiment / trace::provenance_name, record);
@@ -276,6 +277,7 @@ Outcome run(const Options& options) {
 
 Outcome exec(const Options& options) {
     check_program(options.command);
+    const auto recording = recording_environment(options.recording);
     auto choice = exporter_choice(options);
     auto flavour = choose_flavour(options);
     auto preload = choose_preload(options, flavour);
@@ -284,7 +286,7 @@ Outcome exec(const Options& options) {
     auto exporter = choose_node_exporter(choice, node_note(experiment));
 
     auto outcome = outcome_of(exporter, experiment);
-    auto environment = job_environment(options.command, experiment, launched.id, flavour, preload, exporter, outcome.warnings);
+    auto environment = job_environment(options.command, experiment, launched.id, flavour, preload, exporter, recording, outcome.warnings);
     auto record = record_of(options, flavour, exporter, launched.id);
     timed_job(options, environment, true, exporter, outcome);
 

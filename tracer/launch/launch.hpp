@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "recording.hpp"
+
 namespace polter::launch {
 
 // The run cannot begin or its output cannot be written: what, where, what to do.
@@ -21,6 +23,7 @@ struct Options {
     std::filesystem::path output;  // the experiment directory; empty: polter-<app>-<time>
     std::string exporter;          // of exporter_names(); empty: $POLTER_EXPORTER, else "auto"
     std::string mpi;               // "openmpi" or "mpich"; empty: $POLTER_MPI, else found out
+    Recording recording;
     bool output_to_error = false;  // the job's standard output goes to standard error
     bool quiet = false;            // nothing on standard error but errors
 };

@@ -86,7 +86,9 @@ HANDLERS = {
 }
 HANDLE = re.compile(r"(MPI_(?:Comm|Datatype|Errhandler|File|Group|Info|Message|Op|Request|Session|Win)) (\w+)")  # by value
 COLLECTIVES = {"collective": "BlockingCollective", "icollective": "NonBlockingCollective", "collective_init": "PersistentCollective"}
-CLASSES = {"plain", "none", "init", *HANDLERS, *COLLECTIVES}
+SILENT = {"plain", "waiting"}  # Enter and Leave only
+UNMADE = {"none", "pcontrol"}  # not wrapped, or by hand
+CLASSES = {*SILENT, *UNMADE, "init", *HANDLERS, *COLLECTIVES}
 FACTS = {"mode", "op", "role", "reason", "same", "memory", "send", "recv"}  # not the name of one argument
 
 ONE_TO_ALL = {"bcast", "scatter", "scatterv"}
@@ -129,6 +131,12 @@ class Function:
                 return "no_comm()"
             fail(f"{self.name}: class {self.semantic} needs an argument {role}; name it by {role}=…")
         return name
+
+    def recorded(self):
+        return {"none": "nothing", "plain": "local", "waiting": "enter_and_leave"}.get(self.semantic, "everything")
+
+    def detail(self):
+        return self.roles.get("op", self.roles.get("reason", ""))
 
     def otf2_role(self):
         if "role" in self.roles:
@@ -175,6 +183,10 @@ def declared(compiler, include):
     return found
 
 
+def guard(function):
+    return "LocalCall" if function.semantic == "plain" else "Call"
+
+
 def wrapper(index, function):
     f = function
     handles = {name: kind for kind, name in filter(None, (re.fullmatch(HANDLE, p) and re.fullmatch(HANDLE, p).groups() for p in f.parameters))}
@@ -195,11 +207,11 @@ def wrapper(index, function):
     if f.semantic == "init":  # its own guard: nothing can be written before MPI is up
         body = [f"handler::Init handler_({index}, __builtin_return_address(0));"]
     else:
-        body.insert(0, f"Call call_({index}, __builtin_return_address(0));")
+        body.insert(0, f"{guard(f)} call_({index}, __builtin_return_address(0));")
         body.append("call_.begun();")
     body.append(f"const int result_ = next_({', '.join(passed)});")
-    body.append("handler_.end(result_);" if f.semantic != "plain" else "call_.leave();")
-    if f.semantic != "plain":
+    body.append("handler_.end(result_);" if f.semantic not in SILENT else "call_.leave();")
+    if f.semantic not in SILENT:
         body = [f"const auto {name} = static_cast<{kind}>({name}_);" for name, kind in handles.items() if re.search(rf"\b{name}\b", " ".join(body))] + body
     lines = "\n    ".join(body)
     return f"""
@@ -220,7 +232,7 @@ def write(path, text):
 
 
 def regions(functions):
-    entries = "\n".join(f'    {{"{f.name}", OTF2_REGION_ROLE_{f.otf2_role()}}},' for f in functions)
+    entries = "\n".join(f'    {{"{f.name}", OTF2_REGION_ROLE_{f.otf2_role()}, Recorded::{f.recorded()}, "{f.semantic}", "{f.detail()}"}},' for f in functions)
     return f"""// Made by generate.py from functions.txt. A region's id is its index here, in every trace and with every MPI.
 #pragma once
 
@@ -228,9 +240,14 @@ def regions(functions):
 
 namespace polter::trace {{
 
+// What the trace has of a call. local: Enter and Leave, and no other process waits for it or is waited for in it.
+enum class Recorded : unsigned char {{ nothing, local, enter_and_leave, everything }};
+
 struct Region {{
     const char* name;
     OTF2_RegionRole role;
+    Recorded recorded;
+    const char *semantic, *detail;  // class, and operation of a collective or why nothing is recorded, as in functions.txt
 }};
 
 inline constexpr OTF2_Paradigm region_paradigm = OTF2_PARADIGM_MPI;
@@ -246,7 +263,7 @@ inline constexpr Region regions[region_count] = {{
 def wrappers(functions, found):
     text = ["// Made by generate.py from functions.txt.\n#include \"handlers.hpp\"\n\nnamespace polter::mpi {\n"]
     for index, function in enumerate(functions):
-        if function.semantic == "none" or function.name not in found:
+        if function.semantic in UNMADE or function.name not in found:
             continue
         if found[function.name] != len(function.parameters):
             fail(f"{function.name} has {len(function.parameters)} arguments in the table, {found[function.name]} in this mpi.h")

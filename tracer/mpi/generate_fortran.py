@@ -13,7 +13,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True  # the sources stay as they are
-from generate import COLLECTIVES, HANDLERS, fail, read_table, write
+from generate import COLLECTIVES, HANDLERS, UNMADE, fail, guard, read_table, write
 
 # Names that no table has: constants, callbacks, and what asks or converts without communication.
 NOT_WRAPPED = re.compile(r"mpi_(fortran_\w+|sizeof\w*|\w*(dup|copy|delete)_fn|conversion_fn_null|f_sync_reg|aint_(add|diff)|wtime|wtick|pcontrol"
@@ -139,7 +139,7 @@ class Wrapper:
         if f.semantic == "init":
             body += [handler, f"next_({passed});", "handler_.end(result_);"]
         else:
-            body.append(f"Call call_({self.index}, from_);")
+            body.append(f"{guard(f)} call_({self.index}, from_);")
             if handler and f.semantic != "finalize":
                 body.append(f"if (!traced(call_)) return next_({plain});")
             body += [*self.before, *([handler] if handler else []), "call_.begun();", f"next_({passed});", *self.after,
@@ -158,7 +158,7 @@ class Wrapper:
 def wrappers(functions):
     slots, text = [], []
     for index, function in enumerate(functions):
-        if function.semantic != "none":
+        if function.semantic not in UNMADE:
             text.append(Wrapper(index, function).lines(slots))
     names = ",\n    ".join(f'"{s}"' for s in slots)
     return f"""// Made by generate_fortran.py from functions.txt.
@@ -184,7 +184,7 @@ int first_index[{len(slots)}];
 def check(functions, names):
     known = set()
     for index, function in enumerate(functions):
-        if function.semantic != "none":
+        if function.semantic not in UNMADE:
             for name, aliases, _ in Wrapper(index, function).names():
                 known.update((name, *aliases))
     wanted = {n for n in names if not NOT_WRAPPED.fullmatch(n)}

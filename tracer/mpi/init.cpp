@@ -192,11 +192,15 @@ void Init::begin_trace() {
     fortran::prepare();
     const write::Identity self = identity();
     std::string error;
-    process.archive = write::Archive::create({experiment_, buffer_chunks(), &process.on}, self, exporter_, error);
+    write::CounterPlan counters;
+    std::string no_counters;
+    read_counter_plan(counters, no_counters);
+    process.archive = write::Archive::create({experiment_, counters, buffer_chunks(), &process.on}, self, exporter_, error);
     if (!process.archive) {
         std::fprintf(stderr, "polter: rank %u is not traced, the program goes on: %s\n", self.rank, error.c_str());
         return;
     }
+    if (!no_counters.empty()) process.archive->warn("no counters in the trace: " + no_counters);
     write::Location* location = process.archive->add_location(0, gettid(), std::move(feed_), entered_);
     if (!location) return;
     const int rank = static_cast<int>(self.rank), size = static_cast<int>(self.size);
@@ -211,6 +215,8 @@ void Init::begin_trace() {
     thread.location = location;
     pthread_atfork(nullptr, nullptr, in_child);
 
+    process.detail.begin(self.rank, entered_);
+    if (const auto off = process.detail.restrictions(); !off.is_null()) process.archive->define(off);
     process.on = true;
     location->enter(entered_, region_, from_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));
@@ -233,7 +239,7 @@ void Finalize::end(int) {
     process.on = false;
     thread.noise = nullptr;
     thread.feed = nullptr;
-    process.archive->finish();
+    process.archive->finish(process.detail.pcontrol_ns(write::now()));
     process.archive = nullptr;
     if (process.session) polter_session_close(process.session);
     process.session = nullptr;

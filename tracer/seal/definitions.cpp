@@ -37,7 +37,10 @@ class Writer {
         paradigm();
         system_tree();
         regions_();
+        regions_of_program();
+        parameters();
         metrics();
+        counters();
         attributes();
         groups();
         comms();
@@ -109,6 +112,20 @@ class Writer {
         }
     }
 
+    void regions_of_program() {
+        uint32_t id = trace::region_count;
+        for (const auto& region : definitions_.unified.regions) {
+            const auto name = string(region.name);
+            check(OTF2_GlobalDefWriter_WriteRegion(global_, id++, name, name, string(""), OTF2_REGION_ROLE_CODE, OTF2_PARADIGM_USER,
+                                                   OTF2_REGION_FLAG_NONE, string(region.file), region.line, 0));
+        }
+    }
+
+    void parameters() {
+        check(OTF2_GlobalDefWriter_WriteParameter(global_, trace::parameter_level, string(trace::parameter_level_name),
+                                                  OTF2_PARAMETER_TYPE_INT64));
+    }
+
     void metrics() {
         auto unit = string(trace::noise_unit);
         for (unsigned account = 0; account < POLTER_ACCOUNTS; ++account) {
@@ -121,6 +138,23 @@ class Writer {
             OTF2_MetricMemberRef member = account;
             check(OTF2_GlobalDefWriter_WriteMetricClass(global_, trace::metric_class_of(account), 1, &member, OTF2_METRIC_ASYNCHRONOUS,
                                                         OTF2_RECORDER_KIND_CPU));
+        }
+    }
+
+    // Those of the first rank that has some: all are asked for the same. A rank without has no records of them.
+    void counters() {
+        for (const auto& process : definitions_.processes) {
+            if (!process.sidecar || process.sidecar->counters.empty()) continue;
+            std::vector<OTF2_MetricMemberRef> members;
+            for (const auto& [name, unit] : process.sidecar->counters) {
+                members.push_back(POLTER_ACCOUNTS + static_cast<uint32_t>(members.size()));
+                check(OTF2_GlobalDefWriter_WriteMetricMember(global_, members.back(), string(name), string("counted in this thread"),
+                                                             OTF2_METRIC_TYPE_OTHER, OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_INT64,
+                                                             OTF2_BASE_DECIMAL, 0, string(unit)));
+            }
+            check(OTF2_GlobalDefWriter_WriteMetricClass(global_, trace::metric_class_of_counters, static_cast<uint8_t>(members.size()),
+                                                        members.data(), OTF2_METRIC_SYNCHRONOUS, OTF2_RECORDER_KIND_CPU));
+            return;
         }
     }
 
@@ -179,8 +213,9 @@ class Writer {
         std::map<std::pair<std::string, uint32_t>, uint32_t> lines;
         uint32_t id = 0;
         for (const auto& site : definitions_.call_sites) {
-            const auto [function, new_function] = functions.try_emplace({site.function, site.linkage, site.file},
-                                                                        static_cast<uint32_t>(trace::region_count + functions.size()));
+            const auto [function, new_function] =
+                functions.try_emplace({site.function, site.linkage, site.file},
+                                      static_cast<uint32_t>(trace::region_count + definitions_.unified.regions.size() + functions.size()));
             if (new_function)
                 check(OTF2_GlobalDefWriter_WriteRegion(
                     global_, function->second, string(site.function), string(site.linkage.empty() ? site.function : site.linkage), empty,
@@ -230,6 +265,14 @@ void mapping(OTF2_DefWriter* writer, OTF2_MappingType type, const std::vector<ui
     check_otf2(code, "mapping table");
 }
 
+// Where a rank has regions of its own: MPI's functions keep their ids.
+std::vector<uint32_t> region_ids(const std::vector<uint32_t>& own) {
+    std::vector<uint32_t> ids;
+    for (uint32_t id = 0; !own.empty() && id < trace::region_count; ++id) ids.push_back(id);
+    for (const uint32_t index : own) ids.push_back(trace::region_count + index);
+    return ids;
+}
+
 void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
     check_otf2(OTF2_Archive_OpenDefFiles(archive), "local definitions");
     for (const auto& process : definitions.processes) {
@@ -240,6 +283,7 @@ void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
                 check_otf2(OTF2_DefWriter_WriteClockOffset(writer, static_cast<uint64_t>(knot.time), knot.offset, static_cast<double>(knot.error)),
                            "clock offsets");
             if (process.maps) {
+                mapping(writer, OTF2_MAPPING_REGION, region_ids(process.maps->regions));
                 mapping(writer, OTF2_MAPPING_STRING, process.maps->strings);
                 mapping(writer, OTF2_MAPPING_COMM, process.maps->comms);
                 mapping(writer, OTF2_MAPPING_RMA_WIN, process.maps->windows);
@@ -273,8 +317,10 @@ uint64_t longest_definition(const Definitions& definitions, const Strings& strin
     for (const auto& ranks : definitions.unified.groups) list(ranks.size());
     for (const auto& comm : definitions.unified.comms) name(comm.name);
     for (const auto& window : definitions.unified.windows) name(window.name);
+    for (const auto& region : definitions.unified.regions) name(region.name);
     for (const auto& process : definitions.processes) {
         name(process.host);
+        if (process.maps && !process.maps->regions.empty()) list(trace::region_count + process.maps->regions.size());
         for (const auto& location : process.locations) name(location.name);
         if (process.maps)
             for (const auto* ids : {&process.maps->strings, &process.maps->comms, &process.maps->windows}) list(ids->size());

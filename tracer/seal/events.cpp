@@ -111,7 +111,8 @@ bool collective_request(Pass& pass, OTF2_CollectiveOp, OTF2_CommRef comm, uint32
     return pass.comm(comm) || pass.refuse("an undefined communicator");
 }
 bool metric(Pass& pass, OTF2_MetricRef metric, uint8_t members, const OTF2_Type*, const OTF2_MetricValue*) {
-    return (metric < POLTER_ACCOUNTS && members == 1) || pass.refuse("an undefined metric");
+    return (metric < POLTER_ACCOUNTS && members == 1) || (metric == trace::metric_class_of_counters && members == pass.limits.counters) ||
+           pass.refuse("an undefined metric");
 }
 // Of one-sided communication: the window comes first but in a collective's record.
 bool window(Pass& pass, OTF2_RmaWinRef id) {
@@ -123,6 +124,9 @@ bool on_window(Pass& pass, OTF2_RmaWinRef id, Args...) {
 }
 bool window_collective(Pass& pass, OTF2_CollectiveOp, OTF2_RmaSyncLevel, OTF2_RmaWinRef id, uint32_t, uint64_t, uint64_t) {
     return window(pass, id);
+}
+bool parameter(Pass& pass, OTF2_ParameterRef id, int64_t) {
+    return id == trace::parameter_level || pass.refuse("an undefined parameter");
 }
 // A kind of event that the tracer does not write.
 OTF2_CallbackCode unknown(OTF2_LocationRef, OTF2_TimeStamp, uint64_t, void* user, OTF2_AttributeList*) {
@@ -149,6 +153,7 @@ void set_callbacks(OTF2_EvtReaderCallbacks* to) {
     COPY(MpiRequestCancelled);
     COPY(MpiCollectiveBegin);
     COPY(NonBlockingCollectiveRequest);
+    COPY_IF(ParameterInt, parameter);
     COPY(RmaCollectiveBegin);
     COPY_IF(RmaCollectiveEnd, window_collective);
     COPY_IF(RmaWinCreate, on_window<>);

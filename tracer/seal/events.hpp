@@ -16,7 +16,7 @@ namespace polter::seal {
 
 // What the definitions of the rank allow; an event that names anything else ends the reading (it is torn).
 struct EventLimits {
-    uint32_t regions = 0, strings = 0, call_sites = 0;
+    uint32_t regions = 0, strings = 0, call_sites = 0, counters = 0;
     std::vector<bool> comms, windows;  // by local id
 };
 

@@ -170,4 +170,33 @@ void add_names(const std::vector<Sidecar>& ranks, std::map<std::string, std::str
     properties[trace::property::rank_cpus] = cpus;
 }
 
+// Details that are not in the trace (tracer/mpi/core/detail.hpp), so that nobody takes what was not recorded for what did not happen.
+void add_detail_off(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
+    std::vector<std::string> parts;
+    std::vector<uint32_t> without, by_program;
+    uint64_t pcontrol_ns = 0;
+    for (const auto& rank : ranks) {
+        if (rank.detail_off.rank) without.push_back(rank.rank);
+        if (!rank.final || !rank.final->pcontrol_ns) continue;
+        by_program.push_back(rank.rank);
+        pcontrol_ns += rank.final->pcontrol_ns;
+    }
+    const auto& told = ranks.front().detail_off;  // all are told the same
+    if (!told.functions.empty()) parts.push_back(fmt::format("functions={}", fmt::join(told.functions, ",")));
+    if (!without.empty()) parts.push_back(fmt::format("ranks={}", ranges(without)));
+    if (told.from_ns || told.until_ns)
+        parts.push_back(fmt::format("window={}:{}", static_cast<double>(told.from_ns) / 1e9,
+                                    told.until_ns ? fmt::format("{}", static_cast<double>(told.until_ns) / 1e9) : ""));
+    if (pcontrol_ns) {
+        parts.push_back(fmt::format("pcontrol_ns={}", pcontrol_ns));
+        report.warnings.push_back(
+            fmt::format("the program switched details off by MPI_Pcontrol(0), {:.3f} s on average on ranks {}: its regions, counters and "
+                        "local MPI functions of that time are not in the trace; messages and noise are",
+                        static_cast<double>(pcontrol_ns) / 1e9 / static_cast<double>(by_program.size()), ranges(by_program)));
+    }
+    if (without.size() == ranks.size())
+        report.warnings.push_back("no rank of this job is among those of --ranks: no rank has details in the trace");
+    properties[trace::property::detail_off] = fmt::format("{}", fmt::join(parts, ";"));
+}
+
 }  // namespace polter::seal

@@ -19,5 +19,7 @@ void add_end(const std::vector<Sidecar>& ranks, uint64_t exporter_ended, Definit
 void add_totals(const std::vector<Sidecar>& ranks, Report&, std::map<std::string, std::string>& properties);
 // Program, MPI and hosts, for the head of a result.
 void add_names(const std::vector<Sidecar>& ranks, std::map<std::string, std::string>& properties);
+// What the ranks, or the program, switched off.
+void add_detail_off(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties);
 
 }  // namespace polter::seal

@@ -100,8 +100,9 @@ std::vector<Sidecar> one_world(std::vector<Sidecar> ranks, Report& report) {
 
 EventLimits limits_of(const Sidecar& rank) {
     EventLimits limits;
-    limits.regions = static_cast<uint32_t>(trace::region_count);
+    limits.regions = static_cast<uint32_t>(trace::region_count + rank.regions.size());
     limits.strings = static_cast<uint32_t>(rank.strings.size());
+    limits.counters = static_cast<uint32_t>(rank.counters.size());
     limits.call_sites = static_cast<uint32_t>(rank.call_sites.size());
     for (const auto& [id, comm] : rank.comms) {
         if (limits.comms.size() <= id) limits.comms.resize(id + 1);
@@ -284,6 +285,7 @@ Report seal_ranks(const Options& options, Places& places, std::vector<Sidecar> f
     add_totals(ranks, report, definitions.properties);
     add_end(ranks, options.exporter_ended_ns, definitions, report);
     add_names(ranks, definitions.properties);
+    add_detail_off(ranks, report, definitions.properties);
     add_call_sites(places, definitions, report);
     if (!report.missing.empty())
         report.warnings.push_back(

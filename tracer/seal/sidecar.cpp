@@ -224,6 +224,13 @@ void read_object(const json& line, Sidecar& rank) {
     rank.objects.push_back(std::move(object));
 }
 
+void read_region(const json& line, Sidecar& rank) {
+    if (number<uint32_t>(line, "region", 0, trace::most_user_regions - 1) != rank.regions.size()) throw Bad{};
+    SidecarRegion region{text_or(line, "name"), text_or(line, "file"), number_or<uint32_t>(line, "line", 0)};
+    if (region.name.size() > 4 * trace::longest_region_name || region.file.size() > PATH_MAX) throw Bad{};
+    rank.regions.push_back(std::move(region));
+}
+
 void read_call_site(const json& line, Sidecar& rank) {
     if (number<uint32_t>(line, "call_site", 0, trace::most_call_sites - 1) != rank.call_sites.size()) throw Bad{};
     SidecarCallSite site;
@@ -292,19 +299,46 @@ void read_final(const json& line, Sidecar& rank) {
     final.own_cost_ns = number_or<uint64_t>(line, "own_cost_ns", 0);
     final.tracing_ended_ns = number_or<uint64_t>(line, "tracing_ended_ns", 0);
     final.exporter_ended_ns = number_or<uint64_t>(line, "exporter_ended_ns", 0);
+    final.pcontrol_ns = number_or<uint64_t>(line, "pcontrol_ns", 0);
     final.warnings = texts_or_none(line, "warnings");
     if (const auto noise = line.find("noise"); noise != line.end()) final.noise = noise_of(*noise, rank);
     rank.final = std::move(final);
+}
+
+void read_detail_off(const json& off, Sidecar& rank) {
+    if (!off.is_object()) throw Bad{};
+    SidecarDetailOff read;
+    read.functions = texts_or_none(off, "functions");
+    read.rank = off.contains("rank") && off["rank"] == true;
+    if (const auto window = off.find("window_ns"); window != off.end()) {
+        if (!window->is_array() || window->size() != 2 || !(*window)[0].is_number_unsigned() || !(*window)[1].is_number_unsigned())
+            throw Bad{};
+        read.from_ns = (*window)[0].get<uint64_t>();
+        read.until_ns = (*window)[1].get<uint64_t>();
+    }
+    rank.detail_off = std::move(read);
+}
+
+void read_counters(const json& list, Sidecar& rank) {
+    constexpr size_t most = 32;
+    if (!list.is_array() || list.size() > most || !rank.counters.empty()) throw Bad{};
+    for (const auto& counter : list) {
+        if (!counter.is_array() || counter.size() != 2 || !counter[0].is_string() || !counter[1].is_string()) throw Bad{};
+        rank.counters.emplace_back(counter[0].get<std::string>(), counter[1].get<std::string>());
+    }
 }
 
 void read_line(const json& line, Sidecar& rank) {
     if (line.contains("location")) return read_location(line, rank);
     if (line.contains("string")) return read_string(line, rank);
     if (line.contains("call_site")) return read_call_site(line, rank);
+    if (line.contains("region")) return read_region(line, rank);
     if (line.contains("object")) return read_object(line, rank);
     if (line.contains("win")) return read_window(line, rank);
     if (line.contains("comm")) return read_comm(line, rank);
     if (line.contains("compared_with")) return read_exchange(line, rank);
+    if (line.contains("counters")) return read_counters(line["counters"], rank);
+    if (line.contains("detail_off")) return read_detail_off(line["detail_off"], rank);
     if (line.contains("final")) return read_final(line, rank);
     if (line.contains("exporter")) {
         rank.exporter = text_or(line, "exporter", "none");

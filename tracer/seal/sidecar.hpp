@@ -50,6 +50,12 @@ struct SidecarObject {
     auto operator<=>(const SidecarObject&) const = default;
 };
 
+// A region of the program.
+struct SidecarRegion {
+    std::string name, file;  // file: may be empty
+    uint32_t line = 0;
+};
+
 struct SidecarCallSite {
     uint32_t object = UINT32_MAX;  // none: code without a file
     uint64_t address = 0;          // to which the call returns, as in the file; of code without a file as in memory
@@ -70,11 +76,19 @@ struct SidecarExchange {
     std::vector<Stamps> stamps;
 };
 
+// What of its details the rank was told not to record.
+struct SidecarDetailOff {
+    std::vector<std::string> functions;
+    bool rank = false;                   // none of them
+    uint64_t from_ns = 0, until_ns = 0;  // only in this window, since MPI_Init; until 0: to the end
+};
+
 struct SidecarFinal {
     std::map<uint64_t, uint64_t> events;                      // by location
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> times;  // first and last, ns; may lack locations
     uint64_t dropped = 0, dropped_ns = 0, own_cost_ns = 0;    // noise events that did not get into the trace; the tracer's own time
     uint64_t tracing_ended_ns = 0, exporter_ended_ns = 0;     // before the rank did; 0: they did not
+    uint64_t pcontrol_ns = 0;                                 // how long MPI_Pcontrol had details switched off
     std::vector<std::string> warnings;
     std::vector<SidecarNoise> noise;  // may be missing
 };
@@ -89,13 +103,16 @@ struct Sidecar {
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;
     std::vector<SidecarLocation> locations;
-    std::vector<std::string> strings;                  // by local id
-    std::map<uint32_t, SidecarComm> comms;             // by local id; the two predefined ones are always there
-    std::map<uint32_t, SidecarNeighbours> neighbours;  // in its topology, by local id of the communicator
-    std::map<uint32_t, SidecarWindow> windows;         // of one-sided communication, by local id
-    std::vector<SidecarObject> objects;                // by local id
-    std::vector<SidecarCallSite> call_sites;           // by local id
-    std::optional<SidecarFinal> final;                 // unset: the rank never finished
+    std::vector<std::string> strings;                           // by local id
+    std::map<uint32_t, SidecarComm> comms;                      // by local id; the two predefined ones are always there
+    std::map<uint32_t, SidecarNeighbours> neighbours;           // in its topology, by local id of the communicator
+    std::map<uint32_t, SidecarWindow> windows;                  // of one-sided communication, by local id
+    std::vector<std::pair<std::string, std::string>> counters;  // names and units
+    std::vector<SidecarRegion> regions;                         // by local id
+    std::vector<SidecarObject> objects;                         // by local id
+    std::vector<SidecarCallSite> call_sites;                    // by local id
+    SidecarDetailOff detail_off;
+    std::optional<SidecarFinal> final;  // unset: the rank never finished
     std::set<uint64_t> location_ids;
     uint64_t lines = 0;
     uint64_t bad_lines = 0;  // unreadable or contradictory, a torn last one not among them

@@ -47,6 +47,17 @@ class Unifier {
         return map;
     }
 
+    // By name: the same region may begin in several places.
+    std::vector<uint32_t> rank_regions(const Sidecar& rank) {
+        std::vector<uint32_t> map;
+        for (const auto& region : rank.regions) {
+            const auto [at, added] = regions_.try_emplace(region.name, static_cast<uint32_t>(out_.regions.size()));
+            if (added) out_.regions.push_back(region);
+            map.push_back(at->second);
+        }
+        return map;
+    }
+
     // No two of a rank become one, whatever they are called: what comes after which (README.md, Call sites) would be lost.
     std::vector<uint32_t> rank_call_sites(const Sidecar& rank) {
         std::vector<uint32_t> objects, map;
@@ -123,6 +134,7 @@ class Unifier {
     std::map<std::tuple<std::string, uint32_t, uint32_t>, uint32_t> keys_;
     std::map<std::string, uint32_t> seen_;
     std::map<std::pair<std::string, uint32_t>, uint32_t> windows_;
+    std::map<std::string, uint32_t> regions_;
     std::map<SidecarObject, uint32_t> objects_;
     std::map<std::tuple<uint32_t, uint64_t, uint32_t>, uint32_t> call_sites_;
 };
@@ -137,6 +149,7 @@ Unified unify(const std::vector<Sidecar>& ranks, Strings& strings) {
         for (const auto& value : rank.strings) maps.strings.push_back(strings.id(value));
         maps.comms = unifier.rank_comms(rank);
         maps.windows = unifier.rank_windows(rank, maps.comms);
+        maps.regions = unifier.rank_regions(rank);
         maps.call_sites = unifier.rank_call_sites(rank);
     }
     return out;

@@ -41,10 +41,12 @@ struct Unified {
     std::vector<std::vector<uint32_t>> groups;  // members as world ranks; group id = first_group + index
     std::vector<Comm> comms;                    // by archive id; 0 world, 1 self
     std::vector<Window> windows;                // by archive id
+    std::vector<SidecarRegion> regions;         // of the program; archive id = trace::region_count + index
     std::vector<SidecarObject> objects;         // of the call sites
     std::vector<SidecarCallSite> call_sites;    // by archive id
     struct Maps {
         std::vector<uint32_t> strings, comms, windows, call_sites;  // archive id by local id
+        std::vector<uint32_t> regions;  // index by local id
     };
     std::vector<Maps> maps;  // one for each rank given
     std::vector<std::string> warnings;

@@ -127,6 +127,16 @@ bool Archive::open(const Identity& identity, const Exporter& exporter, std::stri
         return false;
     }
 
+    if (options_.counters.size()) {
+        auto counters = ordered_json::array();
+        for (const auto& event : options_.counters.perf) counters.push_back({event.name, trace::unit_of(event)});
+        for (const auto& name : options_.counters.papi) counters.push_back({name, name.ends_with("-CLOCK") ? "ns" : "#"});
+        if (!sidecar_.line({{"counters", counters}})) {
+            error = folder_ + "/" + trace::sidecar_name + ": " + std::strerror(errno);
+            return false;
+        }
+    }
+
     OTF2_Error_RegisterCallback(keep_quiet, nullptr);
     archive_ = OTF2_Archive_Open(folder_.c_str(), trace::archive_name, OTF2_FILEMODE_WRITE, trace::event_chunk_size,
                                  OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
@@ -169,6 +179,10 @@ Location* Archive::add_location(uint32_t thread, int tid, std::unique_ptr<NoiseF
         return nullptr;
     }
     location->first_ = location->last_ = first_ns;
+    if (options_.counters.size()) {
+        location->event_counters_ = Counters::open(options_.counters, error);
+        if (!location->event_counters_) warn("a thread has no counters in the trace: " + error);
+    }
     if (location->noise_) location->noise_->write_baseline(first_ns, *location);
     return stopped() ? nullptr : location;
 }
@@ -182,6 +196,23 @@ uint32_t Archive::string_id(const char* text) {
         if (!fresh) return id;
     }
     define({{"string", id}, {"value", text}});
+    return id;
+}
+
+uint32_t Archive::region_id(const char* name, const char* file, unsigned line) {
+    const NoCancel no_cancel;
+    const std::lock_guard lock(region_mutex_);  // until the line is written, so that ids are in the order of their lines
+    const std::string known = name && *name ? std::string(name, strnlen(name, trace::longest_region_name)) : "unnamed region";
+    if (const auto at = regions_.find(known); at != regions_.end()) return at->second;
+    const auto id = static_cast<uint32_t>(regions_.size());
+    if (id == trace::most_user_regions) return id - 1;
+    regions_.emplace(known, id);
+    ordered_json region{{"region", id}, {"name", known}};
+    if (file) {
+        region["file"] = file;
+        region["line"] = line;
+    }
+    define(region);
     return id;
 }
 
@@ -208,12 +239,15 @@ void Archive::stop(const std::string& reason, uint64_t time) {
     std::fprintf(stderr, "polter: rank %u: tracing ends here, the program goes on: %s\n", identity_.rank, reason.c_str());
 }
 
-void Archive::finish() {
+void Archive::finish(uint64_t pcontrol_ns) {
     const OwnPart own_part;
     const uint64_t began = now();
     uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, exporter_ended_ns = 0;
     ordered_json events = ordered_json::object(), times = ordered_json::object(), noise = ordered_json::array();
     for (Location* location : locations_) {
+        location->close_regions();
+        if (location->event_counters_ && location->event_counters_->shared())
+            warn("the counters were not all on the processor at all times: their values are too small; ask for fewer events");
         location->close_noise();
         dropped += location->dropped_;
         dropped_ns += location->dropped_ns_;
@@ -237,6 +271,7 @@ void Archive::finish() {
                              {"own_cost_ns", own_cost},
                              {"tracing_ended_ns", tracing_ended_ns_},
                              {"exporter_ended_ns", exporter_ended_ns},
+                             {"pcontrol_ns", pcontrol_ns},
                              {"warnings", warnings_},
                              {"times", times},
                              {"noise", noise}};

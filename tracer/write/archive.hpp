@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "counters.hpp"
 #include "location.hpp"
 #include "sidecar.hpp"
 
@@ -36,6 +37,7 @@ class Archive {
   public:
     struct Options {
         std::string experiment;             // an existing directory
+        CounterPlan counters;               // of each thread
         unsigned buffer_chunks = 4;         // of trace::event_chunk_size, for each location, before OTF2 flushes
         std::atomic<bool>* gate = nullptr;  // made false when the tracing stops, so that its callers can spare their part
     };
@@ -48,6 +50,8 @@ class Archive {
     Location* add_location(uint32_t thread, int tid, std::unique_ptr<NoiseFeed>, uint64_t first_ns);
 
     uint32_t string_id(const char* text);
+    // Of a region of the program, by its name; `file` may be NULL.
+    uint32_t region_id(const char* name, const char* file, unsigned line);
 
     // One line of the sidecar (../README.md); a failure stops the tracing.
     void define(const nlohmann::ordered_json& line);
@@ -61,7 +65,8 @@ class Archive {
     void add_own_cost(uint64_t ns) { own_cost_ns_.fetch_add(ns, std::memory_order_relaxed); }
 
     // Closes all locations and writes the `final` line. No thread may write any more.
-    void finish();
+    // `pcontrol_ns`: how long MPI_Pcontrol had switched details off.
+    void finish(uint64_t pcontrol_ns = 0);
 
     // What the event files still hold in memory goes nowhere: in a forked child it is the parent's; where they cannot be written, or the
     // process may not write them at its end, stdio would try at exit(), and the program would be ended by SIGXFSZ. The tails keep it.
@@ -90,6 +95,8 @@ class Archive {
     std::atomic<bool> broken_ = false;  // OTF2 failed to write: its writers must not be touched again
     std::atomic<uint64_t> own_cost_ns_ = 0;
     CallSiteIds call_site_ids_{*this};
+    std::mutex region_mutex_;
+    std::unordered_map<std::string, uint32_t> regions_;
     std::mutex mutex_;  // of what follows
     std::vector<Location*> locations_;
     std::unordered_map<std::string, uint32_t> strings_;

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <mpi_regions.hpp>
 
 #include "archive.hpp"
 
@@ -16,6 +17,11 @@ namespace {
 
 // No sample is suspected below this: what a call records takes a fraction of a microsecond for each of its requests.
 constexpr uint64_t suspicious_ns = 5'000;
+
+// In the event files.
+uint32_t region_of_program(uint32_t region) {
+    return trace::region_count + region;
+}
 
 long involuntary_switches() {
     rusage used{};
@@ -58,6 +64,49 @@ void Location::failed(OTF2_ErrorCode code) {
     archive_.stop(std::string("writing events failed: ") + OTF2_Error_GetDescription(code), last_);
     archive_.abandon_files();
     flushing_.reset();
+}
+
+uint64_t Location::begin_region(uint32_t region, bool detailed, const void* from) {
+    open_regions_.push_back({region, detailed});
+    if (!detailed) return 0;
+    const uint64_t time = event_counters_ ? stamp_before() : stamp();
+    enter(time, region_of_program(region), from);
+    return time;
+}
+
+uint64_t Location::end_region(uint32_t region, const char* name, bool detailed) {
+    if (open_regions_.empty() || open_regions_.back().region != region) [[unlikely]] {
+        const auto named = [region](const OpenRegion& open) { return open.region == region; };
+        const bool open = std::any_of(open_regions_.begin(), open_regions_.end(), named);
+        archive_.warn(std::string("the region ") + (name ? name : "") +
+                      (open ? " ended before regions that began in it: these were ended with it"
+                            : " ended where it was not open (it began before MPI_Init, in another thread, or never)"));
+        if (!open) return 0;
+    }
+    uint64_t time = 0;
+    for (bool found = false; !found; open_regions_.pop_back()) {
+        found = open_regions_.back().region == region;
+        if (!open_regions_.back().written) continue;
+        if (!time) time = event_counters_ && detailed ? stamp_after() : stamp();
+        leave(time, region_of_program(open_regions_.back().region));
+    }
+    return time;
+}
+
+void Location::write_counters(uint64_t time) {
+    OTF2_Type types[Counters::most];
+    OTF2_MetricValue values[Counters::most];
+    for (size_t i = 0; i < event_counters_->size(); i++) {
+        types[i] = OTF2_TYPE_INT64;
+        values[i].signed_int = event_counters_->values()[i];
+    }
+    put(OTF2_EvtWriter_Metric, nullptr, time, trace::metric_class_of_counters, static_cast<uint8_t>(event_counters_->size()),
+        static_cast<const OTF2_Type*>(types), static_cast<const OTF2_MetricValue*>(values));
+}
+
+void Location::close_regions() {
+    for (; !open_regions_.empty(); open_regions_.pop_back())
+        if (open_regions_.back().written) leave(last_, region_of_program(open_regions_.back().region));
 }
 
 void Location::leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint8_t any, uint32_t partitioned) {

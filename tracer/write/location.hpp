@@ -15,6 +15,7 @@
 
 #include "call_sites.hpp"
 #include "clock.hpp"
+#include "counters.hpp"
 #include "noise.hpp"
 #include "own_part.hpp"
 #include "tail.hpp"
@@ -47,11 +48,38 @@ class Location {
         return time;
     }
 
+    bool counts() const { return event_counters_ != nullptr; }
+    // With the counters: what reading them costs lies outside of what is between the two stamps.
+    uint64_t stamp_before() {
+        const bool moved = event_counters_->read();
+        const uint64_t time = stamp();
+        if (moved) write_counters(time);
+        return time;
+    }
+    uint64_t stamp_after() {
+        const uint64_t time = stamp();
+        if (event_counters_->read()) write_counters(time);
+        return time;
+    }
+
     // `from`: the address to which the call returns.
     void enter(uint64_t time, uint32_t region, const void* from) {
         put(OTF2_EvtWriter_Enter, call_sites_.expected(from) ? nullptr : call_site_attribute(from), time, region);
     }
     void leave(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Leave, nullptr, time, region); }
+    // A region of the program, by its local id. Regions are left in the order in which they were entered: an end closes what began after
+    // its region; an end without a begin is a warning. `detailed`: details are recorded now. Returns the stamp, 0 where nothing was
+    // written.
+    uint64_t begin_region(uint32_t region, bool detailed, const void* from);
+    uint64_t end_region(uint32_t region, const char* name, bool detailed);
+    // Those that are still open, at the time of the last record.
+    void close_regions();
+
+    // What MPI_Pcontrol was given.
+    void level(uint64_t time, int level) { put(OTF2_EvtWriter_ParameterInt, nullptr, time, trace::parameter_level, int64_t{level}); }
+    // What is in memory goes to the disk.
+    void sync() { tail_.sync(); }
+
     // The Leave of a probe that found this message.
     // `any`: what it asked for; `partitioned`: of a part that has arrived; see conventions.hpp.
     void leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint8_t any, uint32_t partitioned);
@@ -188,6 +216,7 @@ class Location {
         return mode != trace::send_standard ? attributes_ : nullptr;
     }
     OTF2_AttributeList* call_site_attribute(const void* from);
+    void write_counters(uint64_t time);
     void failed(OTF2_ErrorCode code);
     void begin_sample();
 
@@ -196,7 +225,13 @@ class Location {
     OTF2_EvtWriter* writer_ = nullptr;
     OTF2_AttributeList* attributes_ = nullptr;  // emptied by each record that takes it
     std::unique_ptr<NoiseFeed> noise_;
+    std::unique_ptr<Counters> event_counters_;
     CallSites call_sites_;
+    struct OpenRegion {
+        uint32_t region;
+        bool written;
+    };
+    std::vector<OpenRegion> open_regions_;  // the innermost last
     const uint64_t id_;
     uint64_t first_ = 0, last_ = 0;
     uint64_t clamped_ = 0;  // events whose time was below the last one

@@ -93,6 +93,11 @@ void Tail::flushed() {
     live_ = 0;
 }
 
+void Tail::sync() {
+    const OwnPart own_part;
+    if (header_) msync(header_, trace::tail_header_size + slots_ * trace::event_chunk_size, MS_SYNC);
+}
+
 void Tail::remove() {
     ::unlink(path_.c_str());
 }

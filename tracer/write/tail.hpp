@@ -24,6 +24,8 @@ class Tail {
     void flushed();
     // The event file is whole: the tail is no longer needed.
     void remove();
+    // Returns when what is in memory has reached the disk.
+    void sync();
 
   private:
     void reclaim();

@@ -13,6 +13,9 @@ class Call {
     Call(uint32_t region, const void* from) : region_(region) {
         if (thread.depth++ == 0 && process.on.load(std::memory_order_relaxed)) begin(from);
     }
+    Call(uint32_t region, const void* from, bool wanted) : region_(region) {
+        if (thread.depth++ == 0 && wanted && process.on.load(std::memory_order_relaxed)) begin(from);
+    }
     ~Call() {
         if (location_ && !left_) leave();  // left by an exception of the program's error handler
         thread.depth--;
@@ -31,7 +34,7 @@ class Call {
             begun_ = write::now();
     }
     // The call has come back: its end is now. Records of the end are written after this, then leave().
-    void come_back() { returned_ = location_->stamp(); }
+    void come_back() { returned_ = counted() ? location_->stamp_after() : location_->stamp(); }
     void leave() {
         if (!location_) return;
         if (!returned_) come_back();
@@ -57,9 +60,12 @@ class Call {
             if (!location_) return;
         }
         sampled_ = location_->sampled();
-        entered_ = location_->stamp();
+        if (sampled_ && location_->counts()) [[unlikely]]
+            began_ = write::now();  // the counters are read before the stamp
+        entered_ = counted() ? location_->stamp_before() : location_->stamp();
         location_->enter(entered_, region_, from);
     }
+    bool counted() const { return location_->counts() && process.detail.on(); }
     void left() {
         left_ = true;
         if (sampled_) [[unlikely]]
@@ -69,9 +75,16 @@ class Call {
 
     write::Location* location_ = nullptr;
     uint64_t entered_ = 0, returned_ = 0;
+    uint64_t began_ = 0;  // where sampled and counters are read: before that
     uint64_t begun_ = 0;  // where sampled: when our part before the call was over
     uint32_t region_;
     bool left_ = false, sampled_ = false;
+};
+
+// The guard of a function that is a detail.
+class LocalCall : public Call {
+  public:
+    LocalCall(uint32_t region, const void* from) : Call(region, from, process.detail.wanted(region)) {}
 };
 
 }  // namespace polter::mpi

@@ -9,6 +9,7 @@
 #include "../../write/archive.hpp"
 #include "../clocks/exchange.hpp"
 #include "comms.hpp"
+#include "detail.hpp"
 #include "mpi.hpp"
 #include "requests.hpp"
 
@@ -21,6 +22,7 @@ using Files = std::unordered_map<uint64_t, uint32_t>;  // by handle: the local i
 
 struct Process {
     std::atomic<bool> on{false};  // calls are traced; false before MPI_Init, after MPI_Finalize, after a failure, in a forked child
+    Detail detail;
     bool threaded = false;        // MPI_THREAD_MULTIPLE: the tables below need their lock
     write::Archive* archive = nullptr;
     polter_session* session = nullptr;  // with the exporter's daemon

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nanoseconds of a region of the program (its begin and its end) and of a counter at a call, beyond what reading it costs. The same program
+untraced, traced, and traced with counters in turn, on one rank."""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import common
+
+COUNTER = "PAGE-FAULTS"
+MANY = "PAGE-FAULTS,MINOR-FAULTS,MAJOR-FAULTS,TASK-CLOCK"
+
+
+def cases(output: str) -> dict[str, float]:
+    lines = (json.loads(line) for line in output.splitlines() if line.startswith("{"))
+    return {line["case"]: line["ns_per_call"] for line in lines if "case" in line}
+
+
+def one(command: list[str], exporter: str, counters: str | None) -> dict[str, float]:
+    scratch = tempfile.mkdtemp(prefix="polter-bench-")
+    try:
+        options = ["--perf", counters] if counters else []
+        polter = [str(common.POLTER), "run", "-q", "--exporter", exporter, *options, "-o", scratch + "/experiment", "--"]
+        done = subprocess.run([*polter, *command], capture_output=True, text=True, timeout=300, cwd=scratch, check=False)
+        if done.returncode != 0:
+            sys.exit(f"bench: {' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        return cases(done.stdout)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def measure(flavour: str, rounds: int, calls: int, exporter: str) -> dict[str, object]:
+    command = [*common.mpirun(flavour, 1), str(common.BUILD / "bench" / flavour / "bench_regions"), str(calls)]
+    bare, traced, counted, many = [], [], [], []
+    for _ in range(rounds):
+        bare.append(cases(common.run([*command, "--read"], traced=False)))
+        traced.append(one(command, exporter, None))
+        counted.append(one(command, exporter, COUNTER))
+        many.append(one(command, exporter, MANY))
+    reading = statistics.median(run["read_counter"] for run in bare) if "read_counter" in bare[0] else None
+    beyond = [(with_["send_to_nobody"] - without["send_to_nobody"]) / 2 - run["read_counter"]
+              for with_, without, run in zip(counted, traced, bare) if reading is not None]
+    return {
+        "untraced_region_ns": common.quartiles([run["region"] for run in bare]),
+        "traced_region_ns": common.quartiles([run["region"] for run in traced]),
+        "send_to_nobody_added_ns": common.quartiles([a["send_to_nobody"] - b["send_to_nobody"] for a, b in zip(traced, bare)]),
+        "read_counter_ns": reading,
+        "counter_beyond_reading_ns_per_reading": common.quartiles(beyond) if beyond else None,
+        "four_counters_more_than_one_ns_per_reading": common.quartiles(
+            [(a["send_to_nobody"] - b["send_to_nobody"]) / 2 for a, b in zip(many, counted)]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=common.at_least_two, default=7, help="runs of each kind, in turn")
+    parser.add_argument("--calls", type=int, default=5000, help="of each kind, 21 times over")
+    parser.add_argument("--exporter", default="none")
+    options = parser.parse_args()
+    flavours = [f for f in ("openmpi", "mpich") if (common.BUILD / "bench" / f / "bench_regions").exists()]
+    result = {f: measure(f, options.rounds, options.calls, options.exporter) for f in flavours}
+    common.show({"schema": "polter.bench.regions/1", "exporter": options.exporter, "ns": result})
+
+
+if __name__ == "__main__":
+    main()
