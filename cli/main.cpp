@@ -147,6 +147,7 @@ int dispatch(int argc, char** argv) {
     add_report(app);
     add_export(app);
     add_noise(app);
+    add_inject(app);
     add_doctor(app);
     add_completion(app);
     try {
