@@ -86,23 +86,26 @@ int cpu_of_rank(const Thread& self) {
     return last_cpu(self.stat);
 }
 
-bool follow(Thread& self) {
-    if (self.target->pid == 0) return true;
+enum class Moved : uint8_t { no, yes, gone };
+Moved follow(Thread& self) {
+    if (self.target->pid == 0) return Moved::no;
     const int cpu = cpu_of_rank(self);
-    return cpu >= 0 && bind_to(self, cpu);
+    if (cpu == self.cpu) return Moved::no;
+    return cpu >= 0 && bind_to(self, cpu) ? Moved::yes : Moved::gone;
 }
 
-Injected take_cpu(const Thread& self, int64_t duration) {
+// `woken`: since when it has this CPU.
+Injected take_cpu(const Thread& self, int64_t woken, int64_t duration) {
     Injected event;
     event.rank = self.target->place;
     event.cpu = self.cpu;
     const int64_t cpu_before = read_clock(CLOCK_THREAD_CPUTIME_ID);
-    event.begin_ns = monotonic_ns();
+    event.begin_ns = self.real_time ? woken : monotonic_ns();
     if (self.real_time) {
         int64_t now = event.begin_ns;
         while (now < event.begin_ns + duration) now = monotonic_ns();
         event.duration_ns = now - event.begin_ns;
-        event.cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
+        event.cpu_ns = std::min(event.duration_ns, read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
     } else {  // others may run in between: what counts is the CPU time that it gets
         int64_t now = cpu_before;
         while (now < cpu_before + duration) now = read_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -126,8 +129,11 @@ Step run_schedule(Thread& self) {
         const int64_t at = std::max(self.shared->start_ns + event->begin_ns, earliest);
         if (at >= self.shared->until_ns) break;
         if (!sleep_until(*self.shared, at)) return Step::ended;
-        if (!follow(self)) return Step::rank_gone;
-        const Injected done = take_cpu(self, event->duration_ns);
+        int64_t woken = monotonic_ns();
+        const Moved moved = follow(self);
+        if (moved == Moved::gone) return Step::rank_gone;
+        if (moved == Moved::yes) woken = monotonic_ns();
+        const Injected done = take_cpu(self, woken, event->duration_ns);
         if (!keep(*self.target, done)) return Step::ring_full;
         earliest = done.begin_ns + done.duration_ns + static_cast<int64_t>(free_part * static_cast<double>(done.duration_ns));
     }

@@ -51,6 +51,9 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
     std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
     std::vector<bool> explained(slices.size(), false);
     size_t first = 0;
+    // The threads of the injector also run when they start and when they are stopped.
+    const int64_t from = events.empty() ? 0 : events.front().begin_ns - origin - slack_ns;
+    const int64_t to = events.empty() ? 0 : events.back().begin_ns + events.back().duration_ns - origin + slack_ns;
     for (const inject::Injected& event : events) {
         const int64_t begin = event.begin_ns - origin, end = begin + event.duration_ns;
         if (begin < 0 || end > rank_end) continue;  // before MPI_Init or after MPI_Finalize nothing is recorded
@@ -78,9 +81,14 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
         ++found.found;
         found.logged_ns += event.duration_ns;
         found.recorded_ns += ours;
+        found.longer_ns.push_back(ours - event.duration_ns);
     }
     for (size_t i = 0; i < slices.size(); ++i) {
         if (!slices[i].ours || !slices[i].preempt) continue;
+        if (slices[i].end < from || slices[i].begin > to) {
+            found.outside_ns += slices[i].end - slices[i].begin;
+            continue;
+        }
         ++found.recorded;
         found.invented += !explained[i];
     }
@@ -100,6 +108,8 @@ void Found::add(const Found& other) {
     preempt_ns += other.preempt_ns;
     named_ns += other.named_ns;
     any_ns += other.any_ns;
+    outside_ns += other.outside_ns;
+    longer_ns.insert(longer_ns.end(), other.longer_ns.begin(), other.longer_ns.end());
 }
 
 Found match_log(const std::string& log_file, const std::string& trace) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "validate.hpp"
@@ -17,6 +18,12 @@ double percent(int64_t part, int64_t whole) {
 
 double ratio(uint64_t part, uint64_t whole) {
     return whole ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+int64_t middle(std::vector<int64_t> values) {
+    if (values.empty()) return 0;
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+    return values[values.size() / 2];
 }
 
 Json json_of(const Interval& interval) {
@@ -40,6 +47,8 @@ Json json_of(const Found& found) {
             {"injected_ns", found.logged_ns},
             {"recorded_ns", found.recorded_ns},
             {"longer_by_ns_each", found.found ? static_cast<double>(found.recorded_ns - found.logged_ns) / static_cast<double>(found.found) : 0},
+            {"longer_by_ns_median", middle(found.longer_ns)},
+            {"start_and_end_ns", found.outside_ns},
             {"source_right", found.any_ns ? static_cast<double>(found.preempt_ns) / static_cast<double>(found.any_ns) : 0},
             {"culprit_right", found.any_ns ? static_cast<double>(found.named_ns) / static_cast<double>(found.any_ns) : 0}};
 }
@@ -84,11 +93,10 @@ std::string to_text(const Validated& validated) {
     Found all;
     for (const CaseResult& one : validated.cases) all.add(one.found);
     text += "\neffect: what the injected noise cost, measured; own: the machine's own noise in the quiet runs; off: median against median\n";
-    text += fmt::format("Log against trace: {} events, recall {:.2f} %, precision {:.2f} %; recorded {:.2f} us longer each; {:.2f} % attributed to the "
+    text += fmt::format("Log against trace: {} events, recall {:.2f} %, precision {:.2f} %; recorded longer by {:.2f} us (median; {:.2f} % in all); {:.2f} % attributed to the "
                         "preemption by the injector; {} events hit a rank that was blocked\n",
                         all.logged, 100 * ratio(all.found, all.logged), 100 * (1 - ratio(all.invented, all.recorded)),
-                        all.found ? static_cast<double>(all.recorded_ns - all.logged_ns) / 1e3 / static_cast<double>(all.found) : 0,
-                        all.any_ns ? 100 * static_cast<double>(all.named_ns) / static_cast<double>(all.any_ns) : 0, all.blocked);
+                        static_cast<double>(middle(all.longer_ns)) / 1e3, percent(all.recorded_ns - all.logged_ns, all.logged_ns), all.any_ns ? 100 * static_cast<double>(all.named_ns) / static_cast<double>(all.any_ns) : 0, all.blocked);
     for (const CaseResult& one : validated.cases) {
         if (!one.no_verdict.empty()) text += fmt::format("No verdict for {}: {}\n", one.asked.spec, one.no_verdict);
         for (const std::string& warning : one.warnings) text += fmt::format("Warning, {}: {}\n", one.asked.spec, warning);

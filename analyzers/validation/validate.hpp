@@ -46,7 +46,9 @@ struct Found {
     uint64_t blocked = 0;                   // events while the rank did not want the CPU: no noise
     int64_t logged_ns = 0, recorded_ns = 0;  // of the events that were found
     int64_t preempt_ns = 0, named_ns = 0;    // of what the trace has at those times: the right source; the right source and culprit
-    int64_t any_ns = 0;                     // … of any source
+    int64_t any_ns = 0;                      // … of any source
+    int64_t outside_ns = 0;                  // the injector's threads starting and ending, which are no events
+    std::vector<int64_t> longer_ns;          // of each event found: recorded less injected
     void add(const Found&);
 };
 
