@@ -10,6 +10,7 @@
 #include "../../tracer/launch/launcher_job.hpp"
 #include "../job.hpp"
 #include "analyzers/inject/alongside.hpp"
+#include "analyzers/inject/delays.hpp"
 #include "analyzers/report/report.hpp"
 #include "replay/trace/child_process.hpp"
 
@@ -52,11 +53,16 @@ void add_run(CLI::App& parent) {
     verb->add_option("--inject", *injected, "Inject known noise into the ranks of this node; SPEC as in polter inject; may be given again")
         ->option_text("SPEC")
         ->allow_extra_args(false);
+    const auto delays = std::make_shared<std::vector<std::string>>();
+    verb->add_option("--delay", *delays,
+                     "Delay MPI calls or file I/O from inside, which is no OS noise: mpi,probability=0.1,mean=100us,sigma=20us,seed=1 or io,...")
+        ->option_text("SPEC")
+        ->allow_extra_args(false);
     verb->footer(
         "COMMAND is what you would type without polter: a launcher with its program, or the program alone.\n"
         "With --json, standard output has only the JSON; the job's own output goes to standard error.\n"
         "Example: polter run -o melt mpirun -n 4 lmp -in melt.in");
-    verb->callback([verb, arguments, injected] {
+    verb->callback([verb, arguments, injected, delays] {
         take_command(*verb, *arguments);
         if (const auto size = launch::launched_processes(); size > 1) {
             tell(
@@ -65,6 +71,7 @@ void add_run(CLI::App& parent) {
                             size, size, arguments->launch.command.front()));
             throw Exit{2};
         }
+        if (!delays->empty()) inject::preload_delays(*delays, arguments->launch.mpi, arguments->launch.command);
         if (injected->empty()) return finish_job(*arguments, launch::run(arguments->launch));
         inject::Alongside alongside(*injected);
         arguments->launch.companion = &alongside;

@@ -129,6 +129,36 @@ class OfAJob(unittest.TestCase):
                 self.assertEqual(0, replayed.returncode, replayed.stderr)
                 self.assertGreater(json.loads(replayed.stdout)["injected"]["added_ns"], 0)
 
+    def test_delays(self):
+        """Inside of calls: as many as calls, in a log of their own, and no noise of the injector."""
+        for flavour in p.FLAVOURS:
+            with self.subTest(flavour), p.folder() as folder:
+                job = [f"mpirun.{flavour}", "-n", "2", p.PROGRAMS / flavour / "bsp", 50, 100_000]
+                run = p.Run(job, folder / "e", ["--delay", "mpi,probability=1,mean=1ms,sigma=100us"])
+                self.assertEqual(0, run.code, run.explain())
+                self.assertFalse((folder / "e" / "injected.json").exists())
+                for rank in range(2):
+                    lines = [json.loads(line) for line in (folder / "e" / f"delays.{rank}.jsonl").read_text(encoding="utf-8").splitlines()]
+                    self.assertEqual([rank, len(lines) - 1], [lines[0]["rank"], lines[0]["delays"]])
+                    delays = [line for line in lines[1:] if line["call"] == "MPI_Allreduce"]
+                    self.assertEqual(50, len(delays))
+                    self.assertGreater(run.result["measured_ns"], sum(d["duration_ns"] for d in delays))
+                self.assertEqual([], [c for c in run.result.get("culprits", []) if "polter" in c["culprit"]])
+
+    def test_timers(self):
+        """A storm of timer interrupts is timer noise, and there is no task that took the CPU."""
+        if p.exporter_works():
+            self.skipTest("no exporter works here")
+        with p.folder() as folder:
+            run = self.run_job(p.FLAVOURS[0], folder, "timers,period=200us,ranks=0")
+            self.assertEqual(0, run.code, run.explain())
+            storm = json.loads((folder / "e" / "injected.json").read_text(encoding="utf-8"))["injector"]["interrupts"][0]
+            self.assertGreater(storm["caused"], 100)
+            counts = {}
+            for c in run.result["culprits"]:
+                counts[c["source"]] = counts.get(c["source"], 0) + c["events"]
+            self.assertGreater(counts.get("timer", 0), 0.8 * storm["caused"])
+
     def test_rank_that_is_not_there(self):
         with p.folder() as folder:
             run = self.run_job(p.FLAVOURS[0], folder, "ferreira-100hz,ranks=5", 5)
