@@ -58,7 +58,7 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
         const int64_t begin = event.begin_ns - origin, end = begin + event.duration_ns;
         if (begin < 0 || end > rank_end) continue;  // before MPI_Init or after MPI_Finalize nothing is recorded
         while (first < slices.size() && slices[first].end < begin - 1'000'000'000) ++first;
-        int64_t ours = 0, preempted = 0, any = 0;
+        int64_t ours = 0, preempted = 0, any = 0, named = 0;
         for (size_t i = first; i < slices.size() && slices[i].begin < end + slack_ns; ++i) {
             const int64_t inside = overlap(slices[i], begin - slack_ns, end + slack_ns);
             if (inside <= 0) continue;
@@ -67,8 +67,14 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
             if (!slices[i].ours) continue;
             explained[i] = true;
             ours += slices[i].preempt ? slices[i].end - slices[i].begin : 0;
-            if (slices[i].preempt) found.named_ns += overlap(slices[i], begin, end);
+            if (slices[i].preempt) named += overlap(slices[i], begin, end);
         }
+        // Another task had the CPU already: the event preempted that one, and the rank's record is split by what ran, in any order.
+        if (preempted - named > event.duration_ns / 2) {
+            ++found.others;
+            continue;
+        }
+        found.named_ns += named;
         found.any_ns += any;
         found.preempt_ns += preempted;
         if (any == 0 && ours == 0) {
@@ -89,6 +95,9 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
             found.outside_ns += slices[i].end - slices[i].begin;
             continue;
         }
+        const auto beside = [&](size_t k) { return !slices[k].ours && slices[k].preempt && overlap(slices[k], slices[i].begin - slack_ns, slices[i].end + slack_ns) > 0; };
+        const bool split = (i > 0 && beside(i - 1)) || (i + 1 < slices.size() && beside(i + 1));
+        if (!explained[i] && split) continue;  // part of an interruption in which other tasks ran too
         ++found.recorded;
         found.invented += !explained[i];
     }
@@ -103,6 +112,7 @@ void Found::add(const Found& other) {
     recorded += other.recorded;
     invented += other.invented;
     blocked += other.blocked;
+    others += other.others;
     logged_ns += other.logged_ns;
     recorded_ns += other.recorded_ns;
     preempt_ns += other.preempt_ns;

@@ -43,7 +43,7 @@ Json json_of(const Found& found) {
             {"recall", ratio(found.found, found.logged)},
             {"recorded", found.recorded},
             {"precision", 1 - ratio(found.invented, found.recorded)},
-            {"while_blocked", found.blocked},
+            {"while_blocked", found.blocked}, {"while_others_ran", found.others},
             {"injected_ns", found.logged_ns},
             {"recorded_ns", found.recorded_ns},
             {"longer_by_ns_each", found.found ? static_cast<double>(found.recorded_ns - found.logged_ns) / static_cast<double>(found.found) : 0},

@@ -44,6 +44,7 @@ struct Found {
     uint64_t logged = 0, found = 0;         // events while the rank ran, and those that the trace has
     uint64_t recorded = 0, invented = 0;    // interruptions by the injector in the trace, and those that no event explains
     uint64_t blocked = 0;                   // events while the rank did not want the CPU: no noise
+    uint64_t others = 0;                     // events while another task had the CPU: they preempted that
     int64_t logged_ns = 0, recorded_ns = 0;  // of the events that were found
     int64_t preempt_ns = 0, named_ns = 0;    // of what the trace has at those times: the right source; the right source and culprit
     int64_t any_ns = 0;                      // … of any source

@@ -157,7 +157,9 @@ class OfAJob(unittest.TestCase):
             counts = {}
             for c in run.result["culprits"]:
                 counts[c["source"]] = counts.get(c["source"], 0) + c["events"]
-            self.assertGreater(counts.get("timer", 0), 0.8 * storm["caused"])
+            # The rank is hit while it runs; what else runs on its CPU gets the rest.
+            running = 1 - run.program_json()["ranks"][0]["run_delay_ns"] / run.result["measured_ns"]
+            self.assertGreater(counts.get("timer", 0), 0.8 * running * storm["caused"])
 
     def test_rank_that_is_not_there(self):
         with p.folder() as folder:
