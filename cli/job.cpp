@@ -119,6 +119,7 @@ void finish_job(const JobArguments& arguments, const launch::Outcome& outcome) {
         throw Exit{outcome.exit_code || outcome.trace_failed ? outcome.exit_code : 1};
     }
     try {
+        if (outcome.sealed && arguments.sealed) arguments.sealed(outcome);
         if (outcome.sealed) print_results(outcome, arguments.common.json);
         if (outcome.sealed && arguments.report)
             for (const launch::Traced& traced : outcome.traced) report_job(traced, arguments.common.json);

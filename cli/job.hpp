@@ -2,6 +2,8 @@
 // What `polter run` and `polter exec` share: their options, and the result that they end with.
 #pragma once
 
+#include <functional>
+
 #include "../tracer/launch/launch.hpp"
 #include "verb.hpp"
 
@@ -10,7 +12,8 @@ namespace polter::cli {
 struct JobArguments {
     Common common;
     launch::Options launch;
-    bool report = false;  // also write the page
+    bool report = false;                                 // also write the page
+    std::function<void(const launch::Outcome&)> sealed;  // called once the traces are there, before the result is printed; may be empty
 };
 
 // Declares the options; what follows them is the command.

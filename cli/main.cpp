@@ -147,6 +147,9 @@ int dispatch(int argc, char** argv) {
     add_report(app);
     add_export(app);
     add_noise(app);
+    add_inject(app);
+    add_bench(app);
+    add_validate(app);
     add_doctor(app);
     add_completion(app);
     try {

@@ -49,6 +49,9 @@ void add_compare(CLI::App& parent);
 void add_report(CLI::App& parent);
 void add_export(CLI::App& parent);
 void add_noise(CLI::App& parent);
+void add_inject(CLI::App& parent);
+void add_bench(CLI::App& parent);
+void add_validate(CLI::App& parent);
 void add_doctor(CLI::App& parent);
 void add_completion(CLI::App& parent);
 

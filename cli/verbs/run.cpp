@@ -1,14 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // polter run: runs a job traced and says what the noise cost it.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "../../tracer/launch/launcher_job.hpp"
 #include "../job.hpp"
+#include "analyzers/inject/alongside.hpp"
+#include "analyzers/inject/delays.hpp"
 #include "analyzers/report/report.hpp"
+#include "replay/trace/child_process.hpp"
 
 namespace polter::cli {
+
+namespace {
+
+// In a child process, as damaged archives can kill the OTF2 library.
+void align_logs(const launch::Outcome& outcome) {
+    const auto log = outcome.experiment / inject::log_name;
+    if (!std::filesystem::exists(log)) return;
+    const pid_t self = getpid();
+    std::fflush(nullptr);
+    const auto end = replay::go_apart();
+    if (!end) {
+        int code = 0;
+        try {
+            for (auto traced = outcome.traced.rbegin(); traced != outcome.traced.rend(); ++traced)
+                inject::align_log(log, traced->experiment);
+        } catch (const std::exception& error) {
+            tell(error);
+            code = 1;
+        }
+        if (getpid() != self) _exit(code);
+        return;
+    }
+    if (!end->error.empty() || end->signal)
+        tell(fmt::format("{}: its times still count from the begin of the injection: the trace could not be read", log.string()));
+}
+
+}  // namespace
 
 void add_run(CLI::App& parent) {
     auto* verb = parent.add_subcommand("run", "Trace an MPI job, and report what the noise cost it");
@@ -16,11 +49,20 @@ void add_run(CLI::App& parent) {
     add_job_options(*verb, *arguments);
     if (!report::page().empty())
         verb->add_flag("--report", arguments->report, "Also write the result as a page, report.html in the trace's directory");
+    const auto injected = std::make_shared<std::vector<std::string>>();
+    verb->add_option("--inject", *injected, "Inject known noise into the ranks of this node; SPEC as in polter inject; may be given again")
+        ->option_text("SPEC")
+        ->allow_extra_args(false);
+    const auto delays = std::make_shared<std::vector<std::string>>();
+    verb->add_option("--delay", *delays,
+                     "Delay MPI calls or file I/O from inside, which is no OS noise: mpi,probability=0.1,mean=100us,sigma=20us,seed=1 or io,...")
+        ->option_text("SPEC")
+        ->allow_extra_args(false);
     verb->footer(
         "COMMAND is what you would type without polter: a launcher with its program, or the program alone.\n"
         "With --json, standard output has only the JSON; the job's own output goes to standard error.\n"
         "Example: polter run -o melt mpirun -n 4 lmp -in melt.in");
-    verb->callback([verb, arguments] {
+    verb->callback([verb, arguments, injected, delays] {
         take_command(*verb, *arguments);
         if (const auto size = launch::launched_processes(); size > 1) {
             tell(
@@ -29,6 +71,11 @@ void add_run(CLI::App& parent) {
                             size, size, arguments->launch.command.front()));
             throw Exit{2};
         }
+        if (!delays->empty()) inject::preload_delays(*delays, arguments->launch.mpi, arguments->launch.command);
+        if (injected->empty()) return finish_job(*arguments, launch::run(arguments->launch));
+        inject::Alongside alongside(*injected);
+        arguments->launch.companion = &alongside;
+        arguments->sealed = align_logs;
         finish_job(*arguments, launch::run(arguments->launch));
     });
 }

@@ -46,7 +46,7 @@ void read_events(const Json& list, InjectedSource& source, const Place& of) {
     if (!list.is_array() || list.empty()) of.fail("\"events\" must be a list of at least one");
     for (size_t i = 0; i < list.size(); ++i) {
         const Place place{of.path, fmt::format("{}, event {}", of.at, i)};
-        only_keys(list[i], {"rank", "time_ns", "duration_ns"}, place);
+        only_keys(list[i], {"rank", "time_ns", "duration_ns", "cpu"}, place);
         const auto rank = static_cast<int32_t>(number(list[i], "rank", 0, most_rank, place));
         source.events[rank].push_back({number(list[i], "time_ns", 0, most_ns, place), number(list[i], "duration_ns", 0, most_ns, place)});
     }
@@ -87,7 +87,7 @@ void read_arrivals(const Json& json, InjectedSource& source, const Place& place)
 std::vector<InjectedSource> read_injected_noise(const std::string& path) {
     const Json json = read_json(path, fmt::format("--inject takes a file of schema {}", schema));
     const Place whole{path, "the file"};
-    only_keys(json, {"schema", "sources"}, whole);
+    only_keys(json, {"schema", "sources", "injector"}, whole);  // injector: what polter inject notes of itself
     if (json.value("schema", Json()) != schema) whole.fail(fmt::format("\"schema\" must be \"{}\"", schema));
     const auto list = json.find("sources");
     if (list == json.end() || !list->is_array() || list->empty()) whole.fail("needs \"sources\", a list of at least one");

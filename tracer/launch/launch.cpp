@@ -260,11 +260,14 @@ Outcome run(const Options& options) {
     auto record = record_of(options, flavour, exporter, job);
     try {
         write_json(experiment / trace::provenance_name, record);
+        if (options.companion) options.companion->begin(experiment);
     } catch (const Error&) {
         take_back_experiment(experiment);
         throw;
     }
     timed_job(options, environment, false, exporter, outcome);
+    if (options.companion)
+        for (auto& warning : options.companion->end()) outcome.warnings.push_back(std::move(warning));
     after_job(outcome, [&] {
         wait_for_ranks(experiment, job, grace_seconds, outcome.warnings);
         exporter.release();

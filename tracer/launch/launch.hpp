@@ -18,14 +18,25 @@ struct Error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// Goes along with the job.
+class Companion {
+  public:
+    virtual ~Companion() = default;
+    // Before the job begins. Throws Error: then no job is begun.
+    virtual void begin(const std::filesystem::path& experiment) = 0;
+    // After the job's end, before sealing. Returns warnings.
+    virtual std::vector<std::string> end() = 0;
+};
+
 struct Options {
     std::vector<std::string> command;
     std::filesystem::path output;  // the experiment directory; empty: polter-<app>-<time>
     std::string exporter;          // of exporter_names(); empty: $POLTER_EXPORTER, else "auto"
     std::string mpi;               // "openmpi" or "mpich"; empty: $POLTER_MPI, else found out
     Recording recording;
-    bool output_to_error = false;  // the job's standard output goes to standard error
-    bool quiet = false;            // nothing on standard error but errors
+    bool output_to_error = false;    // the job's standard output goes to standard error
+    bool quiet = false;              // nothing on standard error but errors
+    Companion* companion = nullptr;  // of run(), or none
 };
 
 // One MPI job of the command, sealed.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the supervisor and its worker process share: one anonymous mapping. The worker writes events, the supervisor takes them out, so they
+// survive the worker whatever ends it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "log.hpp"
+#include "schedule.hpp"
+
+namespace polter::inject {
+
+enum class Step : uint32_t { starting, running, ended, ring_full, rank_gone, failed };
+
+// One thread of the worker: one specification at one place.
+struct Target {
+    static constexpr uint64_t ring = 1u << 14;
+
+    // Set before the worker starts.
+    int32_t spec, place;  // place: the rank, or the position in the list of CPUs
+    int32_t cpu;          // where a CPU was given
+    pid_t pid;            // of the rank; 0: none was given
+    // Of the worker; the supervisor reads.
+    std::atomic<pid_t> thread;
+    std::atomic<Step> step;
+    std::atomic<int32_t> error;     // errno, where it failed
+    std::atomic<bool> unbound;      // the rank may run on several CPUs
+    std::atomic<uint64_t> written;  // events so far
+    // Of the supervisor.
+    std::atomic<uint64_t> taken;
+    Injected events[ring];
+};
+
+struct Shared {
+    std::atomic<bool> stop;
+    std::atomic<bool> normal_priority, not_locked;
+    std::atomic<uint64_t> caused;  // interrupts
+    int64_t start_ns, until_ns;    // CLOCK_MONOTONIC
+    double most_load;              // of a CPU
+};
+
+// The worker's whole life. `schedules`: one for each target. Never returns.
+[[noreturn]] void work(Shared& shared, Target* targets, std::vector<Schedule> schedules, const std::vector<Spec>& specs, pid_t supervisor);
+
+int64_t monotonic_ns();
+
+}  // namespace polter::inject

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// polter validate: is the answer right on this machine?
+#include "analyzers/validation/validate.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "../verb.hpp"
+#include "analyzers/inject/spec.hpp"
+
+namespace polter::cli {
+
+namespace {
+
+struct Arguments {
+    Common common;
+    validation::Options options;
+    bool quick = false;
+    std::vector<double> levels = {1, 5, 20};
+    std::vector<std::string> grains = {"1ms", "10ms", "100ms"}, patterns = {"periodic"}, kinds = {"work"}, specs;
+    std::string period = "10ms", ranks = "all";
+    double seconds = 2;
+};
+
+void add_cases(Arguments& arguments) {
+    auto& cases = arguments.options.cases;
+    const bool own = !arguments.options.command.empty();
+    for (const std::string& kind : own ? std::vector<std::string>{"command"} : arguments.kinds)
+        for (const std::string& grain : own ? std::vector<std::string>{"0"} : arguments.grains) {
+            for (const std::string& spec : arguments.specs)
+                cases.push_back({spec, spec, inject::parse_spec(spec).load(), inject::parse_time(grain), kind});
+            if (!arguments.specs.empty()) continue;
+            for (const std::string& pattern : arguments.patterns)
+                for (const double level : arguments.levels)
+                    cases.push_back({fmt::format("{},period={},load={}%,ranks={}", pattern, arguments.period, level, arguments.ranks), pattern,
+                                     level / 100, inject::parse_time(grain), kind});
+        }
+    std::vector<inject::Spec> specs;
+    for (const auto& one : cases) inject::check({inject::parse_spec(one.spec)}, inject::limits_here());
+}
+
+void run(Arguments& arguments) {
+    auto& options = arguments.options;
+    if (arguments.quick) {
+        arguments.levels = {5};
+        arguments.grains = {"10ms"};
+        arguments.seconds = 1;
+    }
+    options.run_ns = static_cast<int64_t>(arguments.seconds * 1e9);
+    options.program = "/proc/self/exe";
+    add_cases(arguments);
+    go_apart();
+    if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = [](const std::string& line) { tell(line); };
+    const auto validated = validation::validate(options);
+    if (arguments.common.json)
+        fmt::print("{}\n", validation::to_json(validated).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    else
+        fmt::print("{}", validation::to_text(validated));
+}
+
+}  // namespace
+
+void add_validate(CLI::App& parent) {
+    auto* verb = parent.add_subcommand("validate", "Inject known noise, and compare what it cost with what the replay says, on this machine");
+    const auto arguments = std::make_shared<Arguments>();
+    add_common(*verb, arguments->common);
+    auto& options = arguments->options;
+    verb->add_flag("--quick", arguments->quick, "One case only: 5 %, intervals of 10 ms, runs of 1 s");
+    verb->add_option("--level", arguments->levels, "Percent of each CPU")->delimiter(',')->check(CLI::Range(0.01, 95.0))->capture_default_str()->option_text("P,...");
+    verb->add_option("--grain", arguments->grains, "Lengths of the benchmark's intervals")->delimiter(',')->capture_default_str()->option_text("TIME,...");
+    verb->add_option("--pattern", arguments->patterns, "How the noise comes: periodic, bernoulli, exponential, pareto")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"periodic", "bernoulli", "exponential", "pareto"}))
+        ->capture_default_str()
+        ->option_text("NAME,...");
+    verb->add_option("--period", arguments->period, "Of the noise")->capture_default_str()->option_text("TIME");
+    verb->add_option("--workload", arguments->kinds, "Of polter bench bsp")
+        ->delimiter(',')
+        ->check(CLI::IsMember(bench::workloads))
+        ->capture_default_str()
+        ->option_text("NAME,...");
+    verb->add_option("--inject", arguments->specs, "Instead of levels and patterns: a SPEC of polter inject; may be given again")
+        ->allow_extra_args(false)
+        ->option_text("SPEC");
+    verb->add_option("--on-ranks", arguments->ranks, "Which ranks are hit")->capture_default_str()->option_text("RANKS");
+    verb->add_option("--pairs", options.pairs, "Pairs of a quiet and an injected run for each case")->check(CLI::Range(10, 10'000))->capture_default_str()->option_text("N");
+    verb->add_option("--seconds", arguments->seconds, "Length of a run of the benchmark")->check(CLI::Range(0.1, 3600.0))->capture_default_str()->option_text("S");
+    verb->add_option("--ranks", options.bsp.ranks, "Ranks of the benchmark")->check(CLI::Range(1, 1'000'000))->capture_default_str()->option_text("N");
+    verb->add_option("--mpi", options.bsp.mpi, "Which MPI")->check(CLI::IsMember({"openmpi", "mpich"}))->option_text("NAME: openmpi or mpich");
+    verb->add_option("--halo", options.bsp.halo, "Doubles exchanged with each neighbour")->check(CLI::Range(0, 10'000'000))->option_text("N");
+    verb->add_option("--collective", options.bsp.collective, "What ends an interval")
+        ->check(CLI::IsMember(bench::collectives))
+        ->capture_default_str()
+        ->option_text("NAME: barrier, allreduce, bcast, reduce, alltoall or none");
+    verb->add_option("--seed", options.seed, "Of the noise and of the resampling")->capture_default_str()->option_text("N");
+    verb->add_option("--keep", options.keep, "Keep the traces, in folders whose names begin so")->option_text("DIR");
+    verb->prefix_command();
+    verb->footer(
+        "COMMAND is a job of your own instead of the benchmark; bind its ranks to CPUs. All ranks run on this node.\n"
+        "Example: polter validate --quick\n"
+        "         polter validate --level 5 -- mpirun -n 2 --bind-to core lmp -in melt.in");
+    verb->callback([verb, arguments] {
+        auto& command = arguments->options.command;
+        command = verb->remaining();
+        if (!command.empty() && command.front().starts_with("-")) throw CLI::ExtrasError(verb->get_name(), {command.front()});
+        const auto& behind = behind_separator();
+        if (!behind.empty()) command.insert(command.end(), behind.begin() + (command.empty() ? 1 : 0), behind.end());
+        run(*arguments);
+    });
+}
+
+}  // namespace polter::cli
