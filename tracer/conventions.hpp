@@ -83,7 +83,7 @@ inline constexpr const char* ranks_folder = "ranks";       // ranks/<host>.<pid>
 inline constexpr const char* sidecar_name = "rank.jsonl";  // in the rank's folder
 inline constexpr const char* archive_name = "traces";      // traces.otf2, traces.def, traces/<location>.evt
 inline constexpr const char* provenance_name = "experiment.json";
-inline constexpr const char* further_job = "job-";  // and a number: what further MPI jobs of the same command left, before it is moved
+inline constexpr const char* further_job = "job-";       // and a number: what further MPI jobs of the same command left, before it is moved
 inline constexpr const char* clocks_folder = ".clocks";  // where leaders of hosts agree on comparing clocks; removed when sealing
 inline constexpr int sidecar_version = 1;
 
@@ -147,12 +147,12 @@ inline constexpr const char* own_cost_ns = "POLTER::OWN_COST_NS";
 inline constexpr const char* clock_error_ns = "POLTER::CLOCK_ERROR_NS";
 inline constexpr const char* measuring_ended_ns = "POLTER::MEASURING_ENDED_NS";
 inline constexpr const char* command = "POLTER::COMMAND";
-inline constexpr const char* program = "POLTER::PROGRAM";    // names of the ranks' programs, "+" between different ones
-inline constexpr const char* mpi = "POLTER::MPI";            // "Open MPI 4.1.4", as the first rank's library says
-inline constexpr const char* hosts = "POLTER::HOSTS";        // comma-separated
-inline constexpr const char* rank_cpus = "POLTER::RANK_CPUS";  // that ranks may use: "0-1:0-3;2:4"
+inline constexpr const char* program = "POLTER::PROGRAM";        // names of the ranks' programs, "+" between different ones
+inline constexpr const char* mpi = "POLTER::MPI";                // "Open MPI 4.1.4", as the first rank's library says
+inline constexpr const char* hosts = "POLTER::HOSTS";            // comma-separated
+inline constexpr const char* rank_cpus = "POLTER::RANK_CPUS";    // that ranks may use: "0-1:0-3;2:4"
 inline constexpr const char* detail_off = "POLTER::DETAIL_OFF";  // "functions=MPI_Get_count;ranks=1,2;window=1.5:3;pcontrol_ns=7"
-inline constexpr const char* warnings = "POLTER::WARNINGS";  // newline-separated
+inline constexpr const char* warnings = "POLTER::WARNINGS";      // newline-separated
 }  // namespace property
 
 }  // namespace polter::trace

@@ -38,7 +38,9 @@ static int n;
 static double *a, *b, *c;
 static int *column, *row;
 
-static void no_init(int size) { n = size; }
+static void no_init(int size) {
+    n = size;
+}
 static void chain_unit(void) { /* a chain of dependent operations: about a microsecond */
     double x = sink;
     for (int i = 0; i < 300; i++) x = x * 0.9999999 + 1e-9;
@@ -200,12 +202,23 @@ static int collective_of(const char* name, int size) {
 }
 static void synchronise(int collective) {
     switch (collective) {
-        case 0: MPI_Barrier(MPI_COMM_WORLD); break;
-        case 1: MPI_Allreduce(mine, all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); break;
-        case 2: MPI_Bcast(mine, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); break;
-        case 3: MPI_Reduce(mine, all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD); break;
-        case 4: MPI_Alltoall(mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, MPI_COMM_WORLD); break;
-        default: break;
+        case 0:
+            MPI_Barrier(MPI_COMM_WORLD);
+            break;
+        case 1:
+            MPI_Allreduce(mine, all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+            break;
+        case 2:
+            MPI_Bcast(mine, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+            break;
+        case 3:
+            MPI_Reduce(mine, all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+            break;
+        case 4:
+            MPI_Alltoall(mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, MPI_COMM_WORLD);
+            break;
+        default:
+            break;
     }
 }
 
@@ -281,9 +294,11 @@ int main(int argc, char** argv) {
     if (rank == 0) {
         FILE* file = strcmp(argv[10], "-") == 0 ? stdout : fopen(argv[10], "w");
         if (file) {
-            fprintf(file, "{\"schema\": \"polter.bench.bsp/1\", \"workload\": \"%s\", \"ranks\": %d, \"grain_ns\": %lld, \"units\": %lld, \"phases\": %ld, "
-                    "\"warmups\": %ld, \"collective\": \"%s\", \"imbalance_percent\": %s, \"halo\": %d,\n \"elapsed_ns\": %lld", argv[1], size, grain,
-                    units, phases, warmups, argv[6], argv[7], halo.count, elapsed);
+            fprintf(file,
+                    "{\"schema\": \"polter.bench.bsp/1\", \"workload\": \"%s\", \"ranks\": %d, \"grain_ns\": %lld, \"units\": %lld, "
+                    "\"phases\": %ld, "
+                    "\"warmups\": %ld, \"collective\": \"%s\", \"imbalance_percent\": %s, \"halo\": %d,\n \"elapsed_ns\": %lld",
+                    argv[1], size, grain, units, phases, warmups, argv[6], argv[7], halo.count, elapsed);
             list(file, "slowest_work_ns", slowest, phases);
             list(file, "longest_wait_ns", longest_wait, phases);
             fprintf(file, "}\n");

@@ -31,9 +31,10 @@ std::string launcher_name(const std::string& mpi) {
 std::string program_for(const std::string& mpi) {
     const auto program = launch::find_part("polter-bsp-" + mpi);
     if (program.empty())
-        throw launch::Error(fmt::format("the benchmark for {} (polter-bsp-{}) is not installed beside {}: build Poltergeist with that MPI's "
-                                        "development package, or choose another --mpi",
-                                        mpi, mpi, (launch::executable_folder() / "polter").string()));
+        throw launch::Error(
+            fmt::format("the benchmark for {} (polter-bsp-{}) is not installed beside {}: build Poltergeist with that MPI's "
+                        "development package, or choose another --mpi",
+                        mpi, mpi, (launch::executable_folder() / "polter").string()));
     return program;
 }
 
@@ -63,9 +64,9 @@ std::vector<std::string> command_of(const Bsp& bsp, const std::string& file) {
     const std::string mpi = mpi_of(bsp);
     auto command = bsp.launcher.empty() ? launcher_of(mpi, bsp.ranks) : bsp.launcher;
     command.push_back(program_for(mpi));
-    for (const auto& word : {bsp.workload, std::to_string(bsp.grain_ns), std::to_string(bsp.units), std::to_string(bsp.phases),
-                             std::to_string(bsp.warmups), bsp.collective, fmt::format("{}", bsp.imbalance_percent), std::to_string(bsp.halo),
-                             std::to_string(bsp.size), file})
+    for (const auto& word :
+         {bsp.workload, std::to_string(bsp.grain_ns), std::to_string(bsp.units), std::to_string(bsp.phases), std::to_string(bsp.warmups),
+          bsp.collective, fmt::format("{}", bsp.imbalance_percent), std::to_string(bsp.halo), std::to_string(bsp.size), file})
         command.push_back(word);
     return command;
 }

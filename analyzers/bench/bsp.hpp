@@ -13,7 +13,7 @@ struct Bsp {
     int64_t grain_ns = 10'000'000, units = 0;  // units 0: as many as last the grain
     int64_t phases = 200, warmups = 5;
     double imbalance_percent = 0;
-    int64_t halo = 0, size = 0;         // halo: doubles to each neighbour; size: of the workload's data, 0: its own
+    int64_t halo = 0, size = 0;  // halo: doubles to each neighbour; size: of the workload's data, 0: its own
     int ranks = 2;
     std::string mpi;                    // "openmpi" or "mpich"; empty: of the launcher, else the first that is installed
     std::vector<std::string> launcher;  // empty: mpirun of that MPI, ranks bound to cores

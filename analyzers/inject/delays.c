@@ -53,7 +53,8 @@ static int64_t now(void) {
 
 static double draw(void) { /* (0, 1] */
     if (!state)
-        state = seed * 0x9e3779b97f4a7c15u + (uint64_t)(rank + 1) * 0xbf58476d1ce4e5b9u + __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) * 0x94d049bb133111ebu + 1;
+        state = seed * 0x9e3779b97f4a7c15u + (uint64_t)(rank + 1) * 0xbf58476d1ce4e5b9u +
+                __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) * 0x94d049bb133111ebu + 1;
     uint64_t x = state += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -93,8 +94,8 @@ static void delay(const struct rule* rule, const char* call) {
 static void begin_delays(void) {
     static const char* const names[] = {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"};
     const char* text = getenv("POLTER_DELAYS");
-    if (!text || sscanf(text, "%llu %lf %lf %lf %lf %lf %lf", &seed, &of_mpi.probability, &of_mpi.mean_ns, &of_mpi.sigma_ns, &of_io.probability,
-                        &of_io.mean_ns, &of_io.sigma_ns) != 7)
+    if (!text || sscanf(text, "%llu %lf %lf %lf %lf %lf %lf", &seed, &of_mpi.probability, &of_mpi.mean_ns, &of_mpi.sigma_ns,
+                        &of_io.probability, &of_io.mean_ns, &of_io.sigma_ns) != 7)
         return;
     /* Not by MPI: its handles are data of a library that a launcher, which is preloaded too, does not have. */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -112,15 +113,16 @@ static void end_delays(void) {
     if (file) {
         fprintf(file, "{\"schema\": \"polter.delays/1\", \"rank\": %d, \"delays\": %zu, \"lost\": %zu}\n", rank, used, lost);
         for (size_t i = 0; i < used; i++)
-            fprintf(file, "{\"call\": \"%s\", \"begin_ns\": %lld, \"duration_ns\": %lld}\n", entries[i].call, (long long)entries[i].begin_ns,
-                    (long long)entries[i].duration_ns);
+            fprintf(file, "{\"call\": \"%s\", \"begin_ns\": %lld, \"duration_ns\": %lld}\n", entries[i].call,
+                    (long long)entries[i].begin_ns, (long long)entries[i].duration_ns);
     }
-    if (!file || ferror(file) || fclose(file) != 0) fprintf(stderr, "polter: %s: the log of the delays cannot be written: %s\n", name, strerror(errno));
+    if (!file || ferror(file) || fclose(file) != 0)
+        fprintf(stderr, "polter: %s: the log of the delays cannot be written: %s\n", name, strerror(errno));
 }
 
 /* The next definition of a function, behind this library. */
-#define NEXT(name)                                         \
-    static __typeof__(&name) next;                         \
+#define NEXT(name)                 \
+    static __typeof__(&name) next; \
     if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
 
 #define MPI(rule, name, parameters, arguments) \
@@ -166,7 +168,8 @@ MPI2(MPI_Isend, ISEND)
 MPI2(MPI_Issend, ISEND)
 MPI(of_mpi, MPI_Recv, (void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status* s), (b, n, t, from, tag, c, s))
 MPI(of_mpi, MPI_Irecv, (void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* r), (b, n, t, from, tag, c, r))
-MPI(of_mpi, MPI_Sendrecv, (const void* b, int n, MPI_Datatype t, int to, int g, void* b2, int n2, MPI_Datatype t2, int from, int g2, MPI_Comm c, MPI_Status* s),
+MPI(of_mpi, MPI_Sendrecv,
+    (const void* b, int n, MPI_Datatype t, int to, int g, void* b2, int n2, MPI_Datatype t2, int from, int g2, MPI_Comm c, MPI_Status* s),
     (b, n, t, to, g, b2, n2, t2, from, g2, c, s))
 MPI(of_mpi, MPI_Wait, (MPI_Request * r, MPI_Status* s), (r, s))
 MPI(of_mpi, MPI_Waitall, (int n, MPI_Request r[], MPI_Status s[]), (n, r, s))
@@ -177,8 +180,10 @@ MPI(of_mpi, MPI_Bcast, (void* b, int n, MPI_Datatype t, int root, MPI_Comm c), (
 MPI(of_mpi, MPI_Reduce, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, int root, MPI_Comm c), (a, b, n, t, o, root, c))
 MPI(of_mpi, MPI_Allreduce, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (a, b, n, t, o, c))
 MPI(of_mpi, MPI_Scan, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (a, b, n, t, o, c))
-MPI(of_mpi, MPI_Gather, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, int root, MPI_Comm c), (a, n, t, b, m, u, root, c))
-MPI(of_mpi, MPI_Scatter, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, int root, MPI_Comm c), (a, n, t, b, m, u, root, c))
+MPI(of_mpi, MPI_Gather, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, int root, MPI_Comm c),
+    (a, n, t, b, m, u, root, c))
+MPI(of_mpi, MPI_Scatter, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, int root, MPI_Comm c),
+    (a, n, t, b, m, u, root, c))
 MPI(of_mpi, MPI_Allgather, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c), (a, n, t, b, m, u, c))
 MPI(of_mpi, MPI_Alltoall, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c), (a, n, t, b, m, u, c))
 MPI(of_mpi, MPI_Alltoallv,
@@ -218,12 +223,12 @@ static int is_data(int fd) {
     return data;
 }
 
-#define POSIX(type, name, parameters, arguments)      \
-    EXPORT type name parameters {                     \
-        NEXT(name)                                    \
-        const type result = next arguments;           \
-        if (is_data(fd)) delay(&of_io, #name);        \
-        return result;                                \
+#define POSIX(type, name, parameters, arguments) \
+    EXPORT type name parameters {                \
+        NEXT(name)                               \
+        const type result = next arguments;      \
+        if (is_data(fd)) delay(&of_io, #name);   \
+        return result;                           \
     }
 POSIX(ssize_t, read, (int fd, void* b, size_t n), (fd, b, n))
 POSIX(ssize_t, write, (int fd, const void* b, size_t n), (fd, b, n))

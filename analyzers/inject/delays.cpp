@@ -66,11 +66,14 @@ void preload_delays(const std::vector<std::string>& specs, const std::string& mp
     std::string name = mpi;
     if (name.empty()) {
         const auto flavour = launch::find_flavour(command);
-        if (flavour.open || flavour.mpi == launch::Mpi::none) throw Error("--delay needs to know the MPI of the program: --mpi openmpi or --mpi mpich");
+        if (flavour.open || flavour.mpi == launch::Mpi::none)
+            throw Error("--delay needs to know the MPI of the program: --mpi openmpi or --mpi mpich");
         name = launch::name_of(flavour.mpi);
     }
     const auto library = launch::find_part(fmt::format("libpolter-delays-{}.so", name));
-    if (library.empty()) throw Error(fmt::format("libpolter-delays-{}.so is not installed beside polter: build it with that MPI's development package", name));
+    if (library.empty())
+        throw Error(
+            fmt::format("libpolter-delays-{}.so is not installed beside polter: build it with that MPI's development package", name));
     const char* others = std::getenv("LD_PRELOAD");
     setenv("LD_PRELOAD", others && *others ? fmt::format("{}:{}", library.string(), others).c_str() : library.c_str(), 1);
     setenv("POLTER_DELAYS",

@@ -90,18 +90,24 @@ std::string verdict_of(const std::vector<CaseResult>& cases) {
         if (!one.no_verdict.empty()) continue;
         ++judged;
         right += one.estimation.within && one.prediction.within;
-        const auto part = [](int64_t ns, const Interval& of) { return std::fabs(static_cast<double>(ns) / static_cast<double>(of.median)); };
+        const auto part = [](int64_t ns, const Interval& of) {
+            return std::fabs(static_cast<double>(ns) / static_cast<double>(of.median));
+        };
         worst_estimate = std::max(worst_estimate, part(one.estimation.time.median - one.quiet.median, one.quiet));
         worst_prediction = std::max(worst_prediction, part(one.prediction.time.median - one.injected.median, one.injected));
     }
     if (judged == 0)
-        return "No verdict: this machine's quiet runs differ by more than the injected noise costs; stop what else runs here, or inject more.";
+        return "No verdict: this machine's quiet runs differ by more than the injected noise costs; stop what else runs here, or inject "
+               "more.";
     const std::string of = judged == cases.size() ? fmt::format("{} cases", judged)
                                                   : fmt::format("{} cases ({} more without a verdict)", judged, cases.size() - judged);
-    return fmt::format("{}: in {} of {} estimate and prediction lie within the runs' own interval or 1 %; the estimate is off by at most "
-                       "{:.2f} % of the run time, the prediction by {:.2f} %.",
-                       right == judged ? "Correct here" : right == 0 ? "Wrong here" : "Partly correct here", right, of, worst_estimate * 100,
-                       worst_prediction * 100);
+    return fmt::format(
+        "{}: in {} of {} estimate and prediction lie within the runs' own interval or 1 %; the estimate is off by at most "
+        "{:.2f} % of the run time, the prediction by {:.2f} %.",
+        right == judged ? "Correct here"
+        : right == 0    ? "Wrong here"
+                        : "Partly correct here",
+        right, of, worst_estimate * 100, worst_prediction * 100);
 }
 
 }  // namespace polter::validation

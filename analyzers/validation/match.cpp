@@ -95,7 +95,9 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
             found.outside_ns += slices[i].end - slices[i].begin;
             continue;
         }
-        const auto beside = [&](size_t k) { return !slices[k].ours && slices[k].preempt && overlap(slices[k], slices[i].begin - slack_ns, slices[i].end + slack_ns) > 0; };
+        const auto beside = [&](size_t k) {
+            return !slices[k].ours && slices[k].preempt && overlap(slices[k], slices[i].begin - slack_ns, slices[i].end + slack_ns) > 0;
+        };
         const bool split = (i > 0 && beside(i - 1)) || (i + 1 < slices.size() && beside(i + 1));
         if (!explained[i] && split) continue;  // part of an interruption in which other tasks ran too
         ++found.recorded;

@@ -43,10 +43,12 @@ Json json_of(const Found& found) {
             {"recall", ratio(found.found, found.logged)},
             {"recorded", found.recorded},
             {"precision", 1 - ratio(found.invented, found.recorded)},
-            {"while_blocked", found.blocked}, {"while_others_ran", found.others},
+            {"while_blocked", found.blocked},
+            {"while_others_ran", found.others},
             {"injected_ns", found.logged_ns},
             {"recorded_ns", found.recorded_ns},
-            {"longer_by_ns_each", found.found ? static_cast<double>(found.recorded_ns - found.logged_ns) / static_cast<double>(found.found) : 0},
+            {"longer_by_ns_each",
+             found.found ? static_cast<double>(found.recorded_ns - found.logged_ns) / static_cast<double>(found.found) : 0},
             {"longer_by_ns_median", middle(found.longer_ns)},
             {"start_and_end_ns", found.outside_ns},
             {"source_right", found.any_ns ? static_cast<double>(found.preempt_ns) / static_cast<double>(found.any_ns) : 0},
@@ -60,43 +62,60 @@ Json to_json(const Validated& validated) {
     for (const CaseResult& one : validated.cases) {
         Json pairs = Json::array();
         for (const Pair& pair : one.pairs)
-            pairs.push_back({{"quiet_ns", pair.quiet}, {"injected_ns", pair.injected}, {"estimated_ns", pair.estimated},
-                             {"predicted_ns", pair.predicted}, {"machine_noise_ns", pair.machine_noise}});
+            pairs.push_back({{"quiet_ns", pair.quiet},
+                             {"injected_ns", pair.injected},
+                             {"estimated_ns", pair.estimated},
+                             {"predicted_ns", pair.predicted},
+                             {"machine_noise_ns", pair.machine_noise}});
         const bool judged = one.no_verdict.empty();
-        cases.push_back({{"spec", one.asked.spec}, {"pattern", one.asked.pattern}, {"level", one.asked.level},
-                         {"grain_ns", one.asked.grain_ns}, {"workload", one.asked.workload}, {"quiet", json_of(one.quiet)},
-                         {"injected", json_of(one.injected)}, {"effect", json_of(one.effect)}, {"quiet_spread_ns", one.quiet_spread},
-                         {"machine_noise_ns", one.machine_noise}, {"injected_load", one.intrinsic_load},
+        cases.push_back({{"spec", one.asked.spec},
+                         {"pattern", one.asked.pattern},
+                         {"level", one.asked.level},
+                         {"grain_ns", one.asked.grain_ns},
+                         {"workload", one.asked.workload},
+                         {"quiet", json_of(one.quiet)},
+                         {"injected", json_of(one.injected)},
+                         {"effect", json_of(one.effect)},
+                         {"quiet_spread_ns", one.quiet_spread},
+                         {"machine_noise_ns", one.machine_noise},
+                         {"injected_load", one.intrinsic_load},
                          {"estimation", json_of(one.estimation, one.quiet.median, one.effect.median, judged)},
                          {"prediction", json_of(one.prediction, one.injected.median, one.effect.median, judged)},
-                         {"log", json_of(one.found)}, {"no_verdict", one.no_verdict}, {"warnings", one.warnings}, {"pairs", std::move(pairs)}});
+                         {"log", json_of(one.found)},
+                         {"no_verdict", one.no_verdict},
+                         {"warnings", one.warnings},
+                         {"pairs", std::move(pairs)}});
     }
-    return {{"schema", "polter.validate/1"}, {"host", validated.host}, {"mpi", validated.mpi}, {"pairs", validated.pairs},
-            {"seed", validated.seed}, {"cases", std::move(cases)}, {"verdict", validated.verdict}};
+    return {{"schema", "polter.validate/1"}, {"host", validated.host},    {"mpi", validated.mpi},        {"pairs", validated.pairs},
+            {"seed", validated.seed},        {"cases", std::move(cases)}, {"verdict", validated.verdict}};
 }
 
 std::string to_text(const Validated& validated) {
-    std::string text = fmt::format("{:<34} {:>9} {:>9} {:>8} | {:>9} {:>9} {:>4} | {:>9} {:>9} {:>4}\n", "case", "quiet ms", "effect %", "own %",
-                                   "estim. ms", "off %", "", "pred. ms", "off %", "");
+    std::string text = fmt::format("{:<34} {:>9} {:>9} {:>8} | {:>9} {:>9} {:>4} | {:>9} {:>9} {:>4}\n", "case", "quiet ms", "effect %",
+                                   "own %", "estim. ms", "off %", "", "pred. ms", "off %", "");
     const auto ms = [](int64_t ns) { return static_cast<double>(ns) / 1e6; };
     for (const CaseResult& one : validated.cases) {
         const auto mark = [&](const Answer& answer) { return !one.no_verdict.empty() ? "-" : answer.within ? "yes" : "NO"; };
-        const std::string name = one.asked.grain_ns ? fmt::format("{} {} {:g}% {:g} ms", one.asked.workload, one.asked.pattern, one.asked.level * 100,
-                                                                  ms(one.asked.grain_ns))
+        const std::string name = one.asked.grain_ns ? fmt::format("{} {} {:g}% {:g} ms", one.asked.workload, one.asked.pattern,
+                                                                  one.asked.level * 100, ms(one.asked.grain_ns))
                                                     : one.asked.spec;
-        text += fmt::format("{:<34} {:>9.1f} {:>9.2f} {:>8.2f} | {:>9.1f} {:>+9.2f} {:>4} | {:>9.1f} {:>+9.2f} {:>4}\n", name, ms(one.quiet.median),
-                            percent(one.effect.median, one.quiet.median), percent(one.machine_noise, one.quiet.median),
-                            ms(one.estimation.time.median), percent(one.estimation.time.median - one.quiet.median, one.quiet.median),
-                            mark(one.estimation), ms(one.prediction.time.median),
-                            percent(one.prediction.time.median - one.injected.median, one.injected.median), mark(one.prediction));
+        text += fmt::format(
+            "{:<34} {:>9.1f} {:>9.2f} {:>8.2f} | {:>9.1f} {:>+9.2f} {:>4} | {:>9.1f} {:>+9.2f} {:>4}\n", name, ms(one.quiet.median),
+            percent(one.effect.median, one.quiet.median), percent(one.machine_noise, one.quiet.median), ms(one.estimation.time.median),
+            percent(one.estimation.time.median - one.quiet.median, one.quiet.median), mark(one.estimation), ms(one.prediction.time.median),
+            percent(one.prediction.time.median - one.injected.median, one.injected.median), mark(one.prediction));
     }
     Found all;
     for (const CaseResult& one : validated.cases) all.add(one.found);
-    text += "\neffect: what the injected noise cost, measured; own: the machine's own noise in the quiet runs; off: median against median\n";
-    text += fmt::format("Log against trace: {} events, recall {:.2f} %, precision {:.2f} %; recorded longer by {:.2f} us (median; {:.2f} % in all); {:.2f} % attributed to the "
-                        "preemption by the injector; {} events hit a rank that was blocked\n",
-                        all.logged, 100 * ratio(all.found, all.logged), 100 * (1 - ratio(all.invented, all.recorded)),
-                        static_cast<double>(middle(all.longer_ns)) / 1e3, percent(all.recorded_ns - all.logged_ns, all.logged_ns), all.any_ns ? 100 * static_cast<double>(all.named_ns) / static_cast<double>(all.any_ns) : 0, all.blocked);
+    text +=
+        "\neffect: what the injected noise cost, measured; own: the machine's own noise in the quiet runs; off: median against median\n";
+    text += fmt::format(
+        "Log against trace: {} events, recall {:.2f} %, precision {:.2f} %; recorded longer by {:.2f} us (median; {:.2f} % in all); {:.2f} "
+        "% attributed to the "
+        "preemption by the injector; {} events hit a rank that was blocked\n",
+        all.logged, 100 * ratio(all.found, all.logged), 100 * (1 - ratio(all.invented, all.recorded)),
+        static_cast<double>(middle(all.longer_ns)) / 1e3, percent(all.recorded_ns - all.logged_ns, all.logged_ns),
+        all.any_ns ? 100 * static_cast<double>(all.named_ns) / static_cast<double>(all.any_ns) : 0, all.blocked);
     for (const CaseResult& one : validated.cases) {
         if (!one.no_verdict.empty()) text += fmt::format("No verdict for {}: {}\n", one.asked.spec, one.no_verdict);
         for (const std::string& warning : one.warnings) text += fmt::format("Warning, {}: {}\n", one.asked.spec, warning);

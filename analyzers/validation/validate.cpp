@@ -77,9 +77,10 @@ std::string run_self(const Options& options, std::vector<std::string> words, con
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text_of(out);
     const std::string said = text_of(errors);
-    throw launch::Error(fmt::format("a run of the validation failed ({}): {}",
-                                    WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : fmt::format("exit code {}", WEXITSTATUS(status)),
-                                    said.substr(said.size() > 1000 ? said.size() - 1000 : 0)));
+    throw launch::Error(
+        fmt::format("a run of the validation failed ({}): {}",
+                    WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : fmt::format("exit code {}", WEXITSTATUS(status)),
+                    said.substr(said.size() > 1000 ? said.size() - 1000 : 0)));
 }
 
 struct Run {
@@ -88,7 +89,8 @@ struct Run {
     Json json;
 };
 
-Run run_job(const Options& options, const std::vector<std::string>& job, const std::string& spec, const fs::path& at, const fs::path& folder) {
+Run run_job(const Options& options, const std::vector<std::string>& job, const std::string& spec, const fs::path& at,
+            const fs::path& folder) {
     std::vector<std::string> words = {"run", "--json", "-o", at.string(), "--exporter", options.exporter};
     if (!spec.empty()) words.insert(words.end(), {"--inject", spec});
     words.push_back("--");
@@ -187,7 +189,9 @@ Validated validate(const Options& options) {
         CaseResult result{one};
         run_job(options, job, "", folder.path / "first", folder.path);  // caches, page tables, the exporter's programs
         for (size_t number = 0; number < options.pairs; ++number) {
-            if (options.progress) options.progress(fmt::format("{}: case {} of {}, pair {} of {}", one.spec, i + 1, options.cases.size(), number + 1, options.pairs));
+            if (options.progress)
+                options.progress(
+                    fmt::format("{}: case {} of {}, pair {} of {}", one.spec, i + 1, options.cases.size(), number + 1, options.pairs));
             result.pairs.push_back(run_pair(options, one, job, number, folder, result));
         }
         judge(result, options.seed);

@@ -23,7 +23,7 @@ struct Case {
 };
 
 struct Options {
-    std::string program;               // this executable
+    std::string program;  // this executable
     std::string exporter = "auto";
     bench::Bsp bsp;                    // phases and grain are the case's
     std::vector<std::string> command;  // instead of the benchmark
@@ -31,7 +31,7 @@ struct Options {
     size_t pairs = 10;
     int64_t run_ns = 2'000'000'000;  // of the benchmark's intervals together
     uint64_t seed = 1;
-    std::string keep;                                 // where the traces stay; empty: they are deleted
+    std::string keep;                                  // where the traces stay; empty: they are deleted
     std::function<void(const std::string&)> progress;  // may be empty
 };
 
@@ -41,9 +41,9 @@ struct Interval {
 
 // The log of an injected run against its trace.
 struct Found {
-    uint64_t logged = 0, found = 0;         // events while the rank ran, and those that the trace has
-    uint64_t recorded = 0, invented = 0;    // interruptions by the injector in the trace, and those that no event explains
-    uint64_t blocked = 0;                   // events while the rank did not want the CPU: no noise
+    uint64_t logged = 0, found = 0;          // events while the rank ran, and those that the trace has
+    uint64_t recorded = 0, invented = 0;     // interruptions by the injector in the trace, and those that no event explains
+    uint64_t blocked = 0;                    // events while the rank did not want the CPU: no noise
     uint64_t others = 0;                     // events while another task had the CPU: they preempted that
     int64_t logged_ns = 0, recorded_ns = 0;  // of the events that were found
     int64_t preempt_ns = 0, named_ns = 0;    // of what the trace has at those times: the right source; the right source and culprit
@@ -67,9 +67,9 @@ struct CaseResult {
     Case asked;
     std::vector<Pair> pairs;
     Interval quiet, injected, effect;
-    int64_t quiet_spread = 0;      // interquartile range of the quiet runs
-    int64_t machine_noise = 0;     // median
-    double intrinsic_load = 0;     // injected time, part of the run, mean of the ranks
+    int64_t quiet_spread = 0;   // interquartile range of the quiet runs
+    int64_t machine_noise = 0;  // median
+    double intrinsic_load = 0;  // injected time, part of the run, mean of the ranks
     Answer estimation, prediction;
     Found found;
     std::string no_verdict;  // why; empty: there is one
@@ -84,8 +84,8 @@ struct Validated {
     std::string verdict;
 };
 
-Validated validate(const Options&);             // throws launch::Error, inject::Error, replay::InputError
-nlohmann::json to_json(const Validated&);       // schema polter.validate/1
+Validated validate(const Options&);        // throws launch::Error, inject::Error, replay::InputError
+nlohmann::json to_json(const Validated&);  // schema polter.validate/1
 std::string to_text(const Validated&);
 
 // For the tests.

@@ -33,12 +33,14 @@ void run(const Arguments& arguments) {
         return;
     }
     const auto json = nlohmann::json::parse(text);
-    const auto slowest = json.at("slowest_work_ns").get<std::vector<double>>(), wait = json.at("longest_wait_ns").get<std::vector<double>>();
+    const auto slowest = json.at("slowest_work_ns").get<std::vector<double>>(),
+               wait = json.at("longest_wait_ns").get<std::vector<double>>();
     fmt::print("{}: {} ranks, {} intervals of {} units, {}\n", json.at("workload").get<std::string>(), json.at("ranks").get<int>(),
                json.at("phases").get<int64_t>(), json.at("units").get<int64_t>(), json.at("collective").get<std::string>());
-    fmt::print("elapsed {:.3f} ms; the slowest rank's work: median {:.3f} ms, least {:.3f} ms, most {:.3f} ms; longest wait: median {:.3f} ms\n",
-               json.at("elapsed_ns").get<double>() / 1e6, median(slowest) / 1e6, *std::min_element(slowest.begin(), slowest.end()) / 1e6,
-               *std::max_element(slowest.begin(), slowest.end()) / 1e6, median(wait) / 1e6);
+    fmt::print(
+        "elapsed {:.3f} ms; the slowest rank's work: median {:.3f} ms, least {:.3f} ms, most {:.3f} ms; longest wait: median {:.3f} ms\n",
+        json.at("elapsed_ns").get<double>() / 1e6, median(slowest) / 1e6, *std::min_element(slowest.begin(), slowest.end()) / 1e6,
+        *std::max_element(slowest.begin(), slowest.end()) / 1e6, median(wait) / 1e6);
 }
 
 }  // namespace
@@ -55,8 +57,14 @@ void add_bench(CLI::App& parent) {
         ->option_text("NAME: work, time, dgemm, spmv or hpcg");
     verb->add_option("--grain", arguments->grain, "Length of an interval's work")->capture_default_str()->option_text("TIME");
     verb->add_option("--units", bsp.units, "Units of work an interval, instead of as many as last the grain")->option_text("N");
-    verb->add_option("--phases", bsp.phases, "Recorded intervals")->check(CLI::Range(1, 10'000'000))->capture_default_str()->option_text("N");
-    verb->add_option("--warmups", bsp.warmups, "Intervals before, not recorded")->check(CLI::Range(0, 1'000'000))->capture_default_str()->option_text("N");
+    verb->add_option("--phases", bsp.phases, "Recorded intervals")
+        ->check(CLI::Range(1, 10'000'000))
+        ->capture_default_str()
+        ->option_text("N");
+    verb->add_option("--warmups", bsp.warmups, "Intervals before, not recorded")
+        ->check(CLI::Range(0, 1'000'000))
+        ->capture_default_str()
+        ->option_text("N");
     verb->add_option("--collective", bsp.collective, "What ends an interval")
         ->check(CLI::IsMember(bench::collectives))
         ->capture_default_str()
@@ -64,9 +72,16 @@ void add_bench(CLI::App& parent) {
     verb->add_option("--imbalance", bsp.imbalance_percent, "How much more the last rank works than the first, in percent; linear between")
         ->check(CLI::Range(0.0, 10'000.0))
         ->option_text("P");
-    verb->add_option("--halo", bsp.halo, "Exchange so many doubles with four neighbours of a periodic grid")->check(CLI::Range(0, 10'000'000))->option_text("N");
-    verb->add_option("--size", bsp.size, "Of the data: rows (dgemm), points a side (spmv, hpcg)")->check(CLI::Range(0, 1000))->option_text("N");
-    verb->add_option("--ranks", bsp.ranks, "Number of ranks, where no launcher is given")->check(CLI::Range(1, 1'000'000))->capture_default_str()->option_text("N");
+    verb->add_option("--halo", bsp.halo, "Exchange so many doubles with four neighbours of a periodic grid")
+        ->check(CLI::Range(0, 10'000'000))
+        ->option_text("N");
+    verb->add_option("--size", bsp.size, "Of the data: rows (dgemm), points a side (spmv, hpcg)")
+        ->check(CLI::Range(0, 1000))
+        ->option_text("N");
+    verb->add_option("--ranks", bsp.ranks, "Number of ranks, where no launcher is given")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str()
+        ->option_text("N");
     verb->add_option("--mpi", bsp.mpi, "Which MPI; default: that of the launcher, else the first installed")
         ->check(CLI::IsMember({"openmpi", "mpich"}))
         ->option_text("NAME: openmpi or mpich");

@@ -54,8 +54,9 @@ void add_run(CLI::App& parent) {
         ->option_text("SPEC")
         ->allow_extra_args(false);
     const auto delays = std::make_shared<std::vector<std::string>>();
-    verb->add_option("--delay", *delays,
-                     "Delay MPI calls or file I/O from inside, which is no OS noise: mpi,probability=0.1,mean=100us,sigma=20us,seed=1 or io,...")
+    verb->add_option(
+            "--delay", *delays,
+            "Delay MPI calls or file I/O from inside, which is no OS noise: mpi,probability=0.1,mean=100us,sigma=20us,seed=1 or io,...")
         ->option_text("SPEC")
         ->allow_extra_args(false);
     verb->footer(

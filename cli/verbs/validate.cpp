@@ -35,8 +35,8 @@ void add_cases(Arguments& arguments) {
             if (!arguments.specs.empty()) continue;
             for (const std::string& pattern : arguments.patterns)
                 for (const double level : arguments.levels)
-                    cases.push_back({fmt::format("{},period={},load={}%,ranks={}", pattern, arguments.period, level, arguments.ranks), pattern,
-                                     level / 100, inject::parse_time(grain), kind});
+                    cases.push_back({fmt::format("{},period={},load={}%,ranks={}", pattern, arguments.period, level, arguments.ranks),
+                                     pattern, level / 100, inject::parse_time(grain), kind});
         }
     std::vector<inject::Spec> specs;
     for (const auto& one : cases) inject::check({inject::parse_spec(one.spec)}, inject::limits_here());
@@ -64,13 +64,21 @@ void run(Arguments& arguments) {
 }  // namespace
 
 void add_validate(CLI::App& parent) {
-    auto* verb = parent.add_subcommand("validate", "Inject known noise, and compare what it cost with what the replay says, on this machine");
+    auto* verb =
+        parent.add_subcommand("validate", "Inject known noise, and compare what it cost with what the replay says, on this machine");
     const auto arguments = std::make_shared<Arguments>();
     add_common(*verb, arguments->common);
     auto& options = arguments->options;
     verb->add_flag("--quick", arguments->quick, "One case only: 5 %, intervals of 10 ms, runs of 1 s");
-    verb->add_option("--level", arguments->levels, "Percent of each CPU")->delimiter(',')->check(CLI::Range(0.01, 95.0))->capture_default_str()->option_text("P,...");
-    verb->add_option("--grain", arguments->grains, "Lengths of the benchmark's intervals")->delimiter(',')->capture_default_str()->option_text("TIME,...");
+    verb->add_option("--level", arguments->levels, "Percent of each CPU")
+        ->delimiter(',')
+        ->check(CLI::Range(0.01, 95.0))
+        ->capture_default_str()
+        ->option_text("P,...");
+    verb->add_option("--grain", arguments->grains, "Lengths of the benchmark's intervals")
+        ->delimiter(',')
+        ->capture_default_str()
+        ->option_text("TIME,...");
     verb->add_option("--pattern", arguments->patterns, "How the noise comes: periodic, bernoulli, exponential, pareto")
         ->delimiter(',')
         ->check(CLI::IsMember({"periodic", "bernoulli", "exponential", "pareto"}))
@@ -86,11 +94,24 @@ void add_validate(CLI::App& parent) {
         ->allow_extra_args(false)
         ->option_text("SPEC");
     verb->add_option("--on-ranks", arguments->ranks, "Which ranks are hit")->capture_default_str()->option_text("RANKS");
-    verb->add_option("--pairs", options.pairs, "Pairs of a quiet and an injected run for each case")->check(CLI::Range(10, 10'000))->capture_default_str()->option_text("N");
-    verb->add_option("--seconds", arguments->seconds, "Length of a run of the benchmark")->check(CLI::Range(0.1, 3600.0))->capture_default_str()->option_text("S");
-    verb->add_option("--ranks", options.bsp.ranks, "Ranks of the benchmark")->check(CLI::Range(1, 1'000'000))->capture_default_str()->option_text("N");
-    verb->add_option("--mpi", options.bsp.mpi, "Which MPI")->check(CLI::IsMember({"openmpi", "mpich"}))->option_text("NAME: openmpi or mpich");
-    verb->add_option("--halo", options.bsp.halo, "Doubles exchanged with each neighbour")->check(CLI::Range(0, 10'000'000))->option_text("N");
+    verb->add_option("--pairs", options.pairs, "Pairs of a quiet and an injected run for each case")
+        ->check(CLI::Range(10, 10'000))
+        ->capture_default_str()
+        ->option_text("N");
+    verb->add_option("--seconds", arguments->seconds, "Length of a run of the benchmark")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str()
+        ->option_text("S");
+    verb->add_option("--ranks", options.bsp.ranks, "Ranks of the benchmark")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str()
+        ->option_text("N");
+    verb->add_option("--mpi", options.bsp.mpi, "Which MPI")
+        ->check(CLI::IsMember({"openmpi", "mpich"}))
+        ->option_text("NAME: openmpi or mpich");
+    verb->add_option("--halo", options.bsp.halo, "Doubles exchanged with each neighbour")
+        ->check(CLI::Range(0, 10'000'000))
+        ->option_text("N");
     verb->add_option("--collective", options.bsp.collective, "What ends an interval")
         ->check(CLI::IsMember(bench::collectives))
         ->capture_default_str()

@@ -33,18 +33,18 @@ struct Cost {
 };
 
 enum class CostKind : uint8_t {
-    receive_after_send,  // from the send to the end of a receive that waited for it: overhead and latency
-    receive_after_post,  // from a late receiver's posting to the end: the message was there
-    wait_own,            // of a completion call for which everything was ready; class: how many it completed
-    send_after_post,     // from the late receiver's posting to the end of a synchronous send
-    send_own,            // of a synchronous send whose receiver was there
-    collective_tail,     // from the last that mattered to the end of a collective
-    collective_own,      // of a rooted collective for which the root had come long ago
-    notice_after,        // one-sided: from a notice to the end of the call that waited for it; class: which call, how far, bytes
-    notice_own,          // of such a call for which all notices were there; class: which call, how many
-    epoch_own,           // of a lock, and of what completes transfers, where nobody holds it up; class: which call, how far, bytes
-    collective_send,     // of a member of a rooted collective that only sends
-    collective_shortest, // while learning: of collective_tail, what is left if all noise of the members delayed the end
+    receive_after_send,   // from the send to the end of a receive that waited for it: overhead and latency
+    receive_after_post,   // from a late receiver's posting to the end: the message was there
+    wait_own,             // of a completion call for which everything was ready; class: how many it completed
+    send_after_post,      // from the late receiver's posting to the end of a synchronous send
+    send_own,             // of a synchronous send whose receiver was there
+    collective_tail,      // from the last that mattered to the end of a collective
+    collective_own,       // of a rooted collective for which the root had come long ago
+    notice_after,         // one-sided: from a notice to the end of the call that waited for it; class: which call, how far, bytes
+    notice_own,           // of such a call for which all notices were there; class: which call, how many
+    epoch_own,            // of a lock, and of what completes transfers, where nobody holds it up; class: which call, how far, bytes
+    collective_send,      // of a member of a rooted collective that only sends
+    collective_shortest,  // while learning: of collective_tail, what is left if all noise of the members delayed the end
 };
 
 // Partitioned communication has costs and protocols of its own: both sides must agree before its data can go.
@@ -122,8 +122,8 @@ class Model {
     // `any_size`: members do not agree on the size, so all sizes of this operation are one class, of size 0.
     void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample,
                         bool any_size = false);
-    // Of this class a member has left before another one came: it is not one exchange of all, and gets no structure. (Freeing a communicator
-    // waits for nobody then.)
+    // Of this class a member has left before another one came: it is not one exchange of all, and gets no structure. (Freeing a
+    // communicator waits for nobody then.)
     void learn_apart(const CostClass&, uint32_t members);
     bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
     void merge(const Model&);
@@ -149,9 +149,9 @@ class Model {
     // one side of the eager limit tell nothing about those on the other.
     const Cost& cost(const CostClass&) const;
     bool rendezvous(bool same_host, bool partitioned, uint64_t size) const;
-    const LearnedStructure* structure(const CostClass&, uint32_t members) const;  // none: not known
-    bool knows_protocol(bool same_host, bool partitioned) const;                  // of sends between such pairs
-    bool knows_structure(const CostClass&, uint32_t members) const;               // or that none was found
+    const LearnedStructure* structure(const CostClass&, uint32_t members) const;           // none: not known
+    bool knows_protocol(bool same_host, bool partitioned) const;                           // of sends between such pairs
+    bool knows_structure(const CostClass&, uint32_t members) const;                        // or that none was found
     bool never_waits(uint8_t operation) const { return never_wait_.contains(operation); }  // freeing communicators, in most libraries
 
     Learned learned() const;
@@ -206,7 +206,7 @@ class Model {
     using InstanceKey = std::pair<uint64_t, uint32_t>;
     std::map<InstanceKey, Instances> instances_;
     std::map<InstanceKey, LearnedStructure> structures_;
-    std::set<uint8_t> never_wait_;  // operations
+    std::set<uint8_t> never_wait_;                // operations
     std::map<InstanceKey, InstanceKey> by_root_;  // the root's view of a class → the class
     std::map<uint64_t, LearnedCost> costs_;       // known ones
     std::map<uint64_t, int64_t> limits_;          // upper limits of classes

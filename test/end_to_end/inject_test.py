@@ -157,9 +157,11 @@ class OfAJob(unittest.TestCase):
             counts = {}
             for c in run.result["culprits"]:
                 counts[c["source"]] = counts.get(c["source"], 0) + c["events"]
-            # The rank is hit while it runs; what else runs on its CPU gets the rest.
+            # The storm begins with the launcher, on each CPU that the rank may use, and the rank is hit where and while it runs: how much of
+            # it the ranks saw depends on the machine. But ticks alone come 1000 times a second at most.
             running = 1 - run.program_json()["ranks"][0]["run_delay_ns"] / run.result["measured_ns"]
-            self.assertGreater(counts.get("timer", 0), 0.8 * running * storm["caused"])
+            self.assertGreater(counts.get("timer", 0), 2 * running * run.result["measured_ns"] / 1e6)
+            self.assertLessEqual(counts["timer"], storm["caused"] + 2 * 1.1 * run.result["measured_ns"] / 1e6)
 
     def test_rank_that_is_not_there(self):
         with p.folder() as folder:

@@ -473,7 +473,8 @@ TEST_CASE("clocks of two hosts are corrected by what was exchanged, and the arch
         return "{\"compared_with\":0,\"stamps\":[[" + std::to_string(at + ahead) + "," + std::to_string(at + 1000) + "," +
                std::to_string(at + 2200 + ahead) + "]]}";
     };
-    write_rank(experiment.path, {.rank = 1, .host = "n2", .start_ns = 1'000'000 + ahead, .extra_lines = {exchange(900'000), exchange(1'900'000)}});
+    write_rank(experiment.path,
+               {.rank = 1, .host = "n2", .start_ns = 1'000'000 + ahead, .extra_lines = {exchange(900'000), exchange(1'900'000)}});
     const auto report = polter::seal::seal({.experiment = experiment.path});
     const auto archive = read_archive(experiment.path);
     const auto error = std::stoll(archive.properties.at("POLTER::CLOCK_ERROR_NS"));
@@ -493,5 +494,6 @@ TEST_CASE("clocks that nothing compares are unknown") {
     write_rank(experiment.path, {.rank = 1, .host = "n2", .calls = 0});
     const auto report = polter::seal::seal({.experiment = experiment.path});
     CHECK(report.properties.at("POLTER::CLOCK_ERROR_NS") == "unknown");
-    CHECK(std::any_of(report.warnings.begin(), report.warnings.end(), [](const std::string& w) { return w.find("could not be compared") != w.npos; }));
+    CHECK(std::any_of(report.warnings.begin(), report.warnings.end(),
+                      [](const std::string& w) { return w.find("could not be compared") != w.npos; }));
 }

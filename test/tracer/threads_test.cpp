@@ -62,7 +62,7 @@ std::vector<nlohmann::json> written(const Folder& folder, uint64_t stops) {
     write::Identity self;
     self.host = "host";
     self.pid = 1;
-    write::Archive* archive = write::Archive::create({folder.path.string(), 2}, self, {}, error);
+    write::Archive* archive = write::Archive::create({folder.path.string(), {}, 2}, self, {}, error);
     REQUIRE_MESSAGE(archive, error);
     archives.push_back(archive);
     std::atomic<unsigned> ready{0};

@@ -115,7 +115,7 @@ struct Rank {
         write::Identity self;
         self.host = "host";
         self.pid = 1;
-        archive = write::Archive::create({folder.path.string(), chunks}, self, {}, error);
+        archive = write::Archive::create({folder.path.string(), {}, chunks}, self, {}, error);
         REQUIRE_MESSAGE(archive, error);
         archives.push_back(archive);
         location = archive->add_location(0, 1, std::move(feed), first);
@@ -405,7 +405,7 @@ TEST_CASE("flushed chunks stay in the tail until the event file has grown over t
 TEST_CASE("no room: one line, the tracing stops, nothing else happens") {
     Folder folder;
     std::string error;
-    CHECK(write::Archive::create({(folder.path / "missing").string(), 2}, {}, {}, error) == nullptr);
+    CHECK(write::Archive::create({(folder.path / "missing").string(), {}, 2}, {}, {}, error) == nullptr);
     CHECK(error.find("missing/ranks") != std::string::npos);
 
     Rank rank(nullptr, first);

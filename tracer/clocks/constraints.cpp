@@ -25,9 +25,8 @@ void Constraints::add(const Point& point) {
 void Constraints::reduce(std::vector<Point>& points) {
     if (points.size() < 3) return;
     const bool upper = points.front().upper;
-    std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
-        return a.time != b.time ? a.time < b.time : a.offset < b.offset;
-    });
+    std::sort(points.begin(), points.end(),
+              [](const Point& a, const Point& b) { return a.time != b.time ? a.time < b.time : a.offset < b.offset; });
     size_t kept = 0;
     for (const Point& point : points) {
         // Of one time the tightest.

@@ -55,9 +55,7 @@ class Fit {
             if (!Lines(some, from + length / grid_steps * i, wander_per_second).feasible()) return false;
         return true;
     }
-    bool straight(size_t begin, size_t end) const {
-        return Lines(points(begin, end), points_[begin].time, 0).feasible();
-    }
+    bool straight(size_t begin, size_t end) const { return Lines(points(begin, end), points_[begin].time, 0).feasible(); }
 
     // The largest end of what begins at `begin` for which `holds`. It holds for one point.
     template <typename Holds>
@@ -162,7 +160,8 @@ class Fit {
                 for (const Stretch* of : {&before, &after}) {
                     const auto range = low_high(*of, knot.time);
                     const double estimate = static_cast<double>(knot.offset);
-                    knot.error = std::max(knot.error, std::min(unknown_error, rounded(std::max(range.high - estimate, estimate - range.low)) + 1));
+                    knot.error =
+                        std::max(knot.error, std::min(unknown_error, rounded(std::max(range.high - estimate, estimate - range.low)) + 1));
                 }
             }
         }

@@ -26,14 +26,14 @@ struct Knot {
 // Somewhere between two times of the own clock its offset jumped by `step_ns`, or its rate changed.
 struct Break {
     int64_t from = 0, to = 0;
-    int64_t step_ns = 0;      // 0: its rate changed only
+    int64_t step_ns = 0;  // 0: its rate changed only
     double rate_change = 0;
 };
 
 struct Correction {
     std::vector<Knot> knots;  // by time, at least one
     std::vector<Break> breaks;
-    int64_t error_ns = 0;     // the largest of the knots
+    int64_t error_ns = 0;         // the largest of the knots
     uint64_t contradictions = 0;  // points that no offset can respect: they were left out
 
     int64_t at(int64_t time) const;        // extended beyond the ends with the rate there

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "exporter.hpp"
-#include "programs/flavour.hpp"
 #include "job.hpp"
+#include "programs/flavour.hpp"
 
 namespace polter::launch {
 

@@ -18,10 +18,10 @@
 #include "environment.hpp"
 #include "experiment.hpp"
 #include "exporter.hpp"
-#include "programs/flavour.hpp"
 #include "job.hpp"
 #include "launcher_job.hpp"
 #include "layout.hpp"
+#include "programs/flavour.hpp"
 #include "remains.hpp"
 #include "standard_streams.hpp"
 

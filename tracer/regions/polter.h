@@ -78,18 +78,18 @@ static inline __attribute__((unused)) void polter_region_leave(struct polter_reg
 }
 #endif
 
-#define POLTER_REGION_TELL(text, begins)                                               \
-    do {                                                                               \
+#define POLTER_REGION_TELL(text, begins)                                                \
+    do {                                                                                \
         static struct polter_region polter_region_here = {text, __FILE__, __LINE__, 0}; \
-        polter_region_tell(&polter_region_here, begins);                               \
+        polter_region_tell(&polter_region_here, begins);                                \
     } while (0)
 #define POLTER_REGION_BEGIN(text) POLTER_REGION_TELL(text, 1)
 #define POLTER_REGION_END(text) POLTER_REGION_TELL(text, 0)
 
 #define POLTER_REGION_JOIN_(a, b) a##b
 #define POLTER_REGION_JOIN(a, b) POLTER_REGION_JOIN_(a, b)
-#define POLTER_REGION_NAMED(text, place, scope)                                                                      \
-    static struct polter_region place = {text, __FILE__, __LINE__, 0};                                               \
+#define POLTER_REGION_NAMED(text, place, scope)                        \
+    static struct polter_region place = {text, __FILE__, __LINE__, 0}; \
     struct polter_region* scope __attribute__((unused, cleanup(polter_region_leave))) = (polter_region_tell(&place, 1), &place)
 #define POLTER_REGION(text) \
     POLTER_REGION_NAMED(text, POLTER_REGION_JOIN(polter_region_place_, __LINE__), POLTER_REGION_JOIN(polter_region_scope_, __LINE__))

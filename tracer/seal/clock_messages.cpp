@@ -16,8 +16,8 @@ namespace polter::seal {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t batch = 2048;              // events of a location at a time
-constexpr size_t most_under_way = 4u << 20;   // sends without their receive, or the other way round
+constexpr uint64_t batch = 2048;             // events of a location at a time
+constexpr size_t most_under_way = 4u << 20;  // sends without their receive, or the other way round
 constexpr auto least_time = std::chrono::seconds(20);
 constexpr uint64_t bytes_per_second = 8 << 20;
 
@@ -65,13 +65,15 @@ class Reading {
         const auto& definition = definitions_.unified.comms[comm];
         if (definition.remote != UINT32_MAX || definition.group == group_self) return 0;
         if (definition.group == group_world) return static_cast<uint32_t>(definitions_.processes.size());
-        return definition.group < first_group ? 0 : static_cast<uint32_t>(definitions_.unified.groups[definition.group - first_group].size());
+        return definition.group < first_group ? 0
+                                              : static_cast<uint32_t>(definitions_.unified.groups[definition.group - first_group].size());
     }
 
     void message(Location& at, int64_t time, uint32_t local_comm, uint32_t partner, uint32_t tag, bool send) {
         uint32_t comm = 0;
         const uint32_t other = member(at, local_comm, partner, comm);
-        if (other == UINT32_MAX || !hosts_.knows(other) || hosts_.of(other) == at.clock || !alone(other) || !alone(at.process->rank)) return;
+        if (other == UINT32_MAX || !hosts_.knows(other) || hosts_.of(other) == at.clock || !alone(other) || !alone(at.process->rank))
+            return;
         const uint32_t self = at.process->rank, from = send ? self : other, to = send ? other : self;
         auto& channel = channels_[{comm, from, to, tag}];
         auto& own = send ? channel.sent : channel.received;
@@ -94,9 +96,10 @@ class Reading {
         if (!at.in_collective) return;
         at.in_collective = false;
         // One without data need not wait for anybody, but a barrier.
-        const bool all_wait = op == OTF2_COLLECTIVE_OP_BARRIER || ((op == OTF2_COLLECTIVE_OP_ALLREDUCE || op == OTF2_COLLECTIVE_OP_ALLGATHER ||
-                                                                    op == OTF2_COLLECTIVE_OP_ALLTOALL) &&
-                                                                   sent && received);
+        const bool all_wait =
+            op == OTF2_COLLECTIVE_OP_BARRIER ||
+            ((op == OTF2_COLLECTIVE_OP_ALLREDUCE || op == OTF2_COLLECTIVE_OP_ALLGATHER || op == OTF2_COLLECTIVE_OP_ALLTOALL) && sent &&
+             received);
         const auto& maps = at.process->maps->comms;
         if (local_comm >= maps.size() || trace::thread_of(at.id) != 0) return;
         const uint32_t comm = maps[local_comm], members = size_of(comm);
@@ -129,7 +132,8 @@ class Reading {
         for (const auto& [key, channel] : channels_) {
             const auto& sender = definitions_.processes[std::get<1>(key)];
             if (!channel.received.empty() && sender.sidecar && sender.sidecar->final && !sender.sidecar->final->tracing_ended_ns)
-                return fmt::format("rank {} received messages of rank {} whose sending is not recorded", std::get<2>(key), std::get<1>(key));
+                return fmt::format("rank {} received messages of rank {} whose sending is not recorded", std::get<2>(key),
+                                   std::get<1>(key));
         }
         return {};
     }
@@ -169,8 +173,8 @@ OTF2_CallbackCode on(OTF2_LocationRef id, OTF2_TimeStamp time, void* user, Use u
     return callback.reading->stopped() ? OTF2_CALLBACK_INTERRUPT : OTF2_CALLBACK_SUCCESS;
 }
 
-OTF2_CallbackCode on_send(OTF2_LocationRef id, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, uint32_t to, OTF2_CommRef comm,
-                          uint32_t tag, uint64_t) {
+OTF2_CallbackCode on_send(OTF2_LocationRef id, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, uint32_t to,
+                          OTF2_CommRef comm, uint32_t tag, uint64_t) {
     return on(id, time, user, [&](Reading& reading, Location& at, int64_t ns) { reading.message(at, ns, comm, to, tag, true); });
 }
 OTF2_CallbackCode on_isend(OTF2_LocationRef id, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, uint32_t to,
@@ -191,8 +195,8 @@ OTF2_CallbackCode on_collective_begin(OTF2_LocationRef id, OTF2_TimeStamp time, 
         at.entered = ns;
     });
 }
-OTF2_CallbackCode on_collective_end(OTF2_LocationRef id, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, OTF2_CollectiveOp op,
-                                    OTF2_CommRef comm, uint32_t, uint64_t sent, uint64_t received) {
+OTF2_CallbackCode on_collective_end(OTF2_LocationRef id, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*,
+                                    OTF2_CollectiveOp op, OTF2_CommRef comm, uint32_t, uint64_t sent, uint64_t received) {
     return on(id, time, user, [&](Reading& reading, Location& at, int64_t ns) { reading.collective(at, ns, op, comm, sent, received); });
 }
 OTF2_CallbackCode on_enter(OTF2_LocationRef id, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*, OTF2_RegionRef) {
@@ -211,7 +215,8 @@ std::string read_all(const ClockSources& sources, const Definitions& definitions
         for (const auto& location : process.locations) {
             if (!location.events) continue;
             files.push_back(sources.event_file(process, location.id));
-            locations.push_back(std::make_unique<Location>(Location{.process = &process, .id = location.id, .clock = hosts.of(process.rank)}));
+            locations.push_back(
+                std::make_unique<Location>(Location{.process = &process, .id = location.id, .clock = hosts.of(process.rank)}));
             callback.locations[location.id] = locations.back().get();
         }
     }

@@ -18,8 +18,8 @@ struct ClockSources {
     std::filesystem::path work;  // nobody else can write to it
 };
 
-// Adds what it finds to `hosts`, which has been corrected by the exchanges: events are taken roughly in that order. Returns why the messages
-// were not used, if so.
+// Adds what it finds to `hosts`, which has been corrected by the exchanges: events are taken roughly in that order. Returns why the
+// messages were not used, if so.
 std::string read_clock_messages(const ClockSources&, const Definitions&, HostClocks& hosts);
 
 }  // namespace polter::seal

@@ -280,8 +280,9 @@ void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
             auto* writer = OTF2_Archive_GetDefWriter(archive, location.id);
             if (!writer) throw std::runtime_error("OTF2 gives no writer for local definitions; raise the limit of open files (ulimit -n)");
             for (const auto& knot : process.clock)
-                check_otf2(OTF2_DefWriter_WriteClockOffset(writer, static_cast<uint64_t>(knot.time), knot.offset, static_cast<double>(knot.error)),
-                           "clock offsets");
+                check_otf2(
+                    OTF2_DefWriter_WriteClockOffset(writer, static_cast<uint64_t>(knot.time), knot.offset, static_cast<double>(knot.error)),
+                    "clock offsets");
             if (process.maps) {
                 mapping(writer, OTF2_MAPPING_REGION, region_ids(process.maps->regions));
                 mapping(writer, OTF2_MAPPING_STRING, process.maps->strings);

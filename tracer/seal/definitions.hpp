@@ -18,7 +18,7 @@ namespace polter::seal {
 struct LocationDefinition {
     uint64_t id = 0, events = 0;
     std::string name;
-    bool left_nothing = false;  // no event file: an empty one is made
+    bool left_nothing = false;           // no event file: an empty one is made
     uint64_t first_ns = 0, last_ns = 0;  // by its host's clock
 };
 

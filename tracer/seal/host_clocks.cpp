@@ -12,8 +12,8 @@
 namespace polter::seal {
 namespace {
 
-constexpr size_t most_pairs = 1024;                      // of clocks, whose messages are kept
-constexpr int64_t least_unknown = 1'000'000'000'000;     // an error of so many ns says nothing
+constexpr size_t most_pairs = 1024;                   // of clocks, whose messages are kept
+constexpr int64_t least_unknown = 1'000'000'000'000;  // an error of so many ns says nothing
 
 // The same bounds as seen from the other clock.
 std::vector<clocks::Point> turned(const std::vector<clocks::Point>& points) {
@@ -27,7 +27,8 @@ std::vector<clocks::Point> turned(const std::vector<clocks::Point>& points) {
 HostClocks::HostClocks(const std::vector<Sidecar>& ranks, const Definitions& definitions) {
     std::map<std::string, uint32_t> numbers;
     for (const auto& rank : ranks) {  // by rank
-        const auto [at, added] = numbers.try_emplace(rank.clock.empty() ? fmt::format("host {}", rank.host) : rank.clock, static_cast<uint32_t>(hosts_.size()));
+        const auto [at, added] =
+            numbers.try_emplace(rank.clock.empty() ? fmt::format("host {}", rank.host) : rank.clock, static_cast<uint32_t>(hosts_.size()));
         if (added) hosts_.push_back(rank.host);
         by_rank_[rank.rank] = at->second;
     }
@@ -160,9 +161,10 @@ std::string error_between(const HostClocks& hosts, Report& report) {
             unknown.push_back(hosts.host(clock));
     }
     if (!unknown.empty()) {
-        report.warnings.push_back(fmt::format("the clock of {} could not be compared with that of {}: times between these hosts cannot be "
-                                              "trusted",
-                                              fmt::join(unknown, ", "), hosts.host(0)));
+        report.warnings.push_back(
+            fmt::format("the clock of {} could not be compared with that of {}: times between these hosts cannot be "
+                        "trusted",
+                        fmt::join(unknown, ", "), hosts.host(0)));
         return "unknown";
     }
     errors.push_back(0);
@@ -184,9 +186,7 @@ void add_corrections(HostClocks& hosts, std::vector<Sidecar>& ranks, Definitions
         if (clock != 0) process.clock = correction.knots;
         for (const auto& location : process.locations) {
             if (!location.events) continue;
-            const auto corrected = [&](uint64_t time) {
-                return time + static_cast<uint64_t>(correction.at(static_cast<int64_t>(time)));
-            };
+            const auto corrected = [&](uint64_t time) { return time + static_cast<uint64_t>(correction.at(static_cast<int64_t>(time))); };
             const auto first = corrected(location.first_ns), last = corrected(location.last_ns);
             definitions.first_ns = any ? std::min(definitions.first_ns, first) : first;
             definitions.last_ns = any ? std::max(definitions.last_ns, last) : last;

@@ -112,10 +112,9 @@ void add_end(const std::vector<Sidecar>& ranks, uint64_t exporter_ended, Definit
     if (exporter_ended >= definitions.last_ns) exporter_ended = 0;
     if (exporter_ended) {
         auto seconds = [](uint64_t from, uint64_t to) { return from < to ? static_cast<double>(to - from) / 1e9 : 0.0; };
-        report.warnings.push_back(
-            fmt::format("the exporter ended{} {:.3f} s after the trace begins, {:.3f} s before it ends: later noise {}is not in it", where,
-                        seconds(definitions.first_ns, exporter_ended), seconds(exporter_ended, definitions.last_ns),
-                        where.empty() ? "" : "there "));
+        report.warnings.push_back(fmt::format(
+            "the exporter ended{} {:.3f} s after the trace begins, {:.3f} s before it ends: later noise {}is not in it", where,
+            seconds(definitions.first_ns, exporter_ended), seconds(exporter_ended, definitions.last_ns), where.empty() ? "" : "there "));
     }
     uint64_t ended = exporter_ended;
     for (const auto& rank : ranks)

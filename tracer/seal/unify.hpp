@@ -46,7 +46,7 @@ struct Unified {
     std::vector<SidecarCallSite> call_sites;    // by archive id
     struct Maps {
         std::vector<uint32_t> strings, comms, windows, call_sites;  // archive id by local id
-        std::vector<uint32_t> regions;  // index by local id
+        std::vector<uint32_t> regions;                              // index by local id
     };
     std::vector<Maps> maps;  // one for each rank given
     std::vector<std::string> warnings;

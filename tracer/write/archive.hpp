@@ -23,7 +23,7 @@ struct Identity {
     uint32_t rank = 0, size = 1;
     std::string host, program, mpi, thread_level, world;
     std::string clock;  // names the one that it reads; empty: not known
-    std::string cpus;  // that it may use, as it began: "0-3,8"
+    std::string cpus;   // that it may use, as it began: "0-3,8"
     int pid = 0;
     uint64_t started_ns = 0;  // by the clock on the wall, which all nodes share more or less
 };

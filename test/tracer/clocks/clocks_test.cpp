@@ -45,7 +45,8 @@ TEST_CASE("1000 runs: the true offset is within the bound, and no message is rev
             }
         }
     }
-    MESSAGE("median error " << median(errors) << " ns, by the rival's rule " << median(rivals) << " ns, least RTT " << median(rtts) << " ns");
+    MESSAGE("median error " << median(errors) << " ns, by the rival's rule " << median(rivals) << " ns, least RTT " << median(rtts)
+                            << " ns");
     CHECK(outside == 0);
     CHECK(outside_local == 0);
     CHECK(reversed == 0);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which ranks compare clocks: all agree, whoever is missing, and nobody waits for ever.
+#include "../../../tracer/mpi/clocks/leaders.hpp"
+
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,8 +11,6 @@
 #include <map>
 #include <string>
 #include <vector>
-
-#include "../../../tracer/mpi/clocks/leaders.hpp"
 
 using namespace polter;
 

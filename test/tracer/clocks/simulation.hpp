@@ -13,12 +13,12 @@ namespace polter::clocks {
 
 struct Setup {
     double seconds = 10;
-    double rate = 0;                  // of the own clock against the reference
-    double bend = 0;                  // change of the rate per second, to and fro
-    int pings = 20;                   // at each end
-    int messages = 0;                 // in between, as many in each direction
-    double latency_ns = 12'000;       // the least of one way
-    double ping_jitter_ns = 3'000;    // mean of what comes on top, exponential
+    double rate = 0;                // of the own clock against the reference
+    double bend = 0;                // change of the rate per second, to and fro
+    int pings = 20;                 // at each end
+    int messages = 0;               // in between, as many in each direction
+    double latency_ns = 12'000;     // the least of one way
+    double ping_jitter_ns = 3'000;  // mean of what comes on top, exponential
     double message_jitter_ns = 40'000;
     double step_at = -1, step_ns = 0;  // of the own clock, at that part of the run
 };
@@ -39,7 +39,8 @@ class Simulation {
         const double seconds = static_cast<double>(at) * 1e-9, turn = 6.283185307179586 / std::max(1.0, setup_.seconds / 2);
         // Its second derivative is at most `bend`.
         const double wander = 1e9 * setup_.bend / (turn * turn) * (std::sin(turn * seconds + phase_) - std::sin(phase_));
-        const double step = setup_.step_at >= 0 && static_cast<double>(at) > setup_.step_at * static_cast<double>(length_ns()) ? setup_.step_ns : 0;
+        const double step =
+            setup_.step_at >= 0 && static_cast<double>(at) > setup_.step_at * static_cast<double>(length_ns()) ? setup_.step_ns : 0;
         return own_start_ + at + std::llround(setup_.rate * static_cast<double>(at) + wander + step);
     }
 

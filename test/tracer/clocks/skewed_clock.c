@@ -2,7 +2,8 @@
 // Preloaded by tests: gives the processes of one host another CLOCK_MONOTONIC than that of the machine, as if it were another machine.
 //   SKEWED_CLOCK="HOST BEGAN_NS OFFSET_NS RATE_PPM STEP_NS AT_NS"
 // On the host of that name, with t the time since BEGAN: clock + OFFSET + RATE · t, and STEP more from t = AT on (0: no step).
-// Hosts of one machine read one clock by their boot id: POLTER_CLOCK gets the host's name, so that the tracer takes them for different ones.
+// Hosts of one machine read one clock by their boot id: POLTER_CLOCK gets the host's name, so that the tracer takes them for different
+// ones.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

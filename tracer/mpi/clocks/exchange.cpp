@@ -11,8 +11,8 @@
 namespace polter::mpi {
 namespace {
 
-constexpr int tag = 24'511;            // of the creation, among those of other groups on MPI_COMM_WORLD
-constexpr int exchanges = 24;          // the first only brings both together
+constexpr int tag = 24'511;    // of the creation, among those of other groups on MPI_COMM_WORLD
+constexpr int exchanges = 24;  // the first only brings both together
 constexpr uint64_t meeting_ns = 1'000'000'000;
 constexpr uint64_t patience_ns = 200'000;  // of polling before the CPU is left to others
 

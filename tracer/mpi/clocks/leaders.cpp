@@ -156,7 +156,8 @@ std::string harmless(std::string name) {
 }  // namespace
 
 LocalRank local_rank() {
-    constexpr const char* names[][2] = {{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}, {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
+    constexpr const char* names[][2] = {{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                                        {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
     for (const auto& [rank, size] : names)
         if (number(std::getenv(rank)) >= 0 && number(std::getenv(size)) > 0)
             return {static_cast<int>(number(std::getenv(rank))), static_cast<int>(number(std::getenv(size)))};
@@ -182,7 +183,8 @@ std::vector<int> agree_on_leaders(const std::string& experiment, const std::stri
     // One node, a rank that is not its node's first, or a launcher that does not say.
     if (clock.empty() || local.rank != 0 || local.size >= size) return {};
     const write::OwnPart own_part;
-    Meeting meeting(experiment + "/" + trace::clocks_folder + "/" + harmless(world) + "." + std::to_string(size), {rank, local.size, getpid(), clock});
+    Meeting meeting(experiment + "/" + trace::clocks_folder + "/" + harmless(world) + "." + std::to_string(size),
+                    {rank, local.size, getpid(), clock});
     if (!meeting.enter()) return {};
     const uint64_t began = write::now();
     std::vector<int> ranks;

@@ -21,15 +21,17 @@ template <typename Handle>
 using Wide = std::conditional_t<sizeof(Handle) < sizeof(intptr_t), intptr_t, Handle>;
 
 // The functions that handlers call themselves.
-#define POLTER_PMPI(X)                                                                                                                    \
-    X(Comm_rank)                                                                                                                          \
-    X(Comm_size)                                                                                                                          \
-    X(Comm_remote_size)                                                                                                                   \
-    X(Comm_test_inter)                                                                                                                    \
-    X(Comm_group) X(Comm_remote_group) X(Group_size) X(Group_translate_ranks) X(Group_free) X(Type_size_x) X(Get_count) X(Get_elements_x) \
-        X(Test_cancelled) X(Get_library_version) X(Query_thread) X(Error_class) X(Topo_test) X(Dist_graph_neighbors_count)                \
-            X(Dist_graph_neighbors) X(Graph_neighbors_count) X(Graph_neighbors) X(Cartdim_get) X(Cart_shift)                              \
-                X(Group_incl) X(Comm_create_group) X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_free) X(Isend) X(Irecv) X(Test) X(Cancel) X(Request_free)
+#define POLTER_PMPI(X)                                                                                                               \
+    X(Comm_rank)                                                                                                                     \
+    X(Comm_size)                                                                                                                     \
+    X(Comm_remote_size)                                                                                                              \
+    X(Comm_test_inter)                                                                                                               \
+    X(Comm_group)                                                                                                                    \
+    X(Comm_remote_group) X(Group_size) X(Group_translate_ranks) X(Group_free) X(Type_size_x) X(Get_count) X(Get_elements_x)          \
+        X(Test_cancelled) X(Get_library_version) X(Query_thread) X(Error_class) X(Topo_test) X(Dist_graph_neighbors_count)           \
+            X(Dist_graph_neighbors) X(Graph_neighbors_count) X(Graph_neighbors) X(Cartdim_get) X(Cart_shift) X(Group_incl)           \
+                X(Comm_create_group) X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_free) X(Isend) X(Irecv) \
+                    X(Test) X(Cancel) X(Request_free)
 
 struct Pmpi {
 #define POLTER_POINTER(name) decltype(&PMPI_##name) name = nullptr;

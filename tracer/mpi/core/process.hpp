@@ -23,7 +23,7 @@ using Files = std::unordered_map<uint64_t, uint32_t>;  // by handle: the local i
 struct Process {
     std::atomic<bool> on{false};  // calls are traced; false before MPI_Init, after MPI_Finalize, after a failure, in a forked child
     Detail detail;
-    bool threaded = false;        // MPI_THREAD_MULTIPLE: the tables below need their lock
+    bool threaded = false;  // MPI_THREAD_MULTIPLE: the tables below need their lock
     write::Archive* archive = nullptr;
     polter_session* session = nullptr;  // with the exporter's daemon
     Comms* comms = nullptr;
@@ -33,8 +33,8 @@ struct Process {
     Files* files = nullptr;
     Partitioned* partitioned = nullptr;
     ClockExchange* clocks = nullptr;  // NULL: this rank compares no clocks
-    uint32_t next_window = 0;  // id
-    std::mutex mutex;          // of all these tables
+    uint32_t next_window = 0;         // id
+    std::mutex mutex;                 // of all these tables
     std::atomic<uint64_t> request_id{1};
     std::atomic<uint32_t> threads{1};
 };
