@@ -80,11 +80,15 @@ class Readme(unittest.TestCase):
             for made in set(SOURCE.glob("polter-quickstart-*")) - before:
                 shutil.rmtree(made)
 
+    def minutes(self, line):
+        print(f"not run: {line}: it takes two minutes; test/end_to_end/validate_test.py runs shorter ones", file=sys.stderr)
+
     # What is done with a command that fits. The first two cannot be done here: the network, and the test that runs this.
     KNOWN = [
         (r"git clone .*&& cd \w+", None),
         (r"\./scripts/test", None),
         (r"\./scripts/quickstart", quickstart),
+        (r"build/polter validate --quick", minutes),
         (r"(mpirun -n \d+ )?build/polter (doctor|(run|replay|report|advise|compare|noise|export) .*)", polter),
     ]
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -73,13 +74,17 @@ class TwoHosts(unittest.TestCase):
                     self.check(folder / "e", result)
 
     def test_a_step_is_reported(self):
-        step_ns, after_ns = 50_000_000, 1_500_000_000
+        step_ns, after_ns = 50_000_000, 4_000_000_000
         for flavour in p.FLAVOURS:
             with self.subTest(flavour=flavour), t.hosts() as hosts, p.folder() as folder:
                 self.began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
                 at_ns = t.AHEAD_NS + after_ns
-                environment = t.skewed(self.began_ns, OFFSET_NS, RATE_PPM, step_ns, at_ns)
-                result = traced(hosts, flavour, folder, "bsp", environment, 5 * PHASES, WORK, -1, 100, 1024)
+                # The job waits after half of its phases, until the clock has been stepped.
+                environment = {**t.skewed(self.began_ns, OFFSET_NS, RATE_PPM, step_ns, at_ns), "BSP_UNTIL": str(folder / "stepped")}
+                stepped = threading.Timer(after_ns / 1e9 + 0.5, (folder / "stepped").touch)
+                stepped.start()
+                result = traced(hosts, flavour, folder, "bsp", environment, PHASES, WORK, -1, 100, 1024)
+                stepped.join()
                 told = [w for w in result["warnings"] if "was stepped by" in w]
                 self.assertEqual(len(told), 1, result["warnings"])
                 self.assertIn(f"the clock of {t.HOSTS[1]} was stepped by", told[0])
