@@ -111,11 +111,11 @@ std::string to_text(const Validated& validated) {
         "\neffect: what the injected noise cost, measured; own: the machine's own noise in the quiet runs; off: median against median\n";
     text += fmt::format(
         "Log against trace: {} events, recall {:.2f} %, precision {:.2f} %; recorded longer by {:.2f} us (median; {:.2f} % in all); {:.2f} "
-        "% attributed to the "
-        "preemption by the injector; {} events hit a rank that was blocked\n",
+        "% attributed to the preemption by the injector. Not counted: {} events that hit a rank that was blocked, {} that hit another "
+        "task\n",
         all.logged, 100 * ratio(all.found, all.logged), 100 * (1 - ratio(all.invented, all.recorded)),
         static_cast<double>(middle(all.longer_ns)) / 1e3, percent(all.recorded_ns - all.logged_ns, all.logged_ns),
-        all.any_ns ? 100 * static_cast<double>(all.named_ns) / static_cast<double>(all.any_ns) : 0, all.blocked);
+        all.any_ns ? 100 * static_cast<double>(all.named_ns) / static_cast<double>(all.any_ns) : 0, all.blocked, all.others);
     for (const CaseResult& one : validated.cases) {
         if (!one.no_verdict.empty()) text += fmt::format("No verdict for {}: {}\n", one.asked.spec, one.no_verdict);
         for (const std::string& warning : one.warnings) text += fmt::format("Warning, {}: {}\n", one.asked.spec, warning);
