@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 
 namespace polter::trace {
@@ -44,14 +43,6 @@ inline const char* unit_of(const PerfEvent& event) {
     const bool clock =
         event.type == PERF_TYPE_SOFTWARE && (event.config == PERF_COUNT_SW_CPU_CLOCK || event.config == PERF_COUNT_SW_TASK_CLOCK);
     return clock ? "ns" : "#";
-}
-
-// In POLTER_COUNTERS: {"perf": [[name, type, config, config1, config2, user_only], …], "papi": [name, …]}.
-inline nlohmann::json to_json(const PerfEvent& e) {
-    return {e.name, e.type, e.config, e.config1, e.config2, e.user_only};
-}
-inline PerfEvent perf_event_of(const nlohmann::json& list) {  // throws
-    return {list.at(0), list.at(1), list.at(2), list.at(3), list.at(4), list.at(5)};
 }
 
 }  // namespace polter::trace

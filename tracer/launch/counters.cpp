@@ -14,7 +14,7 @@
 #include <functional>
 
 #include "../papi.hpp"
-#include "../perf_event.hpp"
+#include "../perf_event_json.hpp"
 #include "launch.hpp"
 
 namespace polter::launch {

@@ -2,6 +2,7 @@
 #include "call_sites.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "archive.hpp"
 #include "own_part.hpp"

@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "../conventions.hpp"
 #include "../papi.hpp"
+#include "../perf_event_json.hpp"
 #include "own_part.hpp"
 
 namespace polter::write {

@@ -3,7 +3,7 @@
 // O_APPEND, so that a kill leaves whole lines, and at most the last one torn.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace polter::write {

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "../../write/clock.hpp"
 #include "leaders.hpp"

@@ -2,6 +2,7 @@
 #include "neighbours.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace polter::mpi::handler {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "windows.hpp"
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace polter::mpi::handler {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <bitset>
 #include <mpi_regions.hpp>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "../../write/clock.hpp"
 
