@@ -46,6 +46,12 @@ enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 
 // stands for all that are too many.
 inline constexpr uint32_t most_user_regions = 1u << 16;
 inline constexpr size_t longest_region_name = 1024;
+// Regions of the program's OpenMP runtime, among those of the program; Score-P has these names.
+inline constexpr const char* openmp_prefix = "!$omp ";
+inline constexpr const char* openmp_barrier_name = "!$omp barrier";
+inline constexpr const char* openmp_implicit_barrier_name = "!$omp implicit barrier";
+inline constexpr const char* openmp_dynamic_barrier_name =
+    "!$omp implicit barrier (dynamic)";  // behind work that was handed out as threads asked
 
 // Parameters: what MPI_Pcontrol was given.
 inline constexpr uint32_t parameter_level = 0;

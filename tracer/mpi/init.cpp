@@ -18,6 +18,7 @@
 #include "collectives/windows.hpp"
 #include "fortran.hpp"
 #include "messages/partitioned.hpp"
+#include "teams.hpp"
 
 namespace polter::mpi {
 namespace {
@@ -158,7 +159,8 @@ void Init::open_exporter() {
         return;
     }
     char error[512] = "";
-    const polter_noise_options options{};  // all from the environment
+    polter_noise_options options{};  // all else from the environment
+    options.threads = pages_for_openmp();
     process.session = polter_session_open(&options, error, sizeof error);
     polter_noise* page = process.session ? polter_noise_open(process.session, error, sizeof error) : nullptr;
     if (!page) {
@@ -219,6 +221,7 @@ void Init::begin_trace() {
     process.detail.begin(self.rank, entered_);
     if (const auto off = process.detail.restrictions(); !off.is_null()) process.archive->define(off);
     process.on = true;
+    follow_openmp();
     location->enter(entered_, region_, from_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));
     location->leave(location->end_startup(), region_);

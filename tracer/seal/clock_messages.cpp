@@ -141,8 +141,11 @@ class Reading {
     bool stopped() const { return !stopped_.empty(); }
 
   private:
-    // Threads of one rank share channels, and their events are not read in order.
-    bool alone(uint32_t rank) const { return definitions_.processes[rank].locations.size() == 1; }
+    // Threads of one rank that call MPI share channels, and their events are not read in order.
+    bool alone(uint32_t rank) const {
+        const Process& process = definitions_.processes[rank];
+        return process.locations.size() == 1 || (process.sidecar && process.sidecar->one_thread_calls);
+    }
 
     const Definitions& definitions_;
     HostClocks& hosts_;

@@ -35,6 +35,7 @@ class Writer {
         clock();
         flush_strings();
         paradigm();
+        paradigm_of_threads();
         system_tree();
         regions_();
         regions_of_program();
@@ -88,6 +89,19 @@ class Writer {
                                                          value));
     }
 
+    bool has_teams() const {
+        return std::any_of(definitions_.unified.comms.begin(), definitions_.unified.comms.end(),
+                           [](const Comm& comm) { return comm.team; });
+    }
+    void paradigm_of_threads() {
+        if (!has_teams()) return;
+        check(OTF2_GlobalDefWriter_WriteParadigm(global_, OTF2_PARADIGM_OPENMP, string("OpenMP"), OTF2_PARADIGM_CLASS_THREAD_FORK_JOIN));
+        OTF2_AttributeValue value;
+        value.stringRef = string("OpenMP Team ${id}");
+        check(OTF2_GlobalDefWriter_WriteParadigmProperty(global_, OTF2_PARADIGM_OPENMP, OTF2_PARADIGM_PROPERTY_COMM_NAME_TEMPLATE,
+                                                         OTF2_TYPE_STRING, value));
+    }
+
     void system_tree() {
         check(OTF2_GlobalDefWriter_WriteSystemTreeNode(global_, 0, string("machine"), string("machine"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
         std::map<std::string, uint32_t> nodes;
@@ -116,8 +130,13 @@ class Writer {
         uint32_t id = trace::region_count;
         for (const auto& region : definitions_.unified.regions) {
             const auto name = string(region.name);
-            check(OTF2_GlobalDefWriter_WriteRegion(global_, id++, name, name, string(""), OTF2_REGION_ROLE_CODE, OTF2_PARADIGM_USER,
-                                                   OTF2_REGION_FLAG_NONE, string(region.file), region.line, 0));
+            const bool of_threads = region.name.starts_with(trace::openmp_prefix);  // all of them are barriers
+            check(OTF2_GlobalDefWriter_WriteRegion(global_, id++, name, name, string(""),
+                                                   !of_threads                                 ? OTF2_REGION_ROLE_CODE
+                                                   : region.name == trace::openmp_barrier_name ? OTF2_REGION_ROLE_BARRIER
+                                                                                               : OTF2_REGION_ROLE_IMPLICIT_BARRIER,
+                                                   of_threads ? OTF2_PARADIGM_OPENMP : OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE,
+                                                   string(region.file), region.line, 0));
         }
     }
 
@@ -186,6 +205,31 @@ class Writer {
         group(group_self, "self", OTF2_GROUP_TYPE_COMM_SELF, {});
         uint32_t id = first_group;
         for (const auto& ranks : definitions_.unified.groups) group(id++, "", OTF2_GROUP_TYPE_COMM_GROUP, {ranks.begin(), ranks.end()});
+        teams(id);
+    }
+    // The same for threads: a list of all that are in a team, and each team as positions in it.
+    void teams(uint32_t id) {
+        if (!has_teams()) return;
+        std::map<uint64_t, uint64_t> positions;
+        for (const auto& comm : definitions_.unified.comms)
+            for (const uint64_t location : comm.locations) positions[location] = 0;
+        std::vector<uint64_t> all;
+        for (auto& [location, position] : positions) {
+            position = all.size();
+            all.push_back(location);
+        }
+        const auto write = [&](const char* name, OTF2_GroupType type, const std::vector<uint64_t>& members) {
+            check(OTF2_GlobalDefWriter_WriteGroup(global_, id++, string(name), type, OTF2_PARADIGM_OPENMP, OTF2_GROUP_FLAG_NONE,
+                                                  static_cast<uint32_t>(members.size()), members.data()));
+        };
+        write("OpenMP locations", OTF2_GROUP_TYPE_COMM_LOCATIONS, all);
+        first_team_ = id;
+        for (const auto& comm : definitions_.unified.comms) {
+            if (!comm.team) continue;
+            std::vector<uint64_t> members;
+            for (const uint64_t location : comm.locations) members.push_back(positions[location]);
+            write("", OTF2_GROUP_TYPE_COMM_GROUP, members);
+        }
     }
     void group(uint32_t id, const char* name, OTF2_GroupType type, const std::vector<uint64_t>& members) {
         check(OTF2_GlobalDefWriter_WriteGroup(global_, id, string(name), type, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE,
@@ -241,7 +285,9 @@ class Writer {
         uint32_t id = 0;
         for (const auto& comm : definitions_.unified.comms) {
             auto name = string(comm.name);
-            if (comm.remote == UINT32_MAX) {
+            if (comm.team) {
+                check(OTF2_GlobalDefWriter_WriteComm(global_, id, name, first_team_++, OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE));
+            } else if (comm.remote == UINT32_MAX) {
                 check(OTF2_GlobalDefWriter_WriteComm(global_, id, name, comm.group, comm.parent, OTF2_COMM_FLAG_NONE));
             } else {
                 check(OTF2_GlobalDefWriter_WriteInterComm(global_, id, name, comm.group, comm.remote, comm.parent, OTF2_COMM_FLAG_NONE));
@@ -254,6 +300,7 @@ class Writer {
     Strings& strings_;
     OTF2_GlobalDefWriter* global_;
     size_t written_ = 0;
+    uint32_t first_team_ = 0;  // group of the next team
 };
 
 void mapping(OTF2_DefWriter* writer, OTF2_MappingType type, const std::vector<uint32_t>& ids) {

@@ -110,6 +110,9 @@ bool collective(Pass& pass, OTF2_CollectiveOp, OTF2_CommRef comm, uint32_t, uint
 bool collective_request(Pass& pass, OTF2_CollectiveOp, OTF2_CommRef comm, uint32_t, uint64_t, uint64_t, uint64_t) {
     return pass.comm(comm) || pass.refuse("an undefined communicator");
 }
+bool team(Pass& pass, OTF2_CommRef comm) {
+    return pass.comm(comm) || pass.refuse("an undefined team of threads");
+}
 bool metric(Pass& pass, OTF2_MetricRef metric, uint8_t members, const OTF2_Type*, const OTF2_MetricValue*) {
     return (metric < POLTER_ACCOUNTS && members == 1) || (metric == trace::metric_class_of_counters && members == pass.limits.counters) ||
            pass.refuse("an undefined metric");
@@ -168,6 +171,10 @@ void set_callbacks(OTF2_EvtReaderCallbacks* to) {
     COPY_IF(RmaOpCompleteRemote, on_window);
     COPY_IF(RmaOpCompleteNonBlocking, on_window);
     COPY_IF(RmaOpTest, on_window);
+    COPY(ThreadFork);
+    COPY(ThreadJoin);
+    COPY_IF(ThreadTeamBegin, team);
+    COPY_IF(ThreadTeamEnd, team);
     COPY(BufferFlush);
     COPY(MeasurementOnOff);
     COPY(ProgramEnd);

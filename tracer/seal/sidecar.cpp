@@ -141,6 +141,8 @@ void read_header(const json& line, Sidecar& rank) {
     rank.world = text_or(line, "world");
     rank.program = text_or(line, "program");
     rank.mpi = text_or(line, "mpi");
+    const std::string level = text_or(line, "thread_level");
+    rank.one_thread_calls = level == "MPI_THREAD_SINGLE" || level == "MPI_THREAD_FUNNELED";
     rank.cpus = text_or(line, "cpus");
     rank.clock = text_or(line, "clock");
     rank.comms = predefined_comms();
@@ -179,6 +181,18 @@ void read_comm(const json& line, Sidecar& rank) {
     if (line.contains("in")) {
         if (!rank.comms.contains(id)) throw Bad{};
         rank.neighbours[id] = {ranks_of(line, "in", rank), ranks_of(line, "out", rank)};
+        return;
+    }
+    if (line.contains("team")) {
+        if (rank.comms.contains(id)) throw Bad{};
+        rank.comms[id].team = true;
+        return;
+    }
+    if (line.contains("member")) {
+        const auto at = rank.comms.find(id);
+        const auto thread = number<uint32_t>(line, "thread", 0, max_threads - 1);
+        if (at == rank.comms.end() || !at->second.team) throw Bad{};
+        at->second.threads[number<uint32_t>(line, "member", 0, max_threads - 1)] = trace::location_of(rank.rank, thread);
         return;
     }
     if (!line.contains("group")) {  // a new name

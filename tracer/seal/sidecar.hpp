@@ -31,7 +31,9 @@ struct SidecarComm {
     std::string name, key;
     uint32_t parent = UINT32_MAX;  // local id; none
     SidecarGroup group;
-    std::optional<SidecarGroup> remote;  // of an intercommunicator
+    std::optional<SidecarGroup> remote;    // of an intercommunicator
+    bool team = false;                     // of threads of the rank; then it has no group
+    std::map<uint32_t, uint64_t> threads;  // of a team: locations by number in it
 };
 
 struct SidecarWindow {
@@ -98,7 +100,8 @@ struct Sidecar {
     uint32_t rank = 0, size = 0;
     uint64_t started_ns = 0;  // by the clock on the wall; 0: it does not say
     std::string host, world, program, mpi, cpus;
-    std::string clock;  // that its host's processes read; empty: it does not say
+    bool one_thread_calls = false;  // MPI, whatever threads the rank has
+    std::string clock;              // that its host's processes read; empty: it does not say
     std::vector<SidecarExchange> exchanges;
     std::string exporter = "none", exporter_why;
     std::vector<std::string> seen, net;

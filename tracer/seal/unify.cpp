@@ -103,6 +103,13 @@ class Unifier {
             if (!comm.name.empty()) out_.comms[local].name = comm.name;
             return local;
         }
+        if (comm.team) {
+            Comm team;
+            team.team = true;
+            for (const auto& [number, location] : comm.threads) team.locations.push_back(location);
+            out_.comms.push_back(std::move(team));
+            return static_cast<uint32_t>(out_.comms.size() - 1);
+        }
         Comm made{comm.name, UINT32_MAX, group_id(rank, comm.group), UINT32_MAX};
         if (comm.parent < map.size()) made.parent = map[comm.parent];
         if (comm.remote) {

@@ -29,6 +29,8 @@ struct Comm {
     std::string name;
     uint32_t parent = UINT32_MAX;             // archive id
     uint32_t group = 0, remote = UINT32_MAX;  // archive ids; remote of an intercommunicator only
+    bool team = false;                        // of threads; then it has no group, but its locations
+    std::vector<uint64_t> locations = {};
 };
 
 struct Window {

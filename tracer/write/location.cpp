@@ -146,9 +146,12 @@ void Location::metric(uint64_t time, unsigned account, uint64_t value, const cha
         OTF2_AttributeList_AddStringRef(attributes_, trace::attribute_culprit, by);
         attributes = attributes_;
     }
+    if (begins_again_) [[unlikely]]
+        before_[account] = counters_[account].value_or(0) - value;
+    value += before_[account];
     if (auto& counter = counters_[account]; !counter) {
         counter = value;  // the baseline
-    } else {
+    } else if (!begins_again_) {
         Taken& taken = taken_[{account, by}];
         taken.ns += value - std::min(*counter, value);
         taken.events++;
@@ -165,6 +168,16 @@ void Location::metric(uint64_t time, unsigned account, uint64_t value, const cha
     put(OTF2_EvtWriter_Metric, attributes, time, trace::metric_class_of(account), uint8_t{1}, &type, &metric);
 }
 
+bool Location::resume(std::unique_ptr<NoiseFeed> noise) {
+    bool is_free = true;
+    if (!abandoned_.compare_exchange_strong(is_free, false, std::memory_order_acquire)) return false;
+    noise_ = std::move(noise);
+    begins_again_ = true;
+    if (noise_) noise_->write_baseline(now(), *this);
+    begins_again_ = false;
+    return true;
+}
+
 uint64_t Location::end_startup() {
     uint64_t time = stamp();
     if (!noise_) return time;
@@ -178,8 +191,8 @@ void Location::close_noise() {
     const std::lock_guard lock(archive_.mutex_);
     if (!noise_) return;
     noise_->close();
-    dropped_ = noise_->dropped();
-    dropped_ns_ = noise_->dropped_ns();
+    dropped_ += noise_->dropped();
+    dropped_ns_ += noise_->dropped_ns();
     exporter_ended_ns_ = noise_->exporter_ended_ns();
     noise_.reset();
 }

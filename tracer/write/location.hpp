@@ -75,6 +75,19 @@ class Location {
     // Those that are still open, at the time of the last record.
     void close_regions();
 
+    // Threads of the process (../threads/); `team`: its local communicator id.
+    void fork(uint64_t time, uint32_t requested) {
+        put(OTF2_EvtWriter_ThreadFork, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}, requested);
+    }
+    void join(uint64_t time) { put(OTF2_EvtWriter_ThreadJoin, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}); }
+    void team_begin(uint64_t time, uint32_t team) { put(OTF2_EvtWriter_ThreadTeamBegin, nullptr, time, team); }
+    void team_end(uint64_t time, uint32_t team) { put(OTF2_EvtWriter_ThreadTeamEnd, nullptr, time, team); }
+    // Its thread has ended, and all that it had to write is written.
+    void abandon() { abandoned_.store(true, std::memory_order_release); }
+    // For a thread that takes its place: it continues with that one's page, or NULL. False: it is not abandoned, or another one has it.
+    bool resume(std::unique_ptr<NoiseFeed> noise);
+    bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
+
     // What MPI_Pcontrol was given.
     void level(uint64_t time, int level) { put(OTF2_EvtWriter_ParameterInt, nullptr, time, trace::parameter_level, int64_t{level}); }
     // What is in memory goes to the disk.
@@ -160,6 +173,7 @@ class Location {
     }
 
     uint64_t last() const { return last_; }  // time of the last record
+    uint64_t id() const { return id_; }
 
     // The accumulated nanoseconds of one account; `culprit` may be NULL or empty.
     void metric(uint64_t time, unsigned account, uint64_t value, const char* culprit);
@@ -242,6 +256,9 @@ class Location {
     std::optional<OwnPart> flushing_;                                // from OTF2's word that it flushes to its next buffer, or its failure
     uint64_t dropped_ = 0, dropped_ns_ = 0, exporter_ended_ns_ = 0;  // of the page, once closed
     std::array<std::optional<uint64_t>, POLTER_ACCOUNT_SLOTS> counters_;  // of the last record of each account
+    std::array<uint64_t, POLTER_ACCOUNT_SLOTS> before_{};  // what threads before this one had in their pages, less what this one began with
+    bool begins_again_ = false;                            // the next record of each account is a further thread's baseline
+    std::atomic<bool> abandoned_ = false;
     std::map<std::pair<unsigned, uint32_t>, Taken> taken_;
     Tail tail_;
 };

@@ -51,7 +51,7 @@ Comms::Comms(write::Archive& archive) : archive_(archive) {
     pmpi.Comm_group(constants.comm_world, &world_group_);
     const auto predefined = [this](MPI_Comm handle, const char* name, const char* kind, uint64_t key) {
         Comm comm = shape(handle);
-        comm.id = next_id_++;
+        comm.id = new_id();
         comm.key = key;
         archive_.define({{"comm", comm.id}, {"name", name}, {"parent", nullptr}, {"key", kind}, {"group", kind}});
         by_handle_[bits(handle)] = comm;
@@ -100,12 +100,13 @@ bool Comms::describe(MPI_Comm handle, uint64_t seed, Comm& comm, ordered_json& l
 }
 
 const Comm* Comms::add(MPI_Comm handle, const Comm& comm, ordered_json& line, const Comm* parent) {
-    ordered_json whole{{"comm", next_id_}, {"name", ""}, {"parent", nullptr}, {"key", text(comm.key)}};
+    const uint32_t id = new_id();
+    ordered_json whole{{"comm", id}, {"name", ""}, {"parent", nullptr}, {"key", text(comm.key)}};
     if (parent) whole["parent"] = parent->id;
     whole.update(line);
     archive_.define(whole);
     Comm& added = by_handle_[bits(handle)] = comm;
-    added.id = next_id_++;
+    added.id = id;
     last_ = nullptr;
     return &added;
 }

@@ -7,6 +7,7 @@
 // Intercomm_create), the ordinal is that of the calls with this tag and these members.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -46,6 +47,8 @@ class Comms {
     // A window is made on it: its key, equal on all members. `key` stays empty where the communicator is not followed.
     void next_window(MPI_Comm handle, Comm& comm, std::string& key);
     void rename(const Comm& comm, const char* name);
+    // The local id of something else that events name as a communicator. Thread-safe.
+    uint32_t new_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   private:
     bool members(MPI_Comm handle, bool remote, std::vector<int>& world_ranks);
@@ -57,7 +60,7 @@ class Comms {
     std::unordered_map<uint64_t, Comm> by_handle_;
     std::map<uint64_t, uint32_t> group_calls_;  // by members and tag: how many
     MPI_Group world_group_;
-    uint32_t next_id_ = 0;
+    std::atomic<uint32_t> next_id_ = 0;
     uint64_t last_handle_ = 0;  // the latest looked up
     Comm* last_ = nullptr;
 };

@@ -22,12 +22,17 @@ void end_thread(void* location) {
     thread.scratch = nullptr;
     thread.noise = nullptr;
     thread.feed = nullptr;
-    if (process.on.load(std::memory_order_relaxed)) static_cast<write::Location*>(location)->close_noise();
+    if (!process.on.load(std::memory_order_relaxed)) return;
+    static_cast<write::Location*>(location)->close_noise();
+    static_cast<write::Location*>(location)->abandon();
 }
 
 }  // namespace
 
-write::Location* adopt_thread() {
+namespace {
+
+// `of`: the location that is continued; none: a new one.
+write::Location* adopt(write::Location* of) {
     const write::NoCancel no_cancel;
     std::call_once(thread_end_made, [] { pthread_key_create(&thread_end, end_thread); });
     const uint64_t began = write::now();
@@ -43,15 +48,29 @@ write::Location* adopt_thread() {
             process.archive->warn(std::string("a further thread has no noise in the trace: ") + error);
         }
     }
-    const uint32_t number = process.threads.fetch_add(1, std::memory_order_relaxed);
     write::NoiseFeed* const of_location = feed.get();
-    write::Location* location = process.archive->add_location(number, gettid(), std::move(feed), write::now());
+    write::Location* location = nullptr;
+    if (of)
+        location = of->resume(std::move(feed)) ? of : nullptr;
+    else
+        location =
+            process.archive->add_location(process.threads.fetch_add(1, std::memory_order_relaxed), gettid(), std::move(feed), write::now());
     process.archive->add_own_cost(write::now() - began);
     if (!location) return nullptr;
     thread.noise = own;
     thread.feed = of_location;
     pthread_setspecific(thread_end, location);
     return thread.location = location;
+}
+
+}  // namespace
+
+write::Location* adopt_thread() {
+    return adopt(nullptr);
+}
+
+write::Location* adopt_thread_as(write::Location& location) {
+    return adopt(&location);
 }
 
 }  // namespace polter::mpi

@@ -89,5 +89,7 @@ T* room(std::vector<T>& memory, int count) {
 
 // A thread's first traced call: its location. NULL if there is none to be had.
 write::Location* adopt_thread();
+// The same for a thread that takes the place of one that has ended: it continues that one's location.
+write::Location* adopt_thread_as(write::Location& location);
 
 }  // namespace polter::mpi

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI programs with OpenMP: which threads the trace has, and that the noise of one of them reaches the result."""
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+import polter_run as p
+
+PERCENT = 30
+TRIES = 3  # the machine may be busy with something else
+REGIONS, WORK = 150, 3_000_000
+COMPILERS = [c for c in ("gcc", "clang") if all((p.PROGRAMS / f / f"hybrid_{c}").exists() for f in p.FLAVOURS)]
+
+
+def records(experiment):
+    """How many records of each kind each location has, by otf2-print."""
+    counts = collections.defaultdict(collections.Counter)
+    output = subprocess.run(["otf2-print", str(experiment / "traces.otf2")], check=True, capture_output=True, text=True, timeout=p.LIMIT).stdout
+    for line in output.splitlines():
+        if match := re.match(r"([A-Z_]+)\s+(\d+)\s+\d+", line):
+            kind, location = match.groups()
+            barrier = re.search(r'Region: "(!\$omp [^"]*)"', line)
+            counts[int(location)][f"{kind} {barrier[1]}" if barrier else kind] += 1
+    return counts
+
+
+def run(flavour, compiler, ranks, arguments, threads, experiment, **more):
+    environment = {"OMP_NUM_THREADS": str(threads), "OMP_DYNAMIC": "false", **more}
+    done = p.Run([*p.launcher(flavour, ranks), p.PROGRAMS / flavour / f"hybrid_{compiler}", *arguments], experiment, environment=environment)
+    return done
+
+
+class Records(unittest.TestCase):
+    @staticmethod
+    def each():
+        for flavour in p.FLAVOURS:
+            for compiler in COMPILERS:
+                with p.folder() as folder:
+                    yield flavour, compiler, folder / "e"
+
+    def test_regions_and_barriers(self):
+        for flavour, compiler, experiment in self.each():
+            done = run(flavour, compiler, 2, [10, 1000, "barrier"], 3, experiment)
+            self.assertEqual(done.code, 0, done.explain())
+            self.assertEqual([r["threads"]["count"] for r in done.result["per_rank"]], [2, 2])
+            self.assertFalse(any("record of it" in w for w in done.result["warnings"]), done.result["warnings"])
+            if not shutil.which("otf2-print"):
+                continue
+            found = records(experiment)
+            self.assertEqual(sorted(found), sorted(thread << 32 | rank for rank in range(2) for thread in range(3)))
+            for location, of in found.items():
+                master = location >> 32 == 0
+                expected = 11 if of["THREAD_TEAM_BEGIN"] == 11 else 10  # the region that pins the threads, if there are CPUs for it
+                self.assertEqual(of["THREAD_TEAM_BEGIN"], expected, of)
+                self.assertEqual(of["THREAD_TEAM_END"], expected, of)
+                self.assertEqual(of["THREAD_FORK"], expected if master else 0, of)
+                self.assertEqual(of["THREAD_JOIN"], expected if master else 0, of)
+                self.assertEqual(of["ENTER !$omp barrier"], 10, of)
+                self.assertEqual(of["LEAVE !$omp barrier"], 10, of)
+                self.assertEqual(of["ENTER !$omp implicit barrier"], expected if master else 0, of)
+
+    def test_teams_that_shrink_and_grow(self):
+        """Threads end and others take their places: not a location for each of the 60 threads that a runtime may make."""
+        for flavour, compiler, experiment in self.each():
+            done = run(flavour, compiler, 1, [40, 1000, "grow"], 4, experiment)
+            self.assertEqual(done.code, 0, done.explain())
+            # A thread that is about to end may still have its location when its successor begins.
+            self.assertIn(done.result["per_rank"][0]["threads"]["count"], range(3, 10))
+
+    def test_dynamic_loops_are_conditional(self):
+        for flavour, compiler, experiment in self.each():
+            done = run(flavour, compiler, 1, [10, 100000, "dynamic"], 2, experiment)
+            self.assertEqual(done.code, 0, done.explain())
+            if shutil.which("otf2-print"):
+                self.assertEqual(records(experiment)[0]["ENTER !$omp implicit barrier (dynamic)"], 10)
+
+    def test_untraced_is_the_same(self):
+        """The library without an experiment, and what is traced: the same result of the program."""
+        for flavour in p.FLAVOURS:
+            program = [*p.launcher(flavour, 1), p.PROGRAMS / flavour / "hybrid_gcc", 10, 1000, "barrier"]
+            plain = p.command(program, {"OMP_NUM_THREADS": "3"})
+            with_library = p.command(program, {"OMP_NUM_THREADS": "3", "LD_PRELOAD": str(p.BUILD / "lib" / "polter" / "libpolter-mpi.so")})
+            self.assertEqual(plain.returncode, 0, plain.stderr)
+            self.assertEqual(json.loads(plain.stdout)["sum"], json.loads(with_library.stdout)["sum"])
+            self.assertEqual(with_library.stderr, plain.stderr)
+
+
+class Noise(unittest.TestCase):
+    def test_worker(self):
+        """One rank with two threads, each on its CPU; a competitor on the worker's."""
+        why = p.exporter_works()
+        if why or len(os.sched_getaffinity(0)) < 2:
+            self.skipTest(why or "one CPU only")
+        for flavour in p.FLAVOURS:
+            for left in reversed(range(TRIES)):
+                try:
+                    self.check(flavour)
+                    break
+                except AssertionError as error:
+                    if left == 0:
+                        raise
+                    print(f"{flavour}: once more: {str(error).splitlines()[0]}", file=sys.stderr)
+
+    def check(self, flavour):
+        arguments = [REGIONS, WORK, "static"]
+        with p.folder() as folder:
+            with p.rival(1, PERCENT):
+                noisy = run(flavour, "gcc", 1, arguments, 2, folder / "noisy")
+            quiet = run(flavour, "gcc", 1, arguments, 2, folder / "quiet")
+        self.assertEqual((noisy.code, quiet.code), (0, 0), noisy.explain() + quiet.explain())
+        rank = noisy.result["per_rank"][0]
+        worker, cost = rank["threads"]["local_noise_ns"], noisy.result["accumulated_noise_ns"]
+        times = [r.result["measured_ns"] for r in (noisy, quiet)]
+        print(f"{flavour}: worker lost {worker}, master {rank['local_noise_ns']}, cost {cost}; measured {times[0]}, without noise "
+              f"{noisy.result['approximated_ns']}, quiet run {times[1]}", file=sys.stderr)
+        self.assertEqual(rank["threads"]["count"], 1)
+        self.assertGreater(worker, 0.5 * PERCENT / 100 * noisy.result["approximated_ns"])
+        self.assertLess(rank["local_noise_ns"], 0.3 * worker)
+        # The worker is the last one in each region, so nearly all of its noise counts.
+        self.assertGreater(cost, 0.8 * worker)
+        self.assertLess(abs(noisy.result["approximated_ns"] - times[1]), 0.1 * times[1])
+        worst = max((c for c in noisy.result["culprits"] if c["source"] == "preempt"), key=lambda c: c["local_ns"])
+        self.assertEqual(worst["culprit"], "polter-rival")
+
+
+if __name__ == "__main__":
+    if not p.FLAVOURS or not COMPILERS:
+        print("SKIP: no MPI launcher, or no compiler with OpenMP")
+        sys.exit(77)
+    p.go_first()
+    unittest.main(verbosity=2)

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Between what a preload library exports of libgomp's interface (gomp.c) and the tracer that records it (../mpi/teams.cpp). The library
+// that was preloaded has the variable polter_openmp_hooks; a tracer finds it by that name at MPI_Init. NULL: nothing is recorded.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// One execution of a parallel region; on the stack of the thread that begins it. The tracer fills it in fork.
+struct polter_parallel {
+    const void* from;    // to where the program's call returns
+    unsigned requested;  // threads; 0: as the runtime decides
+    int dynamic;         // the region is a loop or sections, handed out as threads ask
+    void* master;        // the tracer's: whose region it is; NULL: within another one
+};
+
+struct polter_openmp_hooks {
+    // On the thread that begins the region; 0: it is not recorded, and none of the others is called for it.
+    int (*fork)(struct polter_parallel*);
+    void (*join)(struct polter_parallel*);
+    // On each member, around its share: its number in the team, and how many there are.
+    void (*begin_share)(struct polter_parallel*, int number, int size);
+    void (*end_share)(struct polter_parallel*);
+    // Around a barrier of the team, on each member. `from`: to where the program's call returns.
+    void (*enter_barrier)(const void* from);
+    void (*leave_barrier)(void);
+    // The loop that the thread comes to hands out its iterations as threads ask.
+    void (*dynamic_loop)(void);
+};
+
+#ifdef __cplusplus
+}
+#endif
