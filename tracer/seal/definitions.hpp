@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../clocks/fit.hpp"
-#include "code_file.hpp"
+#include "call_sites/code_file.hpp"
 #include "sidecar.hpp"
 #include "unify.hpp"
 

@@ -17,7 +17,7 @@
 
 #include "../conventions.hpp"
 #include "../write/own_part.hpp"
-#include "call_sites.hpp"
+#include "call_sites/call_sites.hpp"
 #include "chunks.hpp"
 #include "clock_messages.hpp"
 #include "definitions.hpp"

@@ -18,7 +18,7 @@
 #include <vector>
 
 extern "C" {
-#include "../../kmodule/plugins/thread_noise.h"
+#include "../../../kmodule/plugins/thread_noise.h"
 }
 
 namespace scorep {
