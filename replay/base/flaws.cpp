@@ -104,6 +104,17 @@ constexpr FlawKind kinds[] = {
      "{0}, without noise another rank may get them first",
      "Ranks waited for locks of one-sided communication. The replay determines the lock grant order of each scenario anew; the program may "
      "behave otherwise with another order."},
+    {Flaw::thread_missing, severe, conditional, "Threads without records",
+     "conditional: {0} times a thread waited for another thread of its process that has no record of it",
+     "{0} waits for threads without records",
+     "A parallel region or a barrier has fewer threads in the trace than belong to it. What they did there, and who waited for them, is "
+     "not in the result."},
+    {Flaw::work_shared, severe, conditional, "Shared work",
+     "conditional: behind {0} dynamic loops threads would have shared the work otherwise without noise",
+     "{0}, shared otherwise without noise",
+     "Threads take the iterations of loops with a dynamic or guided schedule piece by piece. What noise took from one thread, all of the "
+     "team have done. The replay lets such a loop end earlier by the mean of its threads' delays; the bounds reach from perfectly shared "
+     "work to the measured distribution."},
     {Flaw::clock_disorder, caution, none, "Clock disorder",
      "messages end up to {0} ns before they begin: the clocks of the trace disagree by at least that",
      "clocks disagree by {1} or more, messages end before they begin",
@@ -148,9 +159,9 @@ constexpr FlawKind kinds[] = {
      "Which of two hosts waited for the other is uncertain where they differ by less than the clock error. The bounds are widened by twice "
      "that error. Hosts that exchange messages all through the run, in both directions, have a smaller error."},
     {Flaw::clocks_unknown, severe, conditional, "Clocks not compared",
-     "conditional: the hosts' clocks were not compared, so times between hosts are meaningless",
-     "times between hosts are meaningless",
-     "The trace does not show how the clocks of its hosts differ, and no bounds include that. The clocks are compared where the ranks of all "
+     "conditional: the hosts' clocks were not compared, so times between hosts are meaningless", "times between hosts are meaningless",
+     "The trace does not show how the clocks of its hosts differ, and no bounds include that. The clocks are compared where the ranks of "
+     "all "
      "hosts are traced into one directory, or where they exchange messages in both directions."},
     {Flaw::recorder, caution, none, "Reported by the tracer", "{0}", "{0}",
      "The tracer met this during the run. Unless it says otherwise, the rest of the trace is not affected."},

@@ -34,6 +34,8 @@ enum class Flaw : uint8_t {
     tasks_reassigned,
     polling,
     locked_out,
+    thread_missing,
+    work_shared,
     counted_,  // number of kinds above; the kinds below are found outside the engine
     clock_disorder = counted_,
     unrecorded_waits,

@@ -60,6 +60,9 @@ struct Faults {
     bool no_structure = false;           // accuracy: collectives are replayed as barriers
     bool forget_arrivals = false;        // conditional: a wildcard receive is not compared with those before it
     bool keep_completion_order = false;  // conditional: a Waitany is taken to complete the same request in every scenario
+    bool threads_apart = false;          // causality: threads of a process do not wait for each other
+    bool iterations_stay = false;        // accuracy: each thread does the iterations of a dynamic loop that it was measured to do
+    bool own_start = false;              // accuracy: a thread begins its first region when it was measured to
     bool short_polls_alone = false;      // bounds: work between two polls ends the polling loop in each view
 };
 

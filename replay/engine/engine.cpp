@@ -49,6 +49,9 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
         declared_events_ += static_cast<int64_t>(location.declared_events);
         threads_.push_back(std::move(thread));
     }
+    for (const auto& [comm, team] : definitions.teams)
+        for (const int32_t member : team)
+            if (member >= 0) threads_[static_cast<size_t>(member)]->in_team = true;
     for (size_t i = 0; i < std::min(facts_.late_noise.size(), threads_.size()); ++i) threads_[i]->late = facts_.late_noise[i];
     if (learning_ && !facts_.postings) learned_postings_ = std::make_shared<Postings>(threads_.size());
     semantics_->attach(*this);
@@ -187,6 +190,8 @@ void Engine::come_to(Thread& thread) {
 
 void Engine::on_enter(Thread& thread, uint32_t region, uint32_t call_site) {
     come_to(thread);
+    end_of_idleness(thread);
+    thread.teams.behind_barrier = false;
     thread.last = thread.now;
     if (thread.in_call) {
         ++thread.depth;
@@ -199,6 +204,7 @@ void Engine::on_enter(Thread& thread, uint32_t region, uint32_t call_site) {
 
 void Engine::on_leave(Thread& thread, uint32_t region) {
     come_to(thread);
+    end_of_idleness(thread);
     thread.last = thread.now;
     if (thread.in_call) {
         if (thread.depth > 0 && region != thread.region) {
@@ -248,7 +254,7 @@ void Engine::pay(size_t thread, Payment& payment) {
 
 void Engine::open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t call_site) {
     thread.in_call = true;
-    thread.has_mpi = true;
+    thread.has_mpi = thread.has_mpi || !of_threads(kind);
     thread.kind = kind;
     thread.region = region;
     thread.call_site = call_site;
@@ -259,6 +265,10 @@ void Engine::open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t 
 
 void Engine::add_operation(Thread& thread, const Operation& operation) {
     if (thread.rank < 0) return;
+    if (thread.in_call && of_threads(thread.kind)) {
+        come_to(thread);
+        end_of_idleness(thread);
+    }
     if (!thread.in_call) {  // an MPI record outside a call is a call of length 0
         come_to(thread);
         thread.last = thread.now;
@@ -420,7 +430,7 @@ void Engine::join_late_noise(Thread& thread) {
 void Engine::count_noise(Thread& thread, const PendingNoise& record) {
     int64_t& local = thread.local[record.account];
     local = std::min(local + record.ns, most_ns);  // larger values are damage
-    if (!learning_ || !thread.carries_rank) return;
+    if (!learning_ || (!thread.carries_rank && !thread.in_team)) return;
     Thread::Culprit& latest = thread.culprits[record.account];
     if (!latest.sums || latest.name != record.culprit) latest = {record.culprit, &culprits_[{record.account, thread.rank, record.culprit}]};
     latest.sums->first = std::min(latest.sums->first + record.ns, most_ns);

@@ -132,11 +132,13 @@ class Engine {
     const std::set<Posting>& cancelled_postings() const { return facts_.cancelled_postings; }
     void cancelled(Posting posting) { facts_.cancelled_postings.insert(posting); }
     // A posting that does not tell what it is for; its completion does.
-    const PostedFor* posted_for(Posting posting) const { return facts_.postings ? facts_.postings->find(posting.first, posting.second) : nullptr; }
+    const PostedFor* posted_for(Posting posting) const {
+        return facts_.postings ? facts_.postings->find(posting.first, posting.second) : nullptr;
+    }
     void completed(Posting posting, const PostedFor& what);
     std::shared_ptr<const Postings> learned_postings() const { return learned_postings_; }
     bool has_learned_postings() const { return has_learned_postings_; }  // this process or another
-    std::vector<std::vector<PendingNoise>> late_noise() const;  // learned
+    std::vector<std::vector<PendingNoise>> late_noise() const;           // learned
     const DependencyRule& rule(const Dependency& dependency) const { return dependency_rules_[static_cast<size_t>(dependency.kind)]; }
     void count(Flaw flaw, int64_t ns = 0) {
         FlawCount& counted = flaws_[static_cast<size_t>(flaw)];
@@ -192,6 +194,13 @@ class Engine {
     void member_done(Collective* collective);
     void end_collective(Collective* collective);  // if nobody needs it any more
 
+    // Threads of one process (engine/teams.cpp).
+    ThreadEvent* team_fork(Thread& thread);  // of the region that the thread has just come to; none: it began that itself, or it is unknown
+    void come_to_barrier(Thread& thread, std::vector<ThreadEvent*>& others);  // the call that has been read
+    void leave_barrier(Thread& thread);                                       // its end is known
+    void members_ends(Thread& thread, std::vector<ThreadEvent*>& others);     // of the region that the thread began, as it joins
+    void joined(Thread& thread);
+
     // Requests.
     Request* new_request(Thread& thread, uint64_t id, Request::Kind kind);
     Request* find_request(Thread& thread, uint64_t id);
@@ -228,6 +237,15 @@ class Engine {
         return facts_.split ? facts_.split->part(account, thread.rank, culprit) : account;
     }
     void come_to(Thread& thread);
+    void on_fork(Thread& thread);
+    void on_team_begin(Thread& thread, uint32_t comm);
+    void on_team_end(Thread& thread, uint32_t comm);
+    void on_join(Thread& thread);
+    void end_of_idleness(Thread& thread);
+    void happens(ThreadEvent& event, Thread& thread, int64_t time, const int64_t* delay, uint64_t node);
+    std::shared_ptr<Team> team_of(uint32_t comm, uint64_t ordinal, const std::vector<int32_t>& members);
+    void ends_share(Thread& thread, Team& team, size_t member);
+    Barrier& barrier_of(Team& team, uint64_t number);
     void begin_interval(Thread& thread);
     void count_noise(Thread& thread, const PendingNoise&);
     void note_late_noise(Thread& thread, PendingNoise);
@@ -269,6 +287,7 @@ class Engine {
     mutable std::pair<uint32_t, const Communicator*> communicator_asked_{UINT32_MAX, nullptr};
     std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
+    std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<Team>> teams_;     // by communicator, ordinal: the regions under way
     std::deque<Thread*> ready_;
     std::vector<Thread*> parked_;
     std::unique_ptr<Semantics> semantics_;

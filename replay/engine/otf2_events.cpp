@@ -272,6 +272,31 @@ struct EventCallbacks {
         return rma_put(at, time, record, user, list, window, remote, sent + received, id);
     }
 
+    // Threads of one process. Where a record names no team, that of the thread is meant.
+    template <class Happens>
+    static OTF2_CallbackCode of_threads(void* user, OTF2_TimeStamp time, uint64_t record, Happens happens) {
+        Thread& t = *static_cast<Thread*>(user);
+        if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
+        t.record = record;
+        happens(t);
+        return after(t);
+    }
+    static OTF2_CallbackCode fork(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*, OTF2_Paradigm,
+                                  uint32_t) {
+        return of_threads(user, time, record, [](Thread& t) { t.engine->on_fork(t); });
+    }
+    static OTF2_CallbackCode join(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*, OTF2_Paradigm) {
+        return of_threads(user, time, record, [](Thread& t) { t.engine->on_join(t); });
+    }
+    static OTF2_CallbackCode team_begin(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                        OTF2_CommRef team) {
+        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_team_begin(t, team); });
+    }
+    static OTF2_CallbackCode team_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                      OTF2_CommRef team) {
+        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_team_end(t, team); });
+    }
+
     static OTF2_CallbackCode metric(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list,
                                     OTF2_MetricRef metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values) {
         Thread& t = *static_cast<Thread*>(user);
@@ -316,6 +341,10 @@ OTF2_EvtReaderCallbacks* event_callbacks() {
     OTF2_EvtReaderCallbacks_SetRmaPutCallback(callbacks, Events::rma_put);
     OTF2_EvtReaderCallbacks_SetRmaGetCallback(callbacks, Events::rma_put);
     OTF2_EvtReaderCallbacks_SetRmaAtomicCallback(callbacks, Events::rma_atomic);
+    OTF2_EvtReaderCallbacks_SetThreadForkCallback(callbacks, Events::fork);
+    OTF2_EvtReaderCallbacks_SetThreadJoinCallback(callbacks, Events::join);
+    OTF2_EvtReaderCallbacks_SetThreadTeamBeginCallback(callbacks, Events::team_begin);
+    OTF2_EvtReaderCallbacks_SetThreadTeamEndCallback(callbacks, Events::team_end);
     OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, Events::metric);
     return callbacks;
 }

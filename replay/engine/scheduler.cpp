@@ -123,7 +123,7 @@ void Engine::finish(Thread& thread) {
     const uint64_t declared = archive_.definitions().locations[thread.index].declared_events;
     if (thread.broken || thread.events < declared) count(Flaw::truncated_location);
     if (thread.in_call) {  // the trace ends inside a call: its sends count
-        count(Flaw::call_not_left);
+        if (!of_threads(thread.kind)) count(Flaw::call_not_left);
         thread.leave = thread.now;
         if (recorder_) thread.enter_node = thread.node = recorder_->begin_call(thread.recorded(), thread.enter);
         semantics_->publish_unfinished(*this, thread);

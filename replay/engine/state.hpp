@@ -10,6 +10,7 @@
 
 #include "replay/base/flat_map.hpp"
 #include "replay/base/pool.hpp"
+#include "replay/engine/teams.hpp"
 #include "replay/graph/recorder.hpp"
 #include "replay/model/collective_execution.hpp"
 #include "replay/model/model.hpp"
@@ -219,8 +220,8 @@ struct Arrival {
 
 // What a call cannot end before.
 struct Dependency {
-    enum class Kind : uint8_t { message, posting, collective, probe, request, lock };
-    static constexpr size_t kinds = 6;
+    enum class Kind : uint8_t { message, posting, collective, probe, request, lock, thread };
+    static constexpr size_t kinds = 7;
     Kind kind;
     bool own_posting = false;  // message: the receive was posted in an earlier call
     bool release = false;      // the match is given back when the call is done
@@ -234,6 +235,7 @@ struct Dependency {
     Channel* channel = nullptr;
     bool keeps = false;                      // collective: another call of this member will wait for it too
     struct LockEpochState* epoch = nullptr;  // of a lock: that waits
+    ThreadEvent* event = nullptr;            // of a thread: what it waits for
 };
 
 // Of one-sided communication: what a post tells the origins, a complete the targets, an unlock the next holder (its number is added). Of a
@@ -327,7 +329,8 @@ struct Thread {
     uint32_t index = 0;
     int32_t rank = -1, host = 0;
     bool carries_rank = false;
-    bool remote = false;  // read by another process: a mirror
+    bool remote = false;   // read by another process: a mirror
+    bool in_team = false;  // a further thread of the rank, whose waits for the others are in the trace
     State state = State::ready;
 
     // Reading.
@@ -386,6 +389,7 @@ struct Thread {
     uint32_t noise_records = 0;
     Polling polling;
     Uncertainty uncertainty;
+    TeamPlaces teams;
     bool has_mpi = false;
     int64_t init_ns = 0, finalize_ns = 0;
 

@@ -184,7 +184,17 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
 // threads that do not carry a rank
 int64_t other_mpi_threads(const Engine& engine) {
     return std::count_if(engine.threads().begin(), engine.threads().end(),
-                         [](const auto& thread) { return !thread->carries_rank && thread->has_mpi; });
+                         [](const auto& thread) { return !thread->carries_rank && !thread->in_team && thread->has_mpi; });
+}
+
+void fill_threads(Result& result, const Definitions& definitions, const Engine& engine) {
+    for (const auto& thread : engine.threads()) {
+        if (thread->carries_rank || thread->rank < 0 || !thread->in_team) continue;
+        ThreadsResult& threads = result.per_rank[static_cast<size_t>(thread->rank)].threads;
+        ++threads.count;
+        for (size_t account = 0; account < definitions.accounts.size(); ++account)
+            if (!definitions.accounts[account].service) threads.local_noise_ns += thread->local[account];
+    }
 }
 
 void fill_culprits(Result& result, const Definitions& definitions, const Engine& learned) {
@@ -254,6 +264,15 @@ Replayed::Replayed(const std::string& anchor, const Definitions& of, const Scena
     ends = program_ends(ranks, scenarios.lanes().count);
 }
 
+ThreadsResult all_threads(const Result& result) {
+    ThreadsResult all;
+    for (const RankResult& rank : result.per_rank) {
+        all.count += rank.threads.count;
+        all.local_noise_ns += rank.threads.local_noise_ns;
+    }
+    return all;
+}
+
 Result assemble(const Replayed& replayed, const Options& options, const Model& model) {
     const auto& [definitions, scenarios, learner, engine, ranks, ends, disorder] = replayed;
     Result result;
@@ -275,6 +294,7 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     const auto counted = counted_ranks(ranks, measured);
     fill_sources(result, definitions, scenarios, ranks, ends, counted);
     fill_ranks(result, definitions, scenarios, ranks, ends, counted, measured);
+    fill_threads(result, definitions, engine);
     fill_hosts(result, definitions);
     fill_culprits(result, definitions, learner);
     fill_call_sites(result, definitions, engine);
@@ -302,7 +322,7 @@ void tell_what_was_read(Result& result, const Replayed& replayed, const std::vec
         add(Flaw::no_noise);
     if (replayed.engine.facts().counter_only) add(Flaw::counters_only);
     int64_t other_threads = 0;
-    for (const auto& thread : replayed.engine.threads()) other_threads += !thread->carries_rank;
+    for (const auto& thread : replayed.engine.threads()) other_threads += !thread->carries_rank && !thread->in_team;
     size_t unmeasured = 0;
     if (const auto list = unmeasured_ranks(measured_by(definitions.properties, replayed.ranks.size()), unmeasured); unmeasured > 0)
         add(Flaw::ranks_not_measured, unmeasured, definitions.ranks, list);

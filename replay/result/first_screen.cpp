@@ -137,6 +137,9 @@ std::string figures(const Result& result, const TextOptions& options) {
     add_tracing(table, result);
     out += table.text(options.columns, 0);
     const auto add = [&](const std::string& line) { out += fold(line, 2, options.columns) + "\n"; };
+    if (const ThreadsResult threads = all_threads(result); why.empty() && threads.count > 0)
+        add(fmt::format("Further threads: {}, {} of noise on each (mean).", threads.count,
+                        short_time(threads.local_noise_ns / threads.count)));
     if (why.empty() && any && cost.open) add("The bounds are wide: the trace leaves open how much the noise cost.");
     if (why.empty() && any && result.conditional) add("Conditional: without noise the program may behave differently (see Warnings).");
     if (why.empty() && !any && !result.sources.empty()) add("Nothing was removed: --remove was given no source.");

@@ -64,6 +64,8 @@ nlohmann::json plain_json(const Result& result) {
                          {"local_noise_ns", rank.measured_by == "none" ? nlohmann::json() : nlohmann::json(rank.local_noise_ns)},
                          {"sources", by_source},
                          {"services", rank.services}});
+        if (rank.threads.count > 0)
+            ranks.back()["threads"] = {{"count", rank.threads.count}, {"local_noise_ns", rank.threads.local_noise_ns}};
     }
     std::map<int64_t, std::string> host_of;
     for (const HostResult& host : result.hosts)

@@ -44,12 +44,18 @@ struct RankSource {
     int64_t local_ns = 0, alone_ns = 0, share_ns = 0;
 };
 
+// A rank's further threads that the replay follows (members of teams).
+struct ThreadsResult {
+    int64_t count = 0, local_noise_ns = 0;  // the sum
+};
+
 struct RankResult {
     int64_t rank = 0;
     std::string measured_by;  // the exporter; "none": its noise is unknown, not 0; empty: the trace does not say
     int64_t measured_ns = 0, approximated_ns = 0, accumulated_noise_ns = 0, local_noise_ns = 0;
     std::map<std::string, RankSource> sources;
     std::map<std::string, int64_t> services;  // local
+    ThreadsResult threads;
 };
 
 struct CulpritResult {
@@ -110,8 +116,9 @@ struct Result {
     std::shared_ptr<const Definitions> definitions;  // … with the names of what is in it
 };
 
-std::string not_measured(const Result&);  // why the trace says nothing about noise, so 0 would be wrong; empty: it does
-nlohmann::json to_json(const Result&);    // schema polter.replay/1
+ThreadsResult all_threads(const Result&);  // of all ranks
+std::string not_measured(const Result&);   // why the trace says nothing about noise, so 0 would be wrong; empty: it does
+nlohmann::json to_json(const Result&);     // schema polter.replay/1
 
 struct TextOptions {
     bool all = false;      // also small values, all ranks and processes, and the detailed tables

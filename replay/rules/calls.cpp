@@ -71,6 +71,7 @@ void publish_operations(Engine& engine, Thread& thread) {
 }  // namespace
 
 void publish(Engine& engine, Thread& thread) {
+    if (of_threads(thread.kind)) return publish_of_threads(engine, thread);
     follow_unrecorded_requests(engine, thread);
     before_call(engine, thread);
     thread.unrecorded = may_have_waited(engine, thread);
@@ -193,13 +194,14 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
 }  // namespace
 
 CallEnd conclude(Engine& engine, Thread& thread) {
-    if (of(engine).farms) go_on_elsewhere(engine, thread);
+    if (of(engine).farms && !of_threads(thread.kind)) go_on_elsewhere(engine, thread);
     const bool in_order = thread.granted_after_wait && !engine.faults().same_in_every_order;
-    const bool widens = (thread.unrecorded || in_order) && engine.lanes().bounded() && !engine.faults().trust_unrecorded;
+    const bool widens =
+        (thread.unrecorded || in_order) && !of_threads(thread.kind) && engine.lanes().bounded() && !engine.faults().trust_unrecorded;
     const int64_t low_at_enter = widens ? thread.delay[engine.lanes().low] : 0;
     const bool injected = engine.injection() && thread.carries_rank;
     const LaneVector entered = injected ? engine.lane_pool().copy(thread.delay) : LaneVector();
-    const CallEnd end = conclude_call(engine, thread);
+    const CallEnd end = of_threads(thread.kind) ? conclude_of_threads(engine, thread) : conclude_call(engine, thread);
     if (injected) apply_injected(engine, thread, end, entered);
     if (widens) widen_bounds(engine, thread, low_at_enter, thread.unrecorded ? Cost() : by_itself(engine, thread));
     return end;

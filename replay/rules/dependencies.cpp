@@ -175,6 +175,27 @@ void give_up_lock(Engine& engine, Thread&, Dependency& dependency) {
     of(engine).locks->turns()->give(*dependency.epoch);
 }
 
+// ---- what another thread of the process does ---------------------------------------------------------------------------------------
+
+bool thread_came(Engine&, const Dependency& dependency) {
+    return dependency.event == nullptr || dependency.event->known;
+}
+
+void wait_for_thread(Engine&, Thread& thread, const Dependency& dependency) {
+    dependency.event->waiting.push_back(&thread);
+}
+
+bool thread_finished(Engine&, const Dependency& dependency) {
+    return finished(dependency.event->by);
+}
+
+void give_up_thread(Engine& engine, Thread& thread, Dependency& dependency) {
+    engine.count(Flaw::thread_missing);
+    engine.leaves_open(Flaw::thread_missing, thread.enter, thread.leave, thread.leave - thread.enter);
+    std::erase(dependency.event->waiting, &thread);
+    dependency.event = nullptr;
+}
+
 }  // namespace
 
 constinit const DependencyRules dependency_rules{{
@@ -184,6 +205,7 @@ constinit const DependencyRules dependency_rules{{
     /* probe */ {message_there, wait_for_any_message, never, give_up_probe, constrain_probe},
     /* request */ {workers_known, wait_for_workers, never, give_up_request, constrain_nothing},
     /* lock */ {lock_granted, wait_for_lock, never, give_up_lock, constrain_turn},
+    /* thread */ {thread_came, wait_for_thread, thread_finished, give_up_thread, constrain_by_thread},
 }};
 
 }  // namespace polter::replay::rules

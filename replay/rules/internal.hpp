@@ -111,6 +111,11 @@ void learn_completion(Engine&, Thread&);                     // rules/learn_comp
 void apply_injected(Engine&, Thread&, const CallEnd&, const int64_t* entered);
 void apply_injected_departure(Engine&, const Thread&, Match&, int64_t own_work);
 
+// Threads of one process (rules/threads/).
+void publish_of_threads(Engine&, Thread&);
+void constrain_by_thread(Engine&, Thread&, const Dependency&, Scratch&);
+CallEnd conclude_of_threads(Engine&, Thread&);
+
 // Polling: before a call is published, and as it is concluded. Its end, if this call ends a polling loop.
 void before_call(Engine&, Thread&);
 std::optional<CallEnd> conclude_polling(Engine&, Thread&, const Scratch&);

@@ -67,15 +67,16 @@ struct MetricSlot {
 struct Definitions {
     uint64_t ticks_per_second = 1'000'000'000;
     uint64_t global_offset = 0;
-    std::vector<Location> locations;  // CPU threads of processes, in the definitions' order
+    std::vector<Location> locations;       // CPU threads of processes, in the definitions' order
     std::map<int32_t, std::string> hosts;  // names, by Location::host
-    int64_t other_locations = 0;      // accelerators, metric sources: not read
+    int64_t other_locations = 0;           // accelerators, metric sources: not read
     int32_t ranks = 0;
     std::vector<CallKind> region_kinds;  // by region reference
     std::vector<uint32_t> region_names;  // string references, in the same order
     std::unordered_map<uint32_t, Communicator> communicators;
     std::unordered_map<uint32_t, uint32_t> windows;                 // of one-sided communication → communicator
     std::unordered_map<uint32_t, std::vector<int32_t>> groups;      // world ranks; only where there are windows
+    std::unordered_map<uint32_t, std::vector<int32_t>> teams;       // of threads, by communicator: indices of `locations`; -1: not there
     std::map<std::pair<uint32_t, int32_t>, Neighbours> neighbours;  // by communicator and world rank
     // By parent communicator, one entry for each creation on it: the new communicators, each as members of the parent in their new order.
     std::unordered_map<uint32_t, std::vector<std::vector<std::vector<uint32_t>>>> creations;

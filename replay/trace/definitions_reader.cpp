@@ -35,7 +35,7 @@ const Raw::Group* rank_list(const Raw& raw) {
     for (const auto& [id, group] : raw.groups)
         if (group.type == OTF2_GROUP_TYPE_COMM_LOCATIONS && group.mpi) return &group;
     for (const auto& [id, group] : raw.groups)
-        if (group.type == OTF2_GROUP_TYPE_COMM_LOCATIONS) return &group;
+        if (group.type == OTF2_GROUP_TYPE_COMM_LOCATIONS && !group.threads) return &group;
     return nullptr;
 }
 
@@ -104,8 +104,33 @@ std::vector<int32_t> world_ranks(const Raw& raw, uint32_t group_id, const Defini
     return ranks;
 }
 
+bool is_team(const Raw& raw, const Raw::Comm& comm) {
+    const auto group = raw.groups.find(comm.group);
+    return group != raw.groups.end() && group->second.threads;
+}
+
+// Members of a team are positions in the paradigm's list of all locations, unless they are locations themselves.
+void place_teams(const Raw& raw, Definitions& result) {
+    std::unordered_map<uint64_t, int32_t> at;
+    for (size_t i = 0; i < result.locations.size(); ++i) at[result.locations[i].id] = static_cast<int32_t>(i);
+    for (const auto& [id, comm] : raw.comms) {
+        if (!is_team(raw, comm)) continue;
+        const Raw::Group& group = raw.groups.at(comm.group);
+        const Raw::Group* all = nullptr;
+        for (const auto& [other, list] : raw.groups)
+            if (list.type == OTF2_GROUP_TYPE_COMM_LOCATIONS && list.paradigm == group.paradigm) all = &list;
+        std::vector<int32_t>& team = result.teams[id];
+        for (uint64_t member : group.members) {
+            if (!group.global_members && all) member = member < all->members.size() ? all->members[member] : OTF2_UNDEFINED_LOCATION;
+            const auto found = at.find(member);
+            team.push_back(found == at.end() ? -1 : found->second);
+        }
+    }
+}
+
 void place_communicators(const Raw& raw, Definitions& result) {
     for (const auto& [id, comm] : raw.comms) {
+        if (is_team(raw, comm)) continue;
         Communicator communicator;
         communicator.name = raw.text(comm.name);
         const auto group = raw.groups.find(comm.group);
@@ -122,6 +147,7 @@ void place_communicators(const Raw& raw, Definitions& result) {
 // A creation's communicators have no member in common, and those of the next creation on the same parent are defined behind them.
 void place_creations(const Raw& raw, Definitions& result) {
     for (const auto& [id, comm] : raw.comms) {
+        if (is_team(raw, comm)) continue;
         const auto parent = result.communicators.find(comm.parent);
         const Communicator& made = result.communicators.at(id);
         if (parent == result.communicators.end() || made.self || made.ranks.empty() || !parent->second.remote.empty()) continue;
@@ -149,7 +175,7 @@ void place_windows(const Raw& raw, Definitions& result) {
     for (const auto& [id, comm] : raw.windows) result.windows[id] = comm;
     if (result.windows.empty()) return;
     for (const auto& [id, group] : raw.groups)
-        if (group.type == OTF2_GROUP_TYPE_COMM_GROUP) result.groups[id] = world_ranks(raw, id, result);
+        if (group.type == OTF2_GROUP_TYPE_COMM_GROUP && !group.threads) result.groups[id] = world_ranks(raw, id, result);
 }
 
 void place_neighbours(const Raw& raw, Definitions& result) {
@@ -255,6 +281,8 @@ void place_regions(const Raw& raw, Definitions& result) {
         }
         if (result.region_kinds.size() <= id) result.region_kinds.resize(id + 1, CallKind::not_mpi);
         result.region_kinds[id] = region.user ? CallKind::not_mpi : call_kind(raw.text(region.name), region.mpi);
+        if (region.thread_barrier)
+            result.region_kinds[id] = is_dynamic(raw.text(region.name)) ? CallKind::thread_dynamic_barrier : CallKind::thread_barrier;
         result.region_names.resize(result.region_kinds.size(), OTF2_UNDEFINED_STRING);
         result.region_names[id] = region.name;
     }
@@ -325,6 +353,7 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
     result.global_offset = raw.offset;
     place_ranks(raw, result, anchor);
     place_communicators(raw, result);
+    place_teams(raw, result);
     place_creations(raw, result);
     place_windows(raw, result);
     place_neighbours(raw, result);

@@ -153,6 +153,10 @@ MessageCalls message_calls(const Definitions& definitions) {
     return calls;
 }
 
+bool is_dynamic(std::string_view barrier) {
+    return barrier.ends_with("(dynamic)");
+}
+
 CallKind call_kind(std::string_view region, bool paradigm_mpi) {
     const std::string name = function_name(region);
     if (name.empty()) return paradigm_mpi ? CallKind::local : CallKind::not_mpi;

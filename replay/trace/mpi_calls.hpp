@@ -42,9 +42,19 @@ enum class CallKind : uint8_t {
     win_lock,
     win_unlock,
     win_flush,
+    // Of threads of one process (rules/threads/): no MPI calls.
+    thread_barrier,
+    thread_dynamic_barrier,  // behind work that threads took piece by piece
+    thread_idle,             // between two parallel regions, for a thread that does not begin them
+    thread_join,             // from the end of a thread's share to the end of the region that it began
 };
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi);
+// Of a barrier's region, by its name: threads took the work before it piece by piece (OpenMP's dynamic and guided loops).
+bool is_dynamic(std::string_view barrier);
+inline bool of_threads(CallKind kind) {
+    return kind >= CallKind::thread_barrier;
+}
 
 // What the members of a collective wait for.
 enum class Waits : uint8_t {
@@ -64,7 +74,7 @@ uint8_t completed_operation(uint8_t recorded);
 
 // Besides OTF2's own operations. operation_fence_apart: a fence that need not wait for the others. operation_window, operation_window_free:
 // creating and freeing a window, which cost other than creating and freeing a communicator.
-inline constexpr uint8_t operation_window_free = 247, operation_window = 248, operation_neighbours = 249, operation_file = 250, operation_fence_apart = 251, operation_fence = 252,
-                         operation_init = 253, operation_finalize = 254;
+inline constexpr uint8_t operation_window_free = 247, operation_window = 248, operation_neighbours = 249, operation_file = 250,
+                         operation_fence_apart = 251, operation_fence = 252, operation_init = 253, operation_finalize = 254;
 
 }  // namespace polter::replay

@@ -16,6 +16,11 @@ Raw& raw(void* user) {
     return *static_cast<Raw*>(user);
 }
 
+// Paradigms whose members are threads of one process (OTF2_ParadigmClass THREAD_FORK_JOIN and THREAD_CREATE_WAIT).
+bool of_threads(OTF2_Paradigm paradigm) {
+    return paradigm == OTF2_PARADIGM_OPENMP || paradigm == OTF2_PARADIGM_PTHREAD;
+}
+
 OTF2_CallbackCode on_clock(void* user, uint64_t resolution, uint64_t offset, uint64_t, uint64_t) {
     raw(user).ticks = resolution;
     raw(user).offset = offset;
@@ -27,8 +32,12 @@ OTF2_CallbackCode on_string(void* user, OTF2_StringRef self, const char* text) {
 }
 OTF2_CallbackCode on_group(void* user, OTF2_GroupRef self, OTF2_StringRef, OTF2_GroupType type, OTF2_Paradigm paradigm,
                            OTF2_GroupFlag flags, uint32_t count, const uint64_t* members) {
-    raw(user).groups[self] = {
-        type, paradigm == OTF2_PARADIGM_MPI, (flags & OTF2_GROUP_FLAG_GLOBAL_MEMBERS) != 0, {members, members + count}};
+    raw(user).groups[self] = {type,
+                              paradigm,
+                              paradigm == OTF2_PARADIGM_MPI,
+                              of_threads(paradigm),
+                              (flags & OTF2_GROUP_FLAG_GLOBAL_MEMBERS) != 0,
+                              {members, members + count}};
     return OTF2_CALLBACK_SUCCESS;
 }
 OTF2_CallbackCode on_location_group(void* user, OTF2_LocationGroupRef self, OTF2_StringRef, OTF2_LocationGroupType type,
@@ -64,9 +73,10 @@ OTF2_CallbackCode on_location_property(void* user, OTF2_LocationRef location, OT
     if (type == OTF2_TYPE_STRING) raw(user).location_properties.push_back({location, name, value.stringRef});
     return OTF2_CALLBACK_SUCCESS;
 }
-OTF2_CallbackCode on_region(void* user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_StringRef, OTF2_RegionRole,
+OTF2_CallbackCode on_region(void* user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_StringRef, OTF2_RegionRole role,
                             OTF2_Paradigm paradigm, OTF2_RegionFlag, OTF2_StringRef, uint32_t, uint32_t) {
-    raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI, paradigm == OTF2_PARADIGM_USER};
+    const bool barrier = role == OTF2_REGION_ROLE_BARRIER || role == OTF2_REGION_ROLE_IMPLICIT_BARRIER;
+    raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI, paradigm == OTF2_PARADIGM_USER, barrier && of_threads(paradigm)};
     return OTF2_CALLBACK_SUCCESS;
 }
 OTF2_CallbackCode on_member(void* user, OTF2_MetricMemberRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_MetricType,

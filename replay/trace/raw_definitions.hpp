@@ -18,7 +18,8 @@ struct RawDefinitions {
     std::unordered_map<uint32_t, std::string> strings;
     struct Group {
         uint8_t type;
-        bool mpi, global_members;
+        uint8_t paradigm;
+        bool mpi, threads, global_members;  // threads: of a paradigm of threads within one process
         std::vector<uint64_t> members;
     };
     std::map<uint32_t, Group> groups;
@@ -46,7 +47,7 @@ struct RawDefinitions {
     std::vector<LocationProperty> location_properties;  // of type string
     struct Region {
         uint32_t name;
-        bool mpi, user;
+        bool mpi, user, thread_barrier;
     };
     std::map<uint32_t, Region> regions;
     struct Member {

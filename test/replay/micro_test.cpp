@@ -14,12 +14,15 @@ namespace {
 using namespace polter;
 
 struct Seen {
-    std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> approximated;  // scenario, rank, measured → approximated (the last event)
+    std::map<std::tuple<std::string, int64_t, int64_t>, int64_t>
+        approximated;  // scenario, thread, measured → approximated (the last event)
 
     // Outlives what is returned.
     auto observer(const test::Micro& micro) {
         return [this, &micro](const replay::Scenarios& scenarios, const replay::Thread& thread, int64_t time, const int64_t* delay) {
-            const auto keep = [&](const std::string& name, size_t lane) { approximated[{name, thread.rank, time}] = time - delay[lane]; };
+            const auto keep = [&](const std::string& name, size_t lane) {
+                approximated[{name, int64_t{thread.index}, time}] = time - delay[lane];
+            };
             keep("none", 0);
             keep("all", scenarios.all());
             for (size_t i = 0; i < micro.trace.accounts.size(); ++i) keep(micro.trace.accounts[i], scenarios.alone_lane(i));
@@ -190,6 +193,10 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"farm_waitany", {.tasks_as_measured = true}},
         {"farm_picks", {.as_picked = true}},
         {"farm_picks_late", {.as_picked = true}},
+        {"parallel_region", {.threads_apart = true}},
+        {"parallel_region", {.own_start = true}},
+        {"team_barrier", {.threads_apart = true}},
+        {"dynamic_loop", {.iterations_stay = true}},
     };
     for (const auto& [name, faults] : broken) {
         CAPTURE(name);

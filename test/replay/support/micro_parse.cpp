@@ -122,6 +122,11 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
         r.comm = static_cast<uint32_t>(line.number());
         if (kind == "put") r.bytes = unsigned_number();
         if (kind == "lock") r.mode = line.word() == "exclusive" ? OTF2_LOCK_EXCLUSIVE : OTF2_LOCK_SHARED;
+    } else if (kind == "fork" || kind == "join") {
+        r.kind = kind == "fork" ? Kind::fork : Kind::join;
+    } else if (kind == "team-begin" || kind == "team-end") {
+        r.kind = kind == "team-begin" ? Kind::team_begin : Kind::team_end;
+        r.comm = static_cast<uint32_t>(line.number());
     } else if (kind == "rma-complete" || kind == "rma-request-complete") {
         r.kind = kind == "rma-complete" ? Kind::rma_complete : Kind::rma_request_complete;
         r.comm = static_cast<uint32_t>(line.number());
@@ -167,6 +172,14 @@ void parse_line(Micro& micro, Line& line) {
         micro.trace.records.at(rank).push_back(r);
     } else if (first == "ranks") {
         micro.trace = TraceSpec(static_cast<size_t>(line.number()));
+    } else if (first == "thread") {
+        const size_t thread = micro.trace.ranks();
+        micro.trace.hosts.emplace_back("node0");
+        micro.trace.records.emplace_back();
+        micro.trace.threads[thread] = static_cast<size_t>(line.number());
+    } else if (first == "team") {
+        std::vector<uint64_t>& members = micro.trace.teams[static_cast<uint32_t>(line.number())];
+        while (line.more()) members.push_back(static_cast<uint64_t>(line.number()));
     } else if (first == "hosts") {
         for (auto& host : micro.trace.hosts) host = line.word();
     } else if (first == "accounts") {

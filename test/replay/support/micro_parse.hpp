@@ -21,6 +21,10 @@
 //     RANK TIME notify-out PEER WINDOW                               RANK TIME notify-in PEER WINDOW
 //     RANK TIME lock PEER WINDOW exclusive|shared                    RANK TIME unlock PEER WINDOW
 //     RANK TIME group-sync C WINDOW                                  (with the members of that communicator)
+//     thread RANK                            a further thread of that rank's process; the next number behind the ranks
+//     team COMM MEMBERS                      a team of threads; the numbers of ranks and threads
+//     RANK TIME fork|join                    RANK TIME team-begin|team-end TEAM
+//                                            regions omp-barrier, omp-implicit-barrier, omp-(dynamic): barriers of a team
 //     at SCENARIO RANK TIME APPROXIMATED     the event of that rank at that measured time; SCENARIO: all, none, or an account
 //     total SCENARIO NS                      accumulated noise
 //     windows N                              of the attribution

@@ -190,6 +190,18 @@ struct Writer {
             case Record::Kind::rma_request_complete:
                 check(OTF2_EvtWriter_RmaOpCompleteNonBlocking(events, list, time, r.comm, r.request));
                 break;
+            case Record::Kind::fork:
+                check(OTF2_EvtWriter_ThreadFork(events, list, time, OTF2_PARADIGM_OPENMP, 2));
+                break;
+            case Record::Kind::join:
+                check(OTF2_EvtWriter_ThreadJoin(events, list, time, OTF2_PARADIGM_OPENMP));
+                break;
+            case Record::Kind::team_begin:
+                check(OTF2_EvtWriter_ThreadTeamBegin(events, list, time, r.comm));
+                break;
+            case Record::Kind::team_end:
+                check(OTF2_EvtWriter_ThreadTeamEnd(events, list, time, r.comm));
+                break;
             case Record::Kind::noise:
                 break;
         }
@@ -212,6 +224,22 @@ struct Writer {
             check(OTF2_Archive_CloseEvtWriter(archive, events));
         }
         check(OTF2_Archive_CloseEvtFiles(archive));
+    }
+
+    // As Score-P does: one list of all locations, and teams as positions in it.
+    void write_teams(OTF2_GlobalDefWriter* definitions, uint32_t group, uint32_t name) {
+        if (spec.teams.empty()) return;
+        std::vector<uint64_t> all;
+        for (size_t i = spec.ranks(); i-- > 0;) all.push_back(location(i));
+        check(OTF2_GlobalDefWriter_WriteGroup(definitions, group++, name, OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_OPENMP,
+                                              OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(all.size()), all.data()));
+        for (const auto& [comm, members] : spec.teams) {
+            std::vector<uint64_t> positions;
+            for (const uint64_t member : members) positions.push_back(spec.ranks() - 1 - member);
+            check(OTF2_GlobalDefWriter_WriteGroup(definitions, group, name, OTF2_GROUP_TYPE_COMM_GROUP, OTF2_PARADIGM_OPENMP,
+                                                  OTF2_GROUP_FLAG_NONE, static_cast<uint32_t>(positions.size()), positions.data()));
+            check(OTF2_GlobalDefWriter_WriteComm(definitions, comm, name, group++, OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE));
+        }
     }
 
     void write_definitions() {
@@ -237,10 +265,16 @@ struct Writer {
         for (uint32_t i = 0; i < std::size(attribute_names); ++i)
             if (i <= ago || used[i])  // older tracers do not define them all
                 check(OTF2_GlobalDefWriter_WriteAttribute(definitions, i, text(attribute_names[i]), empty, attribute_types[i]));
-        for (const auto& [name, id] : regions)
-            check(OTF2_GlobalDefWriter_WriteRegion(definitions, id, text(name), text(name), empty, OTF2_REGION_ROLE_FUNCTION,
-                                                   name.starts_with("MPI_") ? OTF2_PARADIGM_MPI : OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE,
+        for (const auto& [name, id] : regions) {
+            const OTF2_RegionRole role = name == "omp-barrier"      ? OTF2_REGION_ROLE_BARRIER
+                                         : name.starts_with("omp-") ? OTF2_REGION_ROLE_IMPLICIT_BARRIER
+                                                                    : OTF2_REGION_ROLE_FUNCTION;
+            const OTF2_Paradigm paradigm = name.starts_with("MPI_")   ? OTF2_PARADIGM_MPI
+                                           : name.starts_with("omp-") ? OTF2_PARADIGM_OPENMP
+                                                                      : OTF2_PARADIGM_USER;
+            check(OTF2_GlobalDefWriter_WriteRegion(definitions, id, text(name), text(name), empty, role, paradigm, OTF2_REGION_FLAG_NONE,
                                                    empty, 0, 0));
+        }
         std::map<std::string, uint32_t> nodes;
         for (const auto& host : spec.hosts) {
             const auto [at, added] = nodes.emplace(host, static_cast<uint32_t>(nodes.size()));
@@ -251,11 +285,15 @@ struct Writer {
         std::vector<uint64_t> locations, world;
         for (size_t rank = 0; rank < spec.ranks(); ++rank) {
             const uint32_t name = text("MPI Rank " + std::to_string(rank));
-            check(OTF2_GlobalDefWriter_WriteLocationGroup(definitions, static_cast<uint32_t>(rank), name, OTF2_LOCATION_GROUP_TYPE_PROCESS,
-                                                          nodes[spec.hosts[rank]], OTF2_UNDEFINED_LOCATION_GROUP));
+            const auto thread = spec.threads.find(rank);
+            const size_t process = thread == spec.threads.end() ? rank : thread->second;
+            if (process == rank)
+                check(OTF2_GlobalDefWriter_WriteLocationGroup(definitions, static_cast<uint32_t>(rank), name,
+                                                              OTF2_LOCATION_GROUP_TYPE_PROCESS, nodes[spec.hosts[rank]],
+                                                              OTF2_UNDEFINED_LOCATION_GROUP));
             check(OTF2_GlobalDefWriter_WriteLocation(definitions, location(rank), name, OTF2_LOCATION_TYPE_CPU_THREAD, written[rank],
-                                                     static_cast<uint32_t>(rank)));
-            if (rank + spec.strangers >= spec.ranks()) continue;
+                                                     static_cast<uint32_t>(process)));
+            if (process != rank || rank + spec.strangers >= spec.ranks()) continue;
             locations.push_back(location(rank));
             world.push_back(rank);
         }
@@ -268,6 +306,7 @@ struct Writer {
             check(OTF2_GlobalDefWriter_WriteComm(definitions, i, i == 0 ? text("MPI_COMM_WORLD") : empty, i + 1, OTF2_UNDEFINED_COMM,
                                                  OTF2_COMM_FLAG_NONE));
         }
+        write_teams(definitions, static_cast<uint32_t>(std::max<size_t>(spec.comms.size(), 1)) + 1, empty);
         for (const auto& [of, value] : spec.neighbours) {
             OTF2_AttributeValue neighbours;
             const uint32_t name = text("polter:neighbours:" + std::to_string(of.second));

@@ -33,6 +33,10 @@ struct Record {
         lock,
         unlock,
         put,
+        fork,
+        join,
+        team_begin,  // comm: the team
+        team_end,
         rma_complete,          // of all that was put under the id `request`
         rma_request_complete,  // of what has a request of its own
     };
@@ -66,8 +70,10 @@ struct TraceSpec {
     uint64_t ticks_per_second = 1'000'000'000;                      // record times are in ticks
     bool one_class = false;                                         // all accounts in one metric class, as foreign writers may
     bool baseline = true;
-    uint64_t first_location = 0, location_step = 1;  // location ids need not be ranks
-    size_t strangers = 0;                            // the last so many belong to processes that are no ranks
+    uint64_t first_location = 0, location_step = 1;   // location ids need not be ranks
+    std::map<size_t, size_t> threads;                 // further threads of ranks, by index: whose; they are the last in all lists
+    std::map<uint32_t, std::vector<uint64_t>> teams;  // of threads, by reference of the communicator
+    size_t strangers = 0;                             // the last so many belong to processes that are no ranks
 
     explicit TraceSpec(size_t ranks = 0) : hosts(ranks, "node0"), records(ranks) {}
     size_t ranks() const { return hosts.size(); }
