@@ -126,12 +126,17 @@ Result analyze(const Options& options) {
         analyzed.estimate = estimate(analyzed.run);
         if (profile)
             analyzed.noise_unknown = "a profile has no noise; a trace has (polter run without --profile)";
-        else if (options.noise)
-            add_noise(analyzed, origin, [&](double part) {
-                if (options.progress) options.progress((static_cast<double>(i) + part) / all);
-            });
-        else
+        else if (!options.noise)
             analyzed.noise_unknown = "the run was not replayed (--no-noise)";
+        else
+            try {
+                add_noise(analyzed, origin, [&](double part) {
+                    if (options.progress) options.progress((static_cast<double>(i) + part) / all);
+                });
+            } catch (const replay::InputError& error) {  // the estimate stands without the replay
+                analyzed.noise_known = false;
+                analyzed.noise_unknown = std::string("the run cannot be replayed: ") + error.what();
+            }
         result.runs.push_back(std::move(analyzed));
     }
     if (options.progress) options.progress(1);
