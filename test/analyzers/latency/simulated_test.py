@@ -33,7 +33,7 @@ def measure(arguments, folder, program, shuffle=0):
     (folder / "platform.xml").write_text(platform())
     (folder / "hosts").write_text("".join(f"n{i}\n" for i in range(HOSTS)))
     raw = folder / f"{pathlib.Path(program).name}-{shuffle}.json"
-    settings = {"smpi/simulate-computation": "no", "smpi/privatization": "no", "network/model": "CM02", "smpi/test": "0"}
+    settings = {"smpi/simulate-computation": "no", "smpi/privatization": "no", "network/model": "CM02", "surf/precision": "1e-10"}
     command = [arguments.smpirun, "-np", str(HOSTS), "-platform", folder / "platform.xml", "-hostfile", folder / "hosts", "--log=root.thresh:warning"]
     command += [f"--cfg={key}:{value}" for key, value in settings.items()]
     command += [program, "1", str(arguments.trials), "2", "2", "1000", "50", "1e9", "0", str(shuffle), raw]
