@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bars of polter latency on this machine, by hand and with the machine alone; no ctest, as other load would decide.
 
-Two ranks on one node, in turn quiet and with 1 % of one rank's CPU taken by polter inject in pieces of 1 ms: the clock's cost and
+Two ranks on one node, in turn quiet and with 1 % of one rank's CPU taken by polter inject in pieces of 0.2 ms: the clock's cost and
 quietness, the tail's share of the time and its length, and the least latency."""
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -12,7 +13,20 @@ import sys
 import time
 
 BUILD = pathlib.Path(__file__).resolve().parents[3] / "build"
-LENGTH_NS, SHARE = 1_000_000, 0.01
+LENGTH_NS, SHARE = 200_000, 0.01
+
+
+def go_first():
+    """Before whatever else runs on this machine, where that is allowed."""
+    try:
+        os.setsid()
+    except OSError:
+        pass
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        pathlib.Path("/proc/self/autogroup").write_text("-20", encoding="utf-8")
+    except OSError as error:
+        print(f"not before others: {error}", file=sys.stderr)
 
 
 def measure(*options):
@@ -25,7 +39,8 @@ def measure(*options):
 
 def main():
     quiet, disturbed = [], []
-    for _ in range(3):
+    go_first()
+    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 3):
         quiet.append(measure())
         spec = f"periodic,period={LENGTH_NS / SHARE:.0f}ns,load={100 * SHARE:.0f}%,cpus=1"
         with subprocess.Popen([BUILD / "polter", "inject", "-q", "--seconds", "300", spec], stdout=subprocess.DEVNULL) as injector:

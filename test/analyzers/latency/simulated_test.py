@@ -36,7 +36,7 @@ def measure(arguments, folder, program, shuffle=0):
     settings = {"smpi/simulate-computation": "no", "smpi/privatization": "no", "network/model": "CM02", "surf/precision": "1e-10"}
     command = [arguments.smpirun, "-np", str(HOSTS), "-platform", folder / "platform.xml", "-hostfile", folder / "hosts", "--log=root.thresh:warning"]
     command += [f"--cfg={key}:{value}" for key, value in settings.items()]
-    command += [program, "1", str(arguments.trials), "2", "2", "1000", "50", "1e9", "0", str(shuffle), raw]
+    command += [program, "1", str(arguments.trials), "1", "1", "1000", "50", "1e9", "0", str(shuffle), raw]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=500)
     if done.returncode != 0:
         sys.exit(f"the simulation failed:\n{(done.stdout + done.stderr)[-2000:]}")
@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--polter", required=True)
     parser.add_argument("--program", required=True)
     parser.add_argument("--delayed", required=True, help="the same with a library that delays each partner of a rank from the 17th on by 10 us")
-    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=4)
     arguments = parser.parse_args()
     arguments.smpirun = shutil.which("smpirun")
     failed = []
