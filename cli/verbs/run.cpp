@@ -9,6 +9,7 @@
 
 #include "../../tracer/launch/launcher_job.hpp"
 #include "../job.hpp"
+#include "../profile.hpp"
 #include "analyzers/inject/alongside.hpp"
 #include "analyzers/inject/delays.hpp"
 #include "analyzers/report/report.hpp"
@@ -59,11 +60,13 @@ void add_run(CLI::App& parent) {
             "Delay MPI calls or file I/O from inside, which is no OS noise: mpi,probability=0.1,mean=100us,sigma=20us,seed=1 or io,...")
         ->option_text("SPEC")
         ->allow_extra_args(false);
+    const auto profile = std::make_shared<bool>(false);
+    verb->add_flag("--profile", *profile, "No trace: only what polter interference needs, in bounded memory and at less cost");
     verb->footer(
         "COMMAND is what you would type without polter: a launcher with its program, or the program alone.\n"
         "With --json, standard output has only the JSON; the job's own output goes to standard error.\n"
         "Example: polter run -o melt mpirun -n 4 lmp -in melt.in");
-    verb->callback([verb, arguments, injected, delays] {
+    verb->callback([verb, arguments, injected, delays, profile] {
         take_command(*verb, *arguments);
         if (const auto size = launch::launched_processes(); size > 1) {
             tell(
@@ -73,6 +76,7 @@ void add_run(CLI::App& parent) {
             throw Exit{2};
         }
         if (!delays->empty()) inject::preload_delays(*delays, arguments->launch.mpi, arguments->launch.command);
+        if (*profile) return run_profiled(*arguments);
         if (injected->empty()) return finish_job(*arguments, launch::run(arguments->launch));
         inject::Alongside alongside(*injected);
         arguments->launch.companion = &alongside;
