@@ -236,4 +236,7 @@ POSIX(ssize_t, pread, (int fd, void* b, size_t n, off_t o), (fd, b, n, o))
 POSIX(ssize_t, pwrite, (int fd, const void* b, size_t n, off_t o), (fd, b, n, o))
 POSIX(ssize_t, readv, (int fd, const struct iovec* v, int n), (fd, v, n))
 POSIX(ssize_t, writev, (int fd, const struct iovec* v, int n), (fd, v, n))
+POSIX(ssize_t, pread64, (int fd, void* b, size_t n, off64_t o), (fd, b, n, o)) /* of programs with 64-bit offsets by name */
+POSIX(ssize_t, pwrite64, (int fd, const void* b, size_t n, off64_t o), (fd, b, n, o))
 POSIX(int, fsync, (int fd), (fd))
+POSIX(int, fdatasync, (int fd), (fd))
