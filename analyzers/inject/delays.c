@@ -205,6 +205,8 @@ IO2(MPI_File_read_at_all, FILE_IO_AT)
 IO2(MPI_File_write_at, FILE_OUT_AT)
 IO2(MPI_File_write_at_all, FILE_OUT_AT)
 MPI(of_io, MPI_File_sync, (MPI_File f), (f))
+MPI(of_io, MPI_File_open, (MPI_Comm c, const char* name, int mode, MPI_Info info, MPI_File* f), (c, name, mode, info, f))
+MPI(of_io, MPI_File_close, (MPI_File * f), (f))
 
 /* Regular files only: MPI itself reads and writes sockets and pipes. And not the trace. */
 static int is_data(int fd) {

@@ -56,7 +56,7 @@ class Interrupts(unittest.TestCase):
         return sum(s[5] - s[4] for s in hit if s[2] in sources)
 
     def of_injector(self, hit):
-        return sum(s[5] - s[4] for s in hit if s[3].startswith("polter-"))
+        return sum(s[5] - s[4] for s in hit if s[3] in ("polter-inject", "polter-calls", "polter-packets"))
 
     def test_timers(self):
         """5000 a second: no kernel has as many ticks (1000 at most), and ticks alone fail this."""
@@ -77,12 +77,12 @@ class Interrupts(unittest.TestCase):
 
     def test_packets(self):
         with p.folder() as folder:
-            storm, hit, running_ns, warnings = self.storm(folder, "packets,period=1ms,ranks=0")
+            storm, hit, _, warnings = self.storm(folder, "packets,period=1ms,ranks=0")
             if any("polter-packets" in w for w in warnings):
                 self.skipTest(warnings[-1])
-            bursts = storm["caused"] / 16
-            self.assertGreater(bursts, 100)
-            self.assertGreater(self.number(hit, "net", "softirq"), 0.8 * bursts * running_ns / (storm["end_ns"] - storm["begin_ns"]))
+            self.assertGreater(storm["caused"], 1000)
+            # On a busy CPU the kernel leaves most of them to its thread; without packets a rank that sends none sees hardly any.
+            self.assertGreater(sum(s[3] == "NET_RX" for s in hit), 50)
             network = self.time(hit, "net", "softirq", "irq")
             self.assertGreater(network, 0.95 * (network + self.of_injector(hit)))
 
@@ -148,7 +148,7 @@ class Delays(unittest.TestCase):
                     calls = {}
                     for delay in delays:
                         calls[delay["call"].removesuffix("64")] = calls.get(delay["call"].removesuffix("64"), 0) + 1
-                    self.assertEqual({"pread": rounds, "pwrite": rounds, "MPI_File_write_at": rounds}, calls)
+                    self.assertEqual({"pread": rounds, "pwrite": rounds, "MPI_File_write_at": rounds, "MPI_File_open": 1, "MPI_File_close": 1}, calls)
                 self.assertGreater(run.result["measured_ns"], 3 * rounds * 400_000)
 
 

@@ -61,11 +61,16 @@ def injectors():
     return [(pid, name) for pid, name in descendants(os.getpid()) if name in ("polter-inject", "polter-watch", "polter-calls", "polter-packets")]
 
 
+def kill_all():
+    for pid, _ in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 class Faults(unittest.TestCase):
     def tearDown(self):
         self.assertTrue(wait_for(lambda: not injectors(), 10), injectors())
-        for pid, _ in descendants(os.getpid()):
-            os.kill(pid, signal.SIGKILL)
+        kill_all()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, 0)[0]:
                 pass
@@ -82,9 +87,11 @@ class Faults(unittest.TestCase):
             run = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             pids = folder / "pids" / "0"
             self.assertTrue(wait_for(lambda: pids.exists() and pids.read_text().strip() and named("polter-inject")))
-            yield run, [int(pids.read_text())], folder
-            run.kill()
-            run.communicate()
+            try:
+                yield run, [int(pids.read_text())], folder
+            finally:
+                kill_all()
+                run.communicate()
 
     def events(self, folder):
         return json.loads((folder / "e" / "injected.json").read_text(encoding="utf-8"))["sources"][0]["events"]
@@ -106,7 +113,7 @@ class Faults(unittest.TestCase):
     def test_polter_killed(self):
         with self.job(p.FLAVOURS[0], NOISE) as (run, ranks, _):
             run.kill()
-            run.communicate(timeout=30)
+            run.wait(timeout=30)
             self.assertTrue(wait_for(lambda: not injectors(), 10), injectors())
             self.assertTrue(stat_of(ranks[0]) is None or os.sched_getscheduler(ranks[0]) == os.SCHED_OTHER)
 
