@@ -208,18 +208,20 @@ MPI(of_io, MPI_File_sync, (MPI_File f), (f))
 MPI(of_io, MPI_File_open, (MPI_Comm c, const char* name, int mode, MPI_Info info, MPI_File* f), (c, name, mode, info, f))
 MPI(of_io, MPI_File_close, (MPI_File * f), (f))
 
-/* Regular files only: MPI itself reads and writes sockets and pipes. And not the trace. */
+/* Files of data only: MPI itself reads and writes sockets and pipes, MPI and the tracer read what the kernel says. And not the trace. */
 static int is_data(int fd) {
     struct stat status;
     if (!__atomic_load_n(&active, __ATOMIC_RELAXED) || depth > 0 || of_io.probability <= 0) return 0;
     const int error = errno;
     int data = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-    const char* experiment = getenv("POLTER_EXPERIMENT");
-    if (data && experiment) {
+    if (data) {
         char link[64], path[4096];
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         const ssize_t length = readlink(link, path, sizeof path - 1);
-        data = length < 0 || strncmp(path, experiment, strlen(experiment) < (size_t)length ? strlen(experiment) : (size_t)length) != 0;
+        path[length < 0 ? 0 : length] = 0;
+        const char* experiment = getenv("POLTER_EXPERIMENT");
+        data = strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/sys/", 5) != 0 &&
+               (!experiment || !*experiment || strncmp(path, experiment, strlen(experiment)) != 0);
     }
     errno = error;
     return data;

@@ -58,7 +58,7 @@ def wait_for(condition, seconds=30):
 
 
 def injectors():
-    return [(pid, name) for pid, name in descendants(os.getpid()) if name in ("polter-inject", "polter-watch", "polter-calls", "polter-packets")]
+    return [(pid, name, stat_of(pid)) for pid, name in descendants(os.getpid()) if name in ("polter-inject", "polter-watch", "polter-calls", "polter-packets")]
 
 
 def kill_all():
