@@ -69,7 +69,7 @@ def kill_all():
 
 class Faults(unittest.TestCase):
     def tearDown(self):
-        self.assertTrue(wait_for(lambda: not injectors(), 10), injectors())
+        self.assertTrue(wait_for(lambda: not injectors(), 60), injectors())
         kill_all()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, 0)[0]:
@@ -114,14 +114,14 @@ class Faults(unittest.TestCase):
         with self.job(p.FLAVOURS[0], NOISE) as (run, ranks, _):
             run.kill()
             run.wait(timeout=30)
-            self.assertTrue(wait_for(lambda: not injectors(), 10), injectors())
+            self.assertTrue(wait_for(lambda: not injectors(), 60), injectors())
             self.assertTrue(stat_of(ranks[0]) is None or os.sched_getscheduler(ranks[0]) == os.SCHED_OTHER)
 
     def test_supervisor_killed(self):
         """The job goes on, and the result says that the noise is not known."""
         with self.job(p.FLAVOURS[0], NOISE) as (run, ranks, folder):
             os.kill(named("polter-watch")[0], signal.SIGKILL)
-            self.assertTrue(wait_for(lambda: not injectors(), 10), injectors())
+            self.assertTrue(wait_for(lambda: not injectors(), 60), injectors())
             self.assertIsNotNone(stat_of(ranks[0]))
             os.kill(ranks[0], signal.SIGKILL)
             error = run.communicate(timeout=90)[1]
@@ -133,7 +133,7 @@ class Faults(unittest.TestCase):
         with self.job(p.FLAVOURS[0], NOISE) as (run, ranks, folder):
             time.sleep(0.3)
             os.kill(named("polter-inject")[0], signal.SIGKILL)
-            self.assertTrue(wait_for(lambda: not injectors(), 10), injectors())
+            self.assertTrue(wait_for(lambda: not injectors(), 60), injectors())
             self.assertIsNotNone(stat_of(ranks[0]))
             os.kill(ranks[0], signal.SIGKILL)
             error = run.communicate(timeout=90)[1]
