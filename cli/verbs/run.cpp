@@ -22,7 +22,8 @@ namespace {
 // In a child process, as damaged archives can kill the OTF2 library.
 void align_logs(const launch::Outcome& outcome) {
     const auto log = outcome.experiment / inject::log_name;
-    if (!std::filesystem::exists(log)) return;
+    const bool injected = std::filesystem::exists(log), delayed = inject::has_delays(outcome.experiment);
+    if (!injected && !delayed) return;
     const pid_t self = getpid();
     std::fflush(nullptr);
     const auto end = replay::go_apart();
@@ -30,7 +31,8 @@ void align_logs(const launch::Outcome& outcome) {
         int code = 0;
         try {
             for (auto traced = outcome.traced.rbegin(); traced != outcome.traced.rend(); ++traced)
-                inject::align_log(log, traced->experiment);
+                if (injected) inject::align_log(log, traced->experiment);
+            if (delayed) inject::align_delays(outcome.experiment, inject::first_event_ns(outcome.experiment));
         } catch (const std::exception& error) {
             tell(error);
             code = 1;
@@ -39,7 +41,10 @@ void align_logs(const launch::Outcome& outcome) {
         return;
     }
     if (!end->error.empty() || end->signal)
-        tell(fmt::format("{}: its times still count from the begin of the injection: the trace could not be read", log.string()));
+        tell(
+            fmt::format("{}: the times in the logs of injected noise and delays do not count from the trace's first event: the trace "
+                        "could not be read",
+                        outcome.experiment.string()));
 }
 
 }  // namespace
@@ -77,10 +82,10 @@ void add_run(CLI::App& parent) {
         }
         if (!delays->empty()) inject::preload_delays(*delays, arguments->launch.mpi, arguments->launch.command);
         if (*profile) return run_profiled(*arguments);
+        arguments->sealed = align_logs;
         if (injected->empty()) return finish_job(*arguments, launch::run(arguments->launch));
         inject::Alongside alongside(*injected);
         arguments->launch.companion = &alongside;
-        arguments->sealed = align_logs;
         finish_job(*arguments, launch::run(arguments->launch));
     });
 }
