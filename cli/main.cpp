@@ -150,6 +150,8 @@ int dispatch(int argc, char** argv) {
     add_inject(app);
     add_bench(app);
     add_validate(app);
+    add_interference(app);
+    add_latency(app);
     add_doctor(app);
     add_completion(app);
     try {

@@ -52,6 +52,8 @@ void add_noise(CLI::App& parent);
 void add_inject(CLI::App& parent);
 void add_bench(CLI::App& parent);
 void add_validate(CLI::App& parent);
+void add_interference(CLI::App& parent);
+void add_latency(CLI::App& parent);
 void add_doctor(CLI::App& parent);
 void add_completion(CLI::App& parent);
 

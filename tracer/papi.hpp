@@ -33,8 +33,11 @@ class Papi {
         POLTER_PAPI(stop)
         POLTER_PAPI(read)
         POLTER_PAPI(strerror)
+        POLTER_PAPI(num_components)
+        POLTER_PAPI(get_component_info)
 #undef POLTER_PAPI
-        if (!library_init || !thread_init || !create_eventset || !add_named_event || !start || !stop || !read || !strerror) {
+        if (!library_init || !thread_init || !create_eventset || !add_named_event || !start || !stop || !read || !strerror ||
+            !num_components || !get_component_info) {
             error = name + " lacks functions of PAPI";
             return false;
         }
@@ -53,6 +56,8 @@ class Papi {
     decltype(&PAPI_stop) stop = nullptr;
     decltype(&PAPI_read) read = nullptr;
     decltype(&PAPI_strerror) strerror = nullptr;
+    decltype(&PAPI_num_components) num_components = nullptr;
+    decltype(&PAPI_get_component_info) get_component_info = nullptr;
 };
 
 }  // namespace polter::trace

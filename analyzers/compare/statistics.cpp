@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <random>
 
+#include "analyzers/samples/statistics.hpp"
+
 namespace polter::compare {
 
 namespace {
+
+using samples::median;
 
 std::vector<int64_t> each(const std::vector<Value>& values, int64_t Value::*member) {
     std::vector<int64_t> list;
@@ -42,12 +46,6 @@ Medians resampled(const std::vector<Value>& side, std::mt19937_64& random, size_
 
 }  // namespace
 
-int64_t median(std::vector<int64_t> values) {
-    std::sort(values.begin(), values.end());
-    const size_t middle = values.size() / 2;
-    return values.size() % 2 ? values[middle] : values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
-}
-
 Estimate difference(const std::vector<Value>& a, const std::vector<Value>& b, uint64_t seed, size_t resamples, int64_t chance_ns) {
     Estimate estimate;
     estimate.a_ns = median(each(a, &Value::ns));
@@ -60,10 +58,8 @@ Estimate difference(const std::vector<Value>& a, const std::vector<Value>& b, ui
         low.push_back(of_b.low[k] - of_a.high[k]);
         high.push_back(of_b.high[k] - of_a.low[k]);
     }
-    std::sort(low.begin(), low.end());
-    std::sort(high.begin(), high.end());
-    estimate.low_ns = std::min(low[resamples / 40], estimate.difference_ns) - chance_ns;
-    estimate.high_ns = std::max(high[resamples - 1 - resamples / 40], estimate.difference_ns) + chance_ns;
+    estimate.low_ns = std::min(samples::central(std::move(low)).first, estimate.difference_ns) - chance_ns;
+    estimate.high_ns = std::max(samples::central(std::move(high)).second, estimate.difference_ns) + chance_ns;
     return estimate;
 }
 

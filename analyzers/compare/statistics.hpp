@@ -23,7 +23,6 @@ struct Estimate {
 // Below so many runs a side enters with its extremes: resampling so few would give an interval too narrow.
 inline constexpr size_t least_resampled = 5;
 
-int64_t median(std::vector<int64_t> values);  // of an even number: the mean of the two in the middle
 // Interval: 95 % of `resamples` differences of medians of resampled runs, each end with the replay's bounds on its side. The same seed
 // gives the same answer.
 // `chance_ns`: what both ends are widened by.

@@ -214,11 +214,14 @@ std::vector<std::string> Alongside::end() {
     return warnings;
 }
 
+int64_t first_event_ns(const fs::path& experiment) {
+    const replay::Archive archive(experiment);
+    return static_cast<int64_t>(archive.definitions().global_offset) + exports::first_event(experiment);
+}
+
 void align_log(const fs::path& log, const fs::path& experiment) {
     Log aligned = read_log(log);
-    const replay::Archive archive(experiment);
-    // The tracer's clock is CLOCK_MONOTONIC in nanoseconds.
-    aligned.origin_ns = static_cast<int64_t>(archive.definitions().global_offset) + exports::first_event(experiment);
+    aligned.origin_ns = first_event_ns(experiment);
     write_log(aligned, experiment / log_name);
 }
 

@@ -33,6 +33,9 @@ class Alongside : public launch::Companion {
     int stop_ = -1, report_ = -1;  // our ends of the pipes
 };
 
+// The trace's first event by CLOCK_MONOTONIC, which is the tracer's clock. Reads the trace.
+int64_t first_event_ns(const std::filesystem::path& experiment);
+
 // Sets "time_ns" of the log in the experiment to count from the trace's first event, as `polter replay --inject` does. Reads the trace.
 // `log`: where it stands; further MPI jobs of one command share it.
 void align_log(const std::filesystem::path& log, const std::filesystem::path& experiment);

@@ -205,19 +205,23 @@ IO2(MPI_File_read_at_all, FILE_IO_AT)
 IO2(MPI_File_write_at, FILE_OUT_AT)
 IO2(MPI_File_write_at_all, FILE_OUT_AT)
 MPI(of_io, MPI_File_sync, (MPI_File f), (f))
+MPI(of_io, MPI_File_open, (MPI_Comm c, const char* name, int mode, MPI_Info info, MPI_File* f), (c, name, mode, info, f))
+MPI(of_io, MPI_File_close, (MPI_File * f), (f))
 
-/* Regular files only: MPI itself reads and writes sockets and pipes. And not the trace. */
+/* Files of data only: MPI itself reads and writes sockets and pipes, MPI and the tracer read what the kernel says. And not the trace. */
 static int is_data(int fd) {
     struct stat status;
     if (!__atomic_load_n(&active, __ATOMIC_RELAXED) || depth > 0 || of_io.probability <= 0) return 0;
     const int error = errno;
     int data = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-    const char* experiment = getenv("POLTER_EXPERIMENT");
-    if (data && experiment) {
+    if (data) {
         char link[64], path[4096];
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         const ssize_t length = readlink(link, path, sizeof path - 1);
-        data = length < 0 || strncmp(path, experiment, strlen(experiment) < (size_t)length ? strlen(experiment) : (size_t)length) != 0;
+        path[length < 0 ? 0 : length] = 0;
+        const char* experiment = getenv("POLTER_EXPERIMENT");
+        data = strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/sys/", 5) != 0 &&
+               (!experiment || !*experiment || strncmp(path, experiment, strlen(experiment)) != 0);
     }
     errno = error;
     return data;
@@ -236,4 +240,7 @@ POSIX(ssize_t, pread, (int fd, void* b, size_t n, off_t o), (fd, b, n, o))
 POSIX(ssize_t, pwrite, (int fd, const void* b, size_t n, off_t o), (fd, b, n, o))
 POSIX(ssize_t, readv, (int fd, const struct iovec* v, int n), (fd, v, n))
 POSIX(ssize_t, writev, (int fd, const struct iovec* v, int n), (fd, v, n))
+POSIX(ssize_t, pread64, (int fd, void* b, size_t n, off64_t o), (fd, b, n, o)) /* of programs with 64-bit offsets by name */
+POSIX(ssize_t, pwrite64, (int fd, const void* b, size_t n, off64_t o), (fd, b, n, o))
 POSIX(int, fsync, (int fd), (fd))
+POSIX(int, fdatasync, (int fd), (fd))

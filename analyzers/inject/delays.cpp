@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "launch.hpp"
 #include "layout.hpp"
@@ -12,6 +14,8 @@
 #include "spec.hpp"
 
 namespace polter::inject {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -43,6 +47,45 @@ void set(const std::string& spec, const std::string& word, Delays::Rule& rule, u
 }
 
 }  // namespace
+
+namespace {
+
+std::vector<fs::path> logs_of(const fs::path& experiment) {
+    std::vector<fs::path> logs;
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(experiment, error)) {
+        const auto name = file.path().filename().string();
+        if (name.starts_with("delays.") && name.ends_with(".jsonl")) logs.push_back(file.path());
+    }
+    return logs;
+}
+
+}  // namespace
+
+bool has_delays(const fs::path& experiment) {
+    return !logs_of(experiment).empty();
+}
+
+void align_delays(const fs::path& experiment, int64_t origin_ns) {
+    for (const fs::path& log : logs_of(experiment)) {
+        std::ifstream in(log);
+        std::string line;
+        std::getline(in, line);
+        auto header = nlohmann::json::parse(line, nullptr, false);
+        if (!header.is_object()) continue;
+        header["origin_ns"] = origin_ns;
+        const fs::path part = log.string() + ".part";
+        std::ofstream out(part);
+        out << header.dump() << '\n';
+        if (in.peek() != EOF) out << in.rdbuf();
+        out.close();
+        if (!out) {
+            fs::remove(part);
+            throw Error(fmt::format("{}: the log of the delays cannot be written; free some room", log.string()));
+        }
+        fs::rename(part, log);
+    }
+}
 
 Delays parse_delays(const std::vector<std::string>& specs) {
     Delays delays;

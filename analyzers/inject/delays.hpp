@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,9 @@ Delays parse_delays(const std::vector<std::string>& specs);
 // Sets the environment of the job that this process is about to start. `mpi`: as given by the user, or empty. Throws Error or
 // launch::Error.
 void preload_delays(const std::vector<std::string>& specs, const std::string& mpi, const std::vector<std::string>& command);
+
+// Writes the moment of the trace's first event (CLOCK_MONOTONIC) as "origin_ns" into the logs of the delays in the experiment.
+void align_delays(const std::filesystem::path& experiment, int64_t origin_ns);
+bool has_delays(const std::filesystem::path& experiment);
 
 }  // namespace polter::inject

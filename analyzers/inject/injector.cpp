@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <new>
 
 #include "shared.hpp"
@@ -41,7 +42,7 @@ class Mapping {
     Target* targets;
 
   private:
-    static constexpr size_t offset = 4096;
+    static constexpr size_t offset = (sizeof(Shared) + 4095) / 4096 * 4096;
     size_t bytes_;
     void* memory_;
 };
@@ -116,9 +117,15 @@ struct Supervisor {
             const auto where = target->pid ? fmt::format("rank {}", target->place) : fmt::format("CPU {}", target->cpu);
             if (target->step == Step::failed) {
                 ++failed;
+                const Spec& spec = request.specs[static_cast<size_t>(target->spec)];
+                const bool events = spec.kind == Kind::timers || spec.kind == Kind::calls;
                 if (first.empty())
-                    first = fmt::format("{}: {}: {}", request.specs[static_cast<size_t>(target->spec)].text, where,
-                                        std::strerror(target->error));
+                    first = fmt::format("{}: {}: {}{}", spec.text, where, std::strerror(target->error),
+                                        !events ? ""
+                                        : target->error == EACCES || target->error == EPERM
+                                            ? "; needs CAP_PERFMON or kernel.perf_event_paranoid below 1"
+                                        : spec.kind == Kind::calls && target->error == ENODEV ? "; needs a second CPU, to call from"
+                                                                                              : "");
             }
             if (target->step == Step::ring_full) log.incomplete = fmt::format("{}: events came faster than the log could take them", where);
             if (target->unbound)
@@ -135,9 +142,12 @@ struct Supervisor {
         for (size_t i = 0; i < request.specs.size(); ++i) {
             const Spec& spec = request.specs[i];
             if (!spec.interrupts()) continue;
-            LoggedInterrupts entry{spec.name, spec.text, {}, spec.period_ns, shared->start_ns, log.end_ns, shared->caused};
-            for (const Target* target : targets)
-                if (target->spec == static_cast<int32_t>(i)) entry.cpus.push_back(target->cpu);
+            LoggedInterrupts entry{spec.name, spec.text, {}, spec.period_ns, shared->start_ns, log.end_ns, 0};
+            for (const Target* target : targets) {
+                if (target->spec != static_cast<int32_t>(i)) continue;
+                entry.cpus.push_back(target->cpu);
+                entry.caused += target->caused;
+            }
             log.interrupts.push_back(std::move(entry));
         }
     }
@@ -172,6 +182,21 @@ std::vector<Wanted> wanted_targets(const Request& request) {
                 wanted.push_back({number, rank.rank, cpu_of(rank.pid), rank.pid});
     }
     return wanted;
+}
+
+bool is_bound(const Wanted& one) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return one.pid == 0 || (sched_getaffinity(one.pid, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1);
+}
+
+// CPUs and bound ranks that share a CPU add up. Where ranks that are not bound meet, the worker itself keeps the CPU's free part.
+void check_sums(const Request& request, const std::vector<Wanted>& wanted, double most) {
+    std::map<int, double> sums;
+    for (const Wanted& one : wanted)
+        if (is_bound(one)) sums[one.cpu] += request.specs[static_cast<size_t>(one.spec)].load();
+    for (const auto& [cpu, sum] : sums)
+        if (sum > most) throw Error(too_much(fmt::format("CPU {}", cpu), sum, most));
 }
 
 int blocked_signals() {
@@ -211,6 +236,7 @@ Log inject(const Request& request) {
     const Limits limits = limits_here();
     const auto wanted = wanted_targets(request);
     if (wanted.empty()) throw Error("no noise was injected: none of the ranks asked for runs on this node");
+    check_sums(request, wanted, limits.load);
     Mapping mapping(wanted.size());
     Supervisor supervisor{request};
     supervisor.shared = mapping.shared;
@@ -246,6 +272,10 @@ Log inject(const Request& request) {
             "so its events come late and in pieces; the log has the CPU time that it got");
     if (mapping.shared->not_locked)
         log.warnings.push_back("the injector's memory could not be locked (ulimit -l): page faults may prolong events");
+    if (mapping.shared->packets_here)
+        log.warnings.push_back(
+            "packets are received on the CPU that sends them, so their softirqs are part of a preemption by polter-packets: receiving them "
+            "on another CPU needs a second CPU and the right to make a network namespace (CAP_SYS_ADMIN)");
     supervisor.judge();
     supervisor.note_interrupts();
     for (LoggedSource& source : log.sources)

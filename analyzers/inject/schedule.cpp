@@ -40,6 +40,7 @@ Schedule::Schedule(const Spec& spec, uint64_t stream, std::vector<Event> listed,
       shape_(spec.shape),
       state_(spec.seed * 0x9e3779b97f4a7c15u + ((spec.together ? 0 : stream) + 1) * 0xbf58476d1ce4e5b9u),
       listed_(std::move(listed)) {
+    if (kind_ == Kind::pareto) least_ = pareto_least(static_cast<double>(duration_), shape_);
     if (kind_ == Kind::periodic) at_ = spec.phase_ns >= 0 ? spec.phase_ns : static_cast<int64_t>(draw() * static_cast<double>(period_));
 }
 
@@ -72,8 +73,7 @@ std::optional<Event> Schedule::next() {
             break;
         case Kind::pareto: {
             at_ += exponential(draw(), period_);
-            const double mean = static_cast<double>(duration_), least = pareto_least(mean, shape_);
-            event = {at_, std::llround(std::min(least * std::pow(draw(), -1 / shape_), pareto_most * mean))};
+            event = {at_, std::llround(std::min(least_ * std::pow(draw(), -1 / shape_), pareto_most * static_cast<double>(duration_)))};
             break;
         }
         case Kind::replay:
@@ -82,6 +82,7 @@ std::optional<Event> Schedule::next() {
             break;
         case Kind::timers:
         case Kind::packets:
+        case Kind::calls:
             return std::nullopt;
     }
     event.duration_ns = std::min(event.duration_ns, longest_);

@@ -26,7 +26,7 @@ class Schedule {
 
     Kind kind_;
     int64_t period_, duration_, longest_;
-    double probability_, shape_;
+    double probability_, shape_, least_ = 0;  // least_: of pareto
     uint64_t state_;
     int64_t at_ = 0;
     std::vector<Event> listed_;

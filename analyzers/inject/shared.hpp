@@ -3,6 +3,7 @@
 // survive the worker whatever ends it.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -31,6 +32,7 @@ struct Target {
     std::atomic<int32_t> error;     // errno, where it failed
     std::atomic<bool> unbound;      // the rank may run on several CPUs
     std::atomic<uint64_t> written;  // events so far
+    std::atomic<uint64_t> caused;   // interrupts so far
     // Of the supervisor.
     std::atomic<uint64_t> taken;
     Injected events[ring];
@@ -39,9 +41,11 @@ struct Target {
 struct Shared {
     std::atomic<bool> stop;
     std::atomic<bool> normal_priority, not_locked;
-    std::atomic<uint64_t> caused;  // interrupts
-    int64_t start_ns, until_ns;    // CLOCK_MONOTONIC
-    double most_load;              // of a CPU
+    std::atomic<bool> packets_here;  // packets are received on the CPU that sends them: another needs a network namespace
+    int64_t start_ns, until_ns;      // CLOCK_MONOTONIC
+    double most_load;                // of a CPU
+    // When the injector may take a CPU again: whatever hits it, the rest of the CPU's time stays free. CLOCK_MONOTONIC.
+    std::atomic<int64_t> free_from[CPU_SETSIZE];
 };
 
 // The worker's whole life. `schedules`: one for each target. Never returns.

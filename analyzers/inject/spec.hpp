@@ -26,6 +26,7 @@ enum class Kind : uint8_t {
     replay,       // events from a file
     timers,       // a storm of timer interrupts: one every `period`
     packets,      // loopback packets, whose softirqs run on the CPU: a burst every `period`
+    calls,        // function calls from another CPU (inter-processor interrupts): one every `period`
 };
 const char* name_of(Kind);
 
@@ -41,7 +42,7 @@ struct Spec {
     std::vector<int> places;  // sorted; empty: all
     std::string file, minus;  // of replay: where the events come from; a quiet trace whose noise is not injected
 
-    bool interrupts() const { return kind == Kind::timers || kind == Kind::packets; }
+    bool interrupts() const { return kind == Kind::timers || kind == Kind::packets || kind == Kind::calls; }
     // The part of a CPU that it takes on average; 0 where only running it tells.
     double load() const;
 };
@@ -61,5 +62,7 @@ struct Limits {
 Limits limits_here();
 // Refuses what this machine cannot do: too much of a CPU, a CPU that is not there. Throws Error.
 void check(const std::vector<Spec>& specs, const Limits& limits);
+// The refusal of more than that. `where`: "CPU 1", "a CPU".
+std::string too_much(const std::string& where, double load, double most);
 
 }  // namespace polter::inject

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <optional>
 
 #include "interrupts.hpp"
 #include "shared.hpp"
@@ -45,12 +46,13 @@ struct Thread {
     int stat = -1;  // of the rank
 };
 
-// False: stopped.
-bool sleep_until(const Shared& shared, int64_t at) {
+// When it woke up; 0: stopped.
+int64_t sleep_until(const Shared& shared, int64_t at) {
     const timespec until{at / 1'000'000'000, at % 1'000'000'000};
-    while (!shared.stop.load(std::memory_order_relaxed) && monotonic_ns() < at)
+    int64_t now = 0;
+    while (!shared.stop.load(std::memory_order_relaxed) && (now = monotonic_ns()) < at)
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
-    return !shared.stop.load(std::memory_order_relaxed);
+    return shared.stop.load(std::memory_order_relaxed) ? 0 : now;
 }
 
 bool bind_to(Thread& self, int cpu) {
@@ -94,24 +96,45 @@ Moved follow(Thread& self) {
     return cpu >= 0 && bind_to(self, cpu) ? Moved::yes : Moved::gone;
 }
 
-// `woken`: since when it has this CPU.
-Injected take_cpu(const Thread& self, int64_t woken, int64_t duration) {
-    Injected event;
-    event.rank = self.target->place;
-    event.cpu = self.cpu;
-    const int64_t cpu_before = read_clock(CLOCK_THREAD_CPUTIME_ID);
-    event.begin_ns = self.real_time ? woken : monotonic_ns();
+// Waits for the time of an event, and until the CPU's free part has passed. `woken`: since when this thread has the CPU.
+Step wait_for_turn(Thread& self, int64_t at, int64_t& woken) {
+    for (;;) {
+        if (self.cpu >= 0) at = std::max(at, self.shared->free_from[self.cpu].load(std::memory_order_relaxed));
+        woken = sleep_until(*self.shared, at);
+        if (woken == 0) return Step::ended;
+        const Moved moved = follow(self);
+        if (moved == Moved::gone) return Step::rank_gone;
+        if (moved == Moved::yes) woken = monotonic_ns();
+        if (self.shared->free_from[self.cpu].load(std::memory_order_relaxed) <= woken) return Step::running;
+    }
+}
+
+// `woken`: since when it has this CPU. Draws the event after it meanwhile: all that this thread does lies between the two stamps, but for
+// going to sleep and waking up.
+Injected take_cpu(Thread& self, int64_t woken, std::optional<Event>& event) {
+    constexpr int64_t last_look = 1'000;  // reading the CPU clock is a system call
+    Injected done;
+    done.rank = self.target->place;
+    done.cpu = self.cpu;
+    const int64_t duration = event->duration_ns;
+    const int64_t cpu_before = read_clock(CLOCK_THREAD_CPUTIME_ID), wall_before = monotonic_ns();
+    event = self.schedule->next();
     if (self.real_time) {
-        int64_t now = event.begin_ns;
-        while (now < event.begin_ns + duration) now = monotonic_ns();
-        event.duration_ns = now - event.begin_ns;
-        event.cpu_ns = std::min(event.duration_ns, read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
+        done.begin_ns = woken;
+        int64_t now = wall_before;
+        while (now < woken + duration - last_look) now = monotonic_ns();
+        const int64_t cpu = read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_before, wall = monotonic_ns() - wall_before;
+        now = wall_before + wall;
+        while (now < woken + duration) now = monotonic_ns();
+        done.duration_ns = now - woken;
+        done.cpu_ns = done.duration_ns - std::max<int64_t>(0, wall - cpu);
     } else {  // others may run in between: what counts is the CPU time that it gets
+        done.begin_ns = wall_before;
         int64_t now = cpu_before;
         while (now < cpu_before + duration) now = read_clock(CLOCK_THREAD_CPUTIME_ID);
-        event.duration_ns = event.cpu_ns = now - cpu_before;
+        done.duration_ns = done.cpu_ns = now - cpu_before;
     }
-    return event;
+    return done;
 }
 
 bool keep(Target& target, const Injected& event) {
@@ -124,18 +147,17 @@ bool keep(Target& target, const Injected& event) {
 
 Step run_schedule(Thread& self) {
     const double free_part = (1 - self.shared->most_load) / self.shared->most_load;
-    int64_t earliest = 0;  // so that no burst takes more of the CPU than allowed
-    while (const auto event = self.schedule->next()) {
-        const int64_t at = std::max(self.shared->start_ns + event->begin_ns, earliest);
+    auto event = self.schedule->next();
+    while (event) {
+        const int64_t at = self.shared->start_ns + event->begin_ns;
         if (at >= self.shared->until_ns) break;
-        if (!sleep_until(*self.shared, at)) return Step::ended;
-        int64_t woken = monotonic_ns();
-        const Moved moved = follow(self);
-        if (moved == Moved::gone) return Step::rank_gone;
-        if (moved == Moved::yes) woken = monotonic_ns();
-        const Injected done = take_cpu(self, woken, event->duration_ns);
+        int64_t woken = 0;
+        if (const Step step = wait_for_turn(self, at, woken); step != Step::running) return step;
+        const Injected done = take_cpu(self, woken, event);
+        self.shared->free_from[self.cpu].store(
+            done.begin_ns + done.duration_ns + static_cast<int64_t>(free_part * static_cast<double>(done.duration_ns)),
+            std::memory_order_relaxed);
         if (!keep(*self.target, done)) return Step::ring_full;
-        earliest = done.begin_ns + done.duration_ns + static_cast<int64_t>(free_part * static_cast<double>(done.duration_ns));
     }
     return Step::ended;
 }
@@ -197,7 +219,7 @@ void work(Shared& shared, Target* targets, std::vector<Schedule> schedules, cons
     for (size_t i = 0; i < schedules.size(); ++i) {
         const Spec& spec = specs[static_cast<size_t>(targets[i].spec)];
         if (spec.interrupts()) {
-            const int error = interrupts.start(spec, targets[i].cpu);
+            const int error = interrupts.start(spec, targets[i]);
             targets[i].error = error;
             targets[i].step = error ? Step::failed : Step::running;
             continue;

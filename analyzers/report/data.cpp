@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "data.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "../advice/advice.hpp"
 #include "../compare/compare.hpp"
+#include "../interference/interference.hpp"
+#include "replay/base/json_file.hpp"
 #include "replay/replay.hpp"
+#include "replay/trace/archive.hpp"
 #include "replay/what_if.hpp"
 
 namespace polter::report {
@@ -24,6 +29,19 @@ replay::Options options_of_page(const std::string& trace, std::function<void(dou
     return options;
 }
 
+// Of programs that have collectives; why not, of others. In short traces the OS noise in each segment too, which takes another replay.
+void add_interference(const std::string& trace, json& run) {
+    constexpr uint64_t short_trace = 64 << 20;
+    interference::Options options;
+    options.traces = {trace};
+    try {
+        options.noise = replay::event_bytes(trace) <= short_trace;
+        run["interference"] = interference::to_json(interference::analyze(options)).at("runs").at(0);
+    } catch (const std::exception& error) {  // whatever it is: the rest of the page does not need it
+        run["interference_unknown"] = error.what();
+    }
+}
+
 // Replays a run for the page; its advice comes from the same replay.
 replay::Result replayed(const replay::Options& options, json& run) {
     json advised;
@@ -37,13 +55,30 @@ replay::Result replayed(const replay::Options& options, json& run) {
     // The page shows their sums; the rows themselves would be most of the data.
     if (run.contains("attribution")) run["attribution"].erase("rows");
     if (!advised.is_null()) run["advice"] = std::move(advised);
+    add_interference(options.trace, run);
     return result;
+}
+
+// Without the distributions of single blocks, which the page does not draw, and without a matrix that no screen shows.
+json latency_of(const std::string& file) {
+    constexpr size_t most_ranks = 512, most_blocks = 5000;
+    json latency = replay::read_json(file, "a result of polter latency");
+    if (!latency.is_object() || latency.value("schema", "") != "polter.latency/1")
+        throw replay::InputError(file + ": is no result of polter latency (schema polter.latency/1); make one with polter latency -o FILE");
+    for (json& block : latency.at("blocks")) block.erase("bins");
+    if (const size_t all = latency["blocks"].size(); all > most_blocks) {
+        latency["blocks"].erase(latency["blocks"].begin() + most_blocks, latency["blocks"].end());
+        latency["warnings"].push_back(fmt::format("of {} blocks over time, the first {} are drawn", all, most_blocks));
+    }
+    if (latency.at("pair_minima_ns").size() > most_ranks) latency["pair_minima_ns"] = json::array();
+    return latency;
 }
 
 }  // namespace
 
 json data_of(const DataOptions& options) {
-    json data{{"schema", "polter.page/1"}, {"runs", json::array()}, {"comparison", nullptr}};
+    json data{{"schema", "polter.page/1"}, {"runs", json::array()}, {"comparison", nullptr}, {"latency", nullptr}};
+    if (!options.latency.empty()) data["latency"] = latency_of(options.latency);
     if (options.sides.size() == 1) {
         json run;
         replayed(options_of_page(options.sides.front().front(), options.progress), run);

@@ -101,13 +101,23 @@ std::string verdict_of(const std::vector<CaseResult>& cases) {
                "more.";
     const std::string of = judged == cases.size() ? fmt::format("{} cases", judged)
                                                   : fmt::format("{} cases ({} more without a verdict)", judged, cases.size() - judged);
+    Found all;
+    for (const CaseResult& one : cases) all.add(one.found);
+    const auto least = [](uint64_t part, uint64_t whole) {
+        return whole == 0 || static_cast<double>(part) >= 0.99 * static_cast<double>(whole);
+    };
+    const std::string log = !least(all.found, all.logged)
+                                ? fmt::format(" The trace lacks {} of {} injected events.", all.logged - all.found, all.logged)
+                            : !least(all.recorded - all.invented, all.recorded)
+                                ? fmt::format(" The trace has {} interruptions by the injector that it did not log.", all.invented)
+                                : "";
     return fmt::format(
         "{}: in {} of {} estimate and prediction lie within the runs' own interval or 1 %; the estimate is off by at most "
-        "{:.2f} % of the run time, the prediction by {:.2f} %.",
+        "{:.2f} % of the run time, the prediction by {:.2f} %.{}",
         right == judged ? "Correct here"
         : right == 0    ? "Wrong here"
                         : "Partly correct here",
-        right, of, worst_estimate * 100, worst_prediction * 100);
+        right, of, worst_estimate * 100, worst_prediction * 100, log);
 }
 
 }  // namespace polter::validation

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Each event of the injector's log against what the trace has at that time.
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "analyzers/export/timeline_reader.hpp"
@@ -58,7 +59,7 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
         const int64_t begin = event.begin_ns - origin, end = begin + event.duration_ns;
         if (begin < 0 || end > rank_end) continue;  // before MPI_Init or after MPI_Finalize nothing is recorded
         while (first < slices.size() && slices[first].end < begin - 1'000'000'000) ++first;
-        int64_t ours = 0, preempted = 0, any = 0, named = 0;
+        int64_t ours = 0, preempted = 0, any = 0, named = 0, first_ours = INT64_MAX, last_ours = 0;
         for (size_t i = first; i < slices.size() && slices[i].begin < end + slack_ns; ++i) {
             const int64_t inside = overlap(slices[i], begin - slack_ns, end + slack_ns);
             if (inside <= 0) continue;
@@ -66,8 +67,11 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
             if (slices[i].preempt) preempted += overlap(slices[i], begin, end);
             if (!slices[i].ours) continue;
             explained[i] = true;
-            ours += slices[i].preempt ? slices[i].end - slices[i].begin : 0;
-            if (slices[i].preempt) named += overlap(slices[i], begin, end);
+            if (!slices[i].preempt) continue;
+            ours += slices[i].end - slices[i].begin;
+            named += overlap(slices[i], begin, end);
+            first_ours = std::min(first_ours, slices[i].begin);
+            last_ours = std::max(last_ours, slices[i].end);
         }
         // Another task had the CPU already: the event preempted that one, and the rank's record is split by what ran, in any order.
         if (preempted - named > event.duration_ns / 2) {
@@ -88,6 +92,8 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
         found.logged_ns += event.duration_ns;
         found.recorded_ns += ours;
         found.longer_ns.push_back(ours - event.duration_ns);
+        found.before_ns.push_back(begin - first_ours);
+        found.after_ns.push_back(last_ours - end);
     }
     for (size_t i = 0; i < slices.size(); ++i) {
         if (!slices[i].ours || !slices[i].preempt) continue;
@@ -122,6 +128,8 @@ void Found::add(const Found& other) {
     any_ns += other.any_ns;
     outside_ns += other.outside_ns;
     longer_ns.insert(longer_ns.end(), other.longer_ns.begin(), other.longer_ns.end());
+    before_ns.insert(before_ns.end(), other.before_ns.begin(), other.before_ns.end());
+    after_ns.insert(after_ns.end(), other.after_ns.begin(), other.after_ns.end());
 }
 
 Found match_log(const std::string& log_file, const std::string& trace) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "validate.hpp"
@@ -24,6 +25,41 @@ int64_t middle(std::vector<int64_t> values) {
     if (values.empty()) return 0;
     std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
     return values[values.size() / 2];
+}
+
+// What the total differs by beyond the stated length of the switches, the same for each event.
+constexpr double total_percent = 1;
+double unexplained_percent(const Found& found) {
+    const auto switches = middle(found.longer_ns) * static_cast<int64_t>(found.found);
+    return percent(found.recorded_ns - found.logged_ns - switches, found.logged_ns);
+}
+
+std::string name_of(const CaseResult& one) {
+    if (!one.asked.grain_ns) return one.asked.spec;
+    return fmt::format("{} {} {:g}% {:g} ms", one.asked.workload, one.asked.pattern, one.asked.level * 100,
+                       static_cast<double>(one.asked.grain_ns) / 1e6);
+}
+
+std::string log_head() {
+    return fmt::format("{:<34} {:>7} {:>8} {:>11} {:>9} = {:>6} + {:>5} {:>7} {:>6} {:>9}\n", "log against trace", "events", "recall %",
+                       "precision %", "longer us", "before", "after", "total %", "rest %", "culprit %");
+}
+
+std::string log_row(const std::string& name, const Found& found) {
+    const auto us = [](const std::vector<int64_t>& values) { return static_cast<double>(middle(values)) / 1e3; };
+    return fmt::format("{:<34} {:>7} {:>8.2f} {:>11.2f} {:>9.2f}   {:>6.2f}   {:>5.2f} {:>7.2f} {:>6.2f} {:>9.2f}\n", name, found.logged,
+                       100 * ratio(found.found, found.logged), 100 * (1 - ratio(found.invented, found.recorded)), us(found.longer_ns),
+                       us(found.before_ns), us(found.after_ns), percent(found.recorded_ns - found.logged_ns, found.logged_ns),
+                       unexplained_percent(found), percent(found.named_ns, found.any_ns));
+}
+
+std::string log_legend(const Found& all) {
+    return fmt::format(
+        "\nlonger: by how much the trace has an event longer than the injector (the switches; median), before and after it; total: the "
+        "same "
+        "for\nall events together; rest: total without the switches; culprit: attributed to preemption by the injector.\n"
+        "Not counted: {} events that hit a rank that was blocked, {} that hit another task.\n",
+        all.blocked, all.others);
 }
 
 Json json_of(const Interval& interval) {
@@ -50,12 +86,28 @@ Json json_of(const Found& found) {
             {"longer_by_ns_each",
              found.found ? static_cast<double>(found.recorded_ns - found.logged_ns) / static_cast<double>(found.found) : 0},
             {"longer_by_ns_median", middle(found.longer_ns)},
+            {"begins_earlier_by_ns_median", middle(found.before_ns)},
+            {"ends_later_by_ns_median", middle(found.after_ns)},
+            {"total_longer_percent", percent(found.recorded_ns - found.logged_ns, found.logged_ns)},
+            {"unexplained_percent", unexplained_percent(found)},
+            {"total_within", std::fabs(unexplained_percent(found)) <= total_percent},
             {"start_and_end_ns", found.outside_ns},
             {"source_right", found.any_ns ? static_cast<double>(found.preempt_ns) / static_cast<double>(found.any_ns) : 0},
             {"culprit_right", found.any_ns ? static_cast<double>(found.named_ns) / static_cast<double>(found.any_ns) : 0}};
 }
 
 }  // namespace
+
+Json to_json(const Found& found, const std::string& trace) {
+    Json json = json_of(found);
+    json["schema"] = "polter.validate.log/1";
+    json["trace"] = trace;
+    return json;
+}
+
+std::string to_text(const Found& found, const std::string& trace) {
+    return log_head() + log_row(trace, found) + log_legend(found);
+}
 
 Json to_json(const Validated& validated) {
     Json cases = Json::array();
@@ -86,8 +138,8 @@ Json to_json(const Validated& validated) {
                          {"warnings", one.warnings},
                          {"pairs", std::move(pairs)}});
     }
-    return {{"schema", "polter.validate/1"}, {"host", validated.host},    {"mpi", validated.mpi},        {"pairs", validated.pairs},
-            {"seed", validated.seed},        {"cases", std::move(cases)}, {"verdict", validated.verdict}};
+    return {{"schema", "polter.validate/1"}, {"host", validated.host}, {"mpi", validated.mpi},      {"exporter", validated.exporter},
+            {"pairs", validated.pairs},      {"seed", validated.seed}, {"cases", std::move(cases)}, {"verdict", validated.verdict}};
 }
 
 std::string to_text(const Validated& validated) {
@@ -96,26 +148,22 @@ std::string to_text(const Validated& validated) {
     const auto ms = [](int64_t ns) { return static_cast<double>(ns) / 1e6; };
     for (const CaseResult& one : validated.cases) {
         const auto mark = [&](const Answer& answer) { return !one.no_verdict.empty() ? "-" : answer.within ? "yes" : "NO"; };
-        const std::string name = one.asked.grain_ns ? fmt::format("{} {} {:g}% {:g} ms", one.asked.workload, one.asked.pattern,
-                                                                  one.asked.level * 100, ms(one.asked.grain_ns))
-                                                    : one.asked.spec;
         text += fmt::format(
-            "{:<34} {:>9.1f} {:>9.2f} {:>8.2f} | {:>9.1f} {:>+9.2f} {:>4} | {:>9.1f} {:>+9.2f} {:>4}\n", name, ms(one.quiet.median),
+            "{:<34} {:>9.1f} {:>9.2f} {:>8.2f} | {:>9.1f} {:>+9.2f} {:>4} | {:>9.1f} {:>+9.2f} {:>4}\n", name_of(one), ms(one.quiet.median),
             percent(one.effect.median, one.quiet.median), percent(one.machine_noise, one.quiet.median), ms(one.estimation.time.median),
             percent(one.estimation.time.median - one.quiet.median, one.quiet.median), mark(one.estimation), ms(one.prediction.time.median),
             percent(one.prediction.time.median - one.injected.median, one.injected.median), mark(one.prediction));
     }
-    Found all;
-    for (const CaseResult& one : validated.cases) all.add(one.found);
     text +=
-        "\neffect: what the injected noise cost, measured; own: the machine's own noise in the quiet runs; off: median against median\n";
-    text += fmt::format(
-        "Log against trace: {} events, recall {:.2f} %, precision {:.2f} %; recorded longer by {:.2f} us (median; {:.2f} % in all); {:.2f} "
-        "% attributed to the preemption by the injector. Not counted: {} events that hit a rank that was blocked, {} that hit another "
-        "task\n",
-        all.logged, 100 * ratio(all.found, all.logged), 100 * (1 - ratio(all.invented, all.recorded)),
-        static_cast<double>(middle(all.longer_ns)) / 1e3, percent(all.recorded_ns - all.logged_ns, all.logged_ns),
-        all.any_ns ? 100 * static_cast<double>(all.named_ns) / static_cast<double>(all.any_ns) : 0, all.blocked, all.others);
+        "\neffect: what the injected noise cost, measured; own: the machine's own noise in the quiet runs; off: median against median;\n"
+        "yes: within the measured runs' 95 % interval or 1 % of their median\n";
+    text += "\n" + log_head();
+    Found all;
+    for (const CaseResult& one : validated.cases) {
+        text += log_row(name_of(one), one.found);
+        all.add(one.found);
+    }
+    text += log_legend(all);
     for (const CaseResult& one : validated.cases) {
         if (!one.no_verdict.empty()) text += fmt::format("No verdict for {}: {}\n", one.asked.spec, one.no_verdict);
         for (const std::string& warning : one.warnings) text += fmt::format("Warning, {}: {}\n", one.asked.spec, warning);

@@ -85,7 +85,7 @@ std::string run_self(const Options& options, std::vector<std::string> words, con
 
 struct Run {
     fs::path at;
-    int64_t program = 0, noise = 0;
+    int64_t program = 0, noise = 0;  // without MPI_Init; accumulated
     Json json;
 };
 
@@ -187,11 +187,11 @@ Validated validate(const Options& options) {
         const Folder folder(options.keep.empty() ? "" : fmt::format("{}-{}", options.keep, i + 1));
         const auto job = job_of(options, one, folder.path);
         CaseResult result{one};
-        run_job(options, job, "", folder.path / "first", folder.path);  // caches, page tables, the exporter's programs
+        const Run first = run_job(options, job, "", folder.path / "first", folder.path);  // caches, page tables, the exporter's programs
+        out.exporter = first.json["run"]["exporter"]["name"].get<std::string>();
+        folder.drop(first.at);
         for (size_t number = 0; number < options.pairs; ++number) {
-            if (options.progress)
-                options.progress(
-                    fmt::format("{}: case {} of {}, pair {} of {}", one.spec, i + 1, options.cases.size(), number + 1, options.pairs));
+            if (options.progress) options.progress({one.spec, i, options.cases.size(), number, options.pairs});
             result.pairs.push_back(run_pair(options, one, job, number, folder, result));
         }
         judge(result, options.seed);

@@ -22,6 +22,12 @@ struct Case {
     std::string workload;  // or "command"
 };
 
+struct Progress {
+    std::string spec;
+    size_t done_cases, cases, done_pairs, pairs;  // pairs: of a case
+    double part() const { return static_cast<double>(done_cases * pairs + done_pairs) / static_cast<double>(cases * pairs); }
+};
+
 struct Options {
     std::string program;  // this executable
     std::string exporter = "auto";
@@ -31,8 +37,8 @@ struct Options {
     size_t pairs = 10;
     int64_t run_ns = 2'000'000'000;  // of the benchmark's intervals together
     uint64_t seed = 1;
-    std::string keep;                                  // where the traces stay; empty: they are deleted
-    std::function<void(const std::string&)> progress;  // may be empty
+    std::string keep;                               // where the traces stay; empty: they are deleted
+    std::function<void(const Progress&)> progress;  // before each pair; may be empty
 };
 
 struct Interval {
@@ -41,15 +47,16 @@ struct Interval {
 
 // The log of an injected run against its trace.
 struct Found {
-    uint64_t logged = 0, found = 0;          // events while the rank ran, and those that the trace has
-    uint64_t recorded = 0, invented = 0;     // interruptions by the injector in the trace, and those that no event explains
-    uint64_t blocked = 0;                    // events while the rank did not want the CPU: no noise
-    uint64_t others = 0;                     // events while another task had the CPU: they preempted that
-    int64_t logged_ns = 0, recorded_ns = 0;  // of the events that were found
-    int64_t preempt_ns = 0, named_ns = 0;    // of what the trace has at those times: the right source; the right source and culprit
-    int64_t any_ns = 0;                      // … of any source
-    int64_t outside_ns = 0;                  // the injector's threads starting and ending, which are no events
-    std::vector<int64_t> longer_ns;          // of each event found: recorded less injected
+    uint64_t logged = 0, found = 0;            // events while the rank ran, and those that the trace has
+    uint64_t recorded = 0, invented = 0;       // interruptions by the injector in the trace, and those that no event explains
+    uint64_t blocked = 0;                      // events while the rank did not want the CPU: no noise
+    uint64_t others = 0;                       // events while another task had the CPU: they preempted that
+    int64_t logged_ns = 0, recorded_ns = 0;    // of the events that were found
+    int64_t preempt_ns = 0, named_ns = 0;      // of what the trace has at those times: the right source; the right source and culprit
+    int64_t any_ns = 0;                        // … of any source
+    int64_t outside_ns = 0;                    // the injector's threads starting and ending, which are no events
+    std::vector<int64_t> longer_ns;            // of each event found: recorded less injected
+    std::vector<int64_t> before_ns, after_ns;  // … how much earlier the record begins, and how much later it ends
     void add(const Found&);
 };
 
@@ -88,9 +95,13 @@ Validated validate(const Options&);        // throws launch::Error, inject::Erro
 nlohmann::json to_json(const Validated&);  // schema polter.validate/1
 std::string to_text(const Validated&);
 
+// The injector's log against the trace alone. Throws inject::Error, replay::InputError.
+Found match_log(const std::string& log, const std::string& trace);
+nlohmann::json to_json(const Found&, const std::string& trace);  // schema polter.validate.log/1
+std::string to_text(const Found&, const std::string& trace);
+
 // For the tests.
 Interval median_of(const std::vector<int64_t>& values, uint64_t seed);
-Found match_log(const std::string& log, const std::string& trace);
 void judge(CaseResult&, uint64_t seed);  // from the pairs
 std::string verdict_of(const std::vector<CaseResult>&);
 

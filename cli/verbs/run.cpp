@@ -9,6 +9,7 @@
 
 #include "../../tracer/launch/launcher_job.hpp"
 #include "../job.hpp"
+#include "../profile.hpp"
 #include "analyzers/inject/alongside.hpp"
 #include "analyzers/inject/delays.hpp"
 #include "analyzers/report/report.hpp"
@@ -21,7 +22,8 @@ namespace {
 // In a child process, as damaged archives can kill the OTF2 library.
 void align_logs(const launch::Outcome& outcome) {
     const auto log = outcome.experiment / inject::log_name;
-    if (!std::filesystem::exists(log)) return;
+    const bool injected = std::filesystem::exists(log), delayed = inject::has_delays(outcome.experiment);
+    if (!injected && !delayed) return;
     const pid_t self = getpid();
     std::fflush(nullptr);
     const auto end = replay::go_apart();
@@ -29,7 +31,8 @@ void align_logs(const launch::Outcome& outcome) {
         int code = 0;
         try {
             for (auto traced = outcome.traced.rbegin(); traced != outcome.traced.rend(); ++traced)
-                inject::align_log(log, traced->experiment);
+                if (injected) inject::align_log(log, traced->experiment);
+            if (delayed) inject::align_delays(outcome.experiment, inject::first_event_ns(outcome.experiment));
         } catch (const std::exception& error) {
             tell(error);
             code = 1;
@@ -38,7 +41,10 @@ void align_logs(const launch::Outcome& outcome) {
         return;
     }
     if (!end->error.empty() || end->signal)
-        tell(fmt::format("{}: its times still count from the begin of the injection: the trace could not be read", log.string()));
+        tell(
+            fmt::format("{}: the times in the logs of injected noise and delays do not count from the trace's first event: the trace "
+                        "could not be read",
+                        outcome.experiment.string()));
 }
 
 }  // namespace
@@ -59,11 +65,13 @@ void add_run(CLI::App& parent) {
             "Delay MPI calls or file I/O from inside, which is no OS noise: mpi,probability=0.1,mean=100us,sigma=20us,seed=1 or io,...")
         ->option_text("SPEC")
         ->allow_extra_args(false);
+    const auto profile = std::make_shared<bool>(false);
+    verb->add_flag("--profile", *profile, "No trace: only what polter interference needs, in bounded memory and at less cost");
     verb->footer(
         "COMMAND is what you would type without polter: a launcher with its program, or the program alone.\n"
         "With --json, standard output has only the JSON; the job's own output goes to standard error.\n"
         "Example: polter run -o melt mpirun -n 4 lmp -in melt.in");
-    verb->callback([verb, arguments, injected, delays] {
+    verb->callback([verb, arguments, injected, delays, profile] {
         take_command(*verb, *arguments);
         if (const auto size = launch::launched_processes(); size > 1) {
             tell(
@@ -73,10 +81,11 @@ void add_run(CLI::App& parent) {
             throw Exit{2};
         }
         if (!delays->empty()) inject::preload_delays(*delays, arguments->launch.mpi, arguments->launch.command);
+        if (*profile) return run_profiled(*arguments);
+        arguments->sealed = align_logs;
         if (injected->empty()) return finish_job(*arguments, launch::run(arguments->launch));
         inject::Alongside alongside(*injected);
         arguments->launch.companion = &alongside;
-        arguments->sealed = align_logs;
         finish_job(*arguments, launch::run(arguments->launch));
     });
 }

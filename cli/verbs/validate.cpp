@@ -5,10 +5,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "../verb.hpp"
+#include "analyzers/inject/alongside.hpp"
 #include "analyzers/inject/spec.hpp"
 
 namespace polter::cli {
@@ -21,7 +25,7 @@ struct Arguments {
     bool quick = false;
     std::vector<double> levels = {1, 5, 20};
     std::vector<std::string> grains = {"1ms", "10ms", "100ms"}, patterns = {"periodic"}, kinds = {"work"}, specs;
-    std::string period = "10ms", ranks = "all";
+    std::string period = "10ms", ranks = "all", trace;
     double seconds = 2;
 };
 
@@ -42,7 +46,32 @@ void add_cases(Arguments& arguments) {
     for (const auto& one : cases) inject::check({inject::parse_spec(one.spec)}, inject::limits_here());
 }
 
+// A line a pair: a run may take minutes, and what was printed before stays readable.
+std::function<void(const validation::Progress&)> progress_lines() {
+    const auto begin = std::chrono::steady_clock::now();
+    return [begin](const validation::Progress& now) {
+        std::string line =
+            fmt::format("case {} of {}, pair {} of {}: {}", now.done_cases + 1, now.cases, now.done_pairs + 1, now.pairs, now.spec);
+        const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), part = now.part();
+        if (part > 0) line += fmt::format(" (about {:.0f} s left)", std::ceil(elapsed * (1 - part) / part));
+        tell(line);
+    };
+}
+
+void check_trace(const Arguments& arguments) {
+    const auto log = std::filesystem::path(arguments.trace) / inject::log_name;
+    if (!std::filesystem::exists(log))
+        throw inject::Error(fmt::format("{}: has no log of injected noise; name an experiment of polter run --inject", arguments.trace));
+    go_apart();
+    const auto found = validation::match_log(log, arguments.trace);
+    if (arguments.common.json)
+        fmt::print("{}\n", validation::to_json(found, arguments.trace).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    else
+        fmt::print("{}", validation::to_text(found, arguments.trace));
+}
+
 void run(Arguments& arguments) {
+    if (!arguments.trace.empty()) return check_trace(arguments);
     auto& options = arguments.options;
     if (arguments.quick) {
         arguments.levels = {5};
@@ -53,7 +82,7 @@ void run(Arguments& arguments) {
     options.program = "/proc/self/exe";
     add_cases(arguments);
     go_apart();
-    if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = [](const std::string& line) { tell(line); };
+    if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_lines();
     const auto validated = validation::validate(options);
     if (arguments.common.json)
         fmt::print("{}\n", validation::to_json(validated).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -118,6 +147,9 @@ void add_validate(CLI::App& parent) {
         ->option_text("NAME: barrier, allreduce, bcast, reduce, alltoall or none");
     verb->add_option("--seed", options.seed, "Of the noise and of the resampling")->capture_default_str()->option_text("N");
     verb->add_option("--keep", options.keep, "Keep the traces, in folders whose names begin so")->option_text("DIR");
+    verb->add_option("--trace", arguments->trace, "No runs: compare the log of this experiment of polter run --inject with its trace")
+        ->option_text("DIR")
+        ->check(named);
     verb->prefix_command();
     verb->footer(
         "COMMAND is a job of your own instead of the benchmark; bind its ranks to CPUs. All ranks run on this node.\n"

@@ -169,6 +169,7 @@ class Engine {
     Match* add_send(Thread& sender, const Thread& receiver, const Operation&);  // the send half; attaches to a waiting receive
     void send_is_complete(Match* match);                                        // the send half is complete
     // The receive half, as of its posting; attaches to a waiting send.
+    void keep_posting_noise(Match&, const Thread& receiver);
     Match* add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay, uint64_t post_node);
     void withdraw_receive(Match* match);  // it was another's
     void release(Match* match);           // one user less

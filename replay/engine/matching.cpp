@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine.hpp"
+#include "replay/graph/recorder.hpp"
 
 namespace polter::replay {
 
@@ -116,6 +117,28 @@ void Engine::send_is_complete(Match* match) {
         peers_->ship_send(*match);
 }
 
+// Noise at the beginning of the posting call may have hit before the receive was posted: the end of the call that waits for the posting
+// tells (rules/receive.cpp).
+void Engine::keep_posting_noise(Match& match, const Thread& receiver) {
+    constexpr int64_t own_work_ns = 1000;  // of a call before it posts, at most
+    if (receiver.pieces.empty() || match.post_time != receiver.enter || faults_.posted_at_enter) return;
+    Recorder* recorder = recorder_;
+    match.post_noise_removed = lane_pool_.filled(0);
+    if (recorder) {
+        recorder->start();
+        recorder->candidate(match.post_node, match.post_delay, 0);
+    }
+    for (const NoisePiece& piece : receiver.pieces) {
+        if (!facts_.counter_only && piece.begin - receiver.enter - match.post_noise > own_work_ns) break;
+        match.post_noise += piece.end - piece.begin;
+        remove_noise(match.post_noise_removed, lanes_.masks[piece.account].data(), piece.end - piece.begin, lanes_.count);
+        if (recorder) recorder->noise(receiver.index, piece, receiver.place(), piece.end - piece.begin);
+    }
+    if (recorder)
+        match.posted_node = recorder->write(receiver.index, receiver.place(), match.post_time + match.post_noise,
+                                            match.post_delay[recorder->lane(1)] + match.post_noise_removed[recorder->lane(1)], true);
+}
+
 Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time, const int64_t* post_delay, uint64_t post_node) {
     Match* match;
     if (channel->head && channel->holds_messages) {
@@ -130,6 +153,7 @@ Match* Engine::add_receive(Channel* channel, Thread& receiver, int64_t post_time
     match->post_time = post_time;
     match->post_delay = lane_pool_.copy(post_delay);
     match->post_node = faults_.posted_at_wait ? receiver.enter_node : post_node;
+    keep_posting_noise(*match, receiver);
     settle(*match);
     if (match->proxy) peers_->ship_posting(*match);
     if (match->sender_waits) {
@@ -165,7 +189,9 @@ void Engine::release(Match* match) {
     if (--match->users > 0) return;
     if (match->queued) unlink(match);
     if (match->of_farm) semantics_->message_forgotten(*match);
-    for (LaneVector* vector : {&match->send_delay, &match->send_noise_removed, &match->post_delay, &match->moved}) vector->reset();
+    for (LaneVector* vector :
+         {&match->send_delay, &match->send_noise_removed, &match->post_delay, &match->post_noise_removed, &match->moved})
+        vector->reset();
     if (match->queue) semantics_->drop(match->queue);
     matches_.give(match);
 }

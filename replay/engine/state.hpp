@@ -82,7 +82,7 @@ struct CompletionSample {
     int64_t last_time = 0, last_noise = 0, last_known = 0;  // noise in the call that sent it; last_known: with its own posting
     CostClass largest{};                                    // of all messages that it completed, sent ones included
     // The latest posting behind all that, of a standard send.
-    int64_t latest_post = 0;
+    int64_t latest_post = 0, post_noise = 0;  // post_noise: in the call that posted it
     CostClass post{};
     // Of a call that is nothing but one standard send whose receive was there.
     bool alone = false;
@@ -100,7 +100,8 @@ struct Match {
     int64_t send_time = 0;
     int64_t send_noise = 0;  // inside the sending call
     int64_t post_time = 0;
-    LaneVector send_delay, send_noise_removed, post_delay;
+    int64_t post_noise = 0;  // at the beginning of the posting call
+    LaneVector send_delay, send_noise_removed, post_delay, post_noise_removed;
     Thread *sender = nullptr, *receiver = nullptr;
     Thread *sender_waits = nullptr, *receiver_waits = nullptr;
     bool sent = false, posted = false, same_host = true, queued = false;
@@ -115,8 +116,9 @@ struct Match {
     struct CompletionSample* sample = nullptr;  // learning: the call that completed the send, until the posting is known
     int32_t source = -1, destination = -1;      // world ranks
     uint32_t comm = 0, tag = 0, partitioned = 0;
-    uint64_t send_node = 0, departure_node = 0, post_node = 0;  // of the event graph, where one is recorded; departure: after send_noise
-    uint8_t users = 0;                                          // sender, receiver, channel: who still holds it
+    // Of the event graph, where one is recorded; departure: after send_noise; posted: after post_noise.
+    uint64_t send_node = 0, departure_node = 0, post_node = 0, posted_node = 0;
+    uint8_t users = 0;  // sender, receiver, channel: who still holds it
     struct Channel* channel = nullptr;
 };
 

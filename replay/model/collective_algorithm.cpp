@@ -66,7 +66,8 @@ Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind
     std::vector<Candidate> list = candidates(kind, members, library);
     if (evidence(samples) == Evidence::few) std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
     const double constant_error = plain_error(samples, kind.waits, noise_known);
-    return nearest_of(list, kind, members, part, parts, constant_error, [&](const Structure& plain) { return fit(plain, samples, noise_known); });
+    return nearest_of(list, kind, members, part, parts, constant_error,
+                      [&](const Structure& plain) { return fit(plain, samples, noise_known); });
 }
 
 Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
@@ -106,6 +107,8 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     if (!std::isfinite(chosen.error)) return explanation;
     Structure structure = chosen.structure;
     structure.certain = said != Evidence::few && chosen.error * 10 <= explanation.constant_error;
+    // Costs fitted to few leave times meet these better than others.
+    if (weak) structure.error = std::max(structure.error, structure.own / 16);
     if (chosen.error < explanation.constant_error * left)
         explanation.found = structure;
     else if (!weak)

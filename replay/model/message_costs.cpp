@@ -17,14 +17,16 @@ Known known(const Model& model, CostClass of) {
     return {ask(CostKind::receive_after_send), ask(CostKind::receive_after_post), ask(CostKind::send_own), ask(CostKind::send_after_post)};
 }
 
-// What was never seen costs what the first of the others does that was, and may cost less; or what its upper limit allows.
+// What was never seen costs what the first of the others does that was, or down to half of that: the transfer is the same, but the calls'
+// own work may differ. Or it costs what its upper limit allows.
 void borrow(Cost& cost, std::initializer_list<Cost> others) {
     if (cost.known) return;
     const int64_t limit = cost.high;
     for (const Cost& other : others) {
         if (!other.known) continue;
-        cost = {0, other.mid, other.high, false};
+        cost = {other.low / 2, other.mid, other.high, false};
         if (limit > 0) {
+            cost.low = std::min(cost.low, limit);
             cost.mid = std::min(cost.mid, limit);
             cost.high = std::min(cost.high, limit);
         }

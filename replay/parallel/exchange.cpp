@@ -125,7 +125,10 @@ void Exchange::ship_posting(const Match& match) {
     if (!match.refused) {
         bytes.put(match.post_time);
         bytes.put(match.post_node);
+        bytes.put(match.posted_node);
+        bytes.put(match.post_noise);
         put_lanes(bytes, match.post_delay);
+        if (match.post_noise > 0) put_lanes(bytes, match.post_noise_removed);
     }
     group_.written(process);
 }
@@ -233,8 +236,14 @@ void Exchange::take_posting(Input& input, bool refused) {
     if (!refused) {
         match->post_time = input.get<int64_t>();
         match->post_node = input.get<uint64_t>();
+        match->posted_node = input.get<uint64_t>();
+        match->post_noise = input.get<int64_t>();
         match->post_delay = engine_.lane_pool_.take();
         get_lanes(input, match->post_delay);
+        if (match->post_noise > 0) {
+            match->post_noise_removed = engine_.lane_pool_.take();
+            get_lanes(input, match->post_noise_removed);
+        }
     }
     engine_.settle(*match);
     if (Thread* waiting = match->sender_waits) {

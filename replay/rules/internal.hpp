@@ -102,6 +102,7 @@ void queue_for_lock(Engine&, const Dependency&, Scratch&);  // the last constrai
 CostClass own_of_epoch(const Thread&);                      // of a lock, and of what follows it up to its unlock: where nobody holds it up
 void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
 void add_message(Engine&, Thread&, const Match&, const Cost&, int64_t not_before, Scratch&);  // receive.cpp
+void add_posting(Engine&, Thread&, const Match&, const Cost&, int64_t not_before, Scratch&);  // … the posting of its receive
 void own_at_least(Scratch&, const Cost&);                                                     // of the call's own work
 CallEnd conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it

@@ -36,6 +36,7 @@ void Engine::settle(Match& match) {
             model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, false);
         if (match.post_time > sample->latest_post) {
             sample->latest_post = match.post_time;
+            sample->post_noise = match.post_noise;
             sample->post = rules::message_class(CostKind::send_after_post, match);
         }
     }
@@ -63,7 +64,7 @@ void Engine::learn_from(const CompletionSample& s) {
         if (s.has_last && s.largest.size > s.post.size)
             model_.learn_at_most(s.post, most);
         else
-            cost(s.post, s.latest_post, std::min(s.noise, most), Model::clean);
+            cost(s.post, s.latest_post, std::min(s.noise + s.post_noise, most), Model::clean);
         if (s.has_last) model_.learn_at_most(s.last, s.leave - s.last_time);
         return;
     }
@@ -158,7 +159,9 @@ void learn_completion(Engine& engine, Thread& thread) {
         sample.has_last = true;
         sample.last = waited.of;
         sample.last_time = waited.time;
-        sample.last_noise = dependency.match->send_noise;
+        const bool posted_last = waited.synchronous && dependency.match->post_time > dependency.match->send_time;
+        const bool own_call = dependency.kind == Dependency::Kind::message && !dependency.own_posting;  // its noise is the call's
+        sample.last_noise = std::max(dependency.match->send_noise, posted_last && !own_call ? dependency.match->post_noise : 0);
         sample.last_synchronous = waited.synchronous;
     }
     sample.last_contested = sample.has_last && sample.largest.size > sample.last.size;

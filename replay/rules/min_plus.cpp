@@ -110,7 +110,10 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
     const Constraint* bound = nullptr;  // none: the call's own beginning
     for (const Constraint& constraint : constraints) {
         arrival = std::max({arrival, constraint.time, constraint.time + constraint.cost.mid - works});
-        earliest = std::max(earliest, constraint.time);
+        // In the lower bound noise counts from when the message can have arrived: as soon as its least cost and the most own work allow.
+        const int64_t least_of_cost = constraint.cost.known ? constraint.cost.usual_low() : constraint.cost.low;
+        const int64_t under_way = engine.faults().flight_counts ? 0 : std::max<int64_t>(0, least_of_cost - call.own.high);
+        earliest = std::max(earliest, constraint.time + (call.elastic || engine.facts().counter_only ? 0 : under_way));
         latest = std::max({latest, constraint.time, constraint.time + constraint.cost.high});  // own work may lie before the waiting
         approximated_arrival = std::max(approximated_arrival,
                                         constraint.time - constraint.delay[lanes.all] + std::max<int64_t>(0, constraint.cost.mid - works));

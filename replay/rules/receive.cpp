@@ -174,16 +174,15 @@ int64_t noticed(const std::vector<NoisePiece>& pieces, int64_t time) {
     return time;
 }
 
-// Whether the noise in the sending call hit before the message left. The measured end decides: it is nearer to the one expected then.
-bool left_after_noise(const Engine& engine, const Thread& thread, const Match& match, int64_t cost, int64_t not_before) {
-    if (match.send_noise <= 0) return false;
-    const int64_t later = match.send_time + match.send_noise;
+// Whether the noise in the call that sent or posted hit before it did. The measured end decides: it is nearer to the one expected then.
+bool after_noise(const Engine& engine, const Thread& thread, int64_t time, int64_t noise, int64_t cost, int64_t not_before) {
+    if (noise <= 0) return false;
+    const int64_t later = time + noise;
     if (later > thread.leave) return false;
-    if (engine.facts().counter_only)
-        return thread.leave - noise_after(thread.pieces, match.send_time) >= match.send_time + cost + match.send_noise / 2;
-    const int64_t at_once = noticed(thread.pieces, std::max(match.send_time + cost, not_before)),
-                  after_noise = noticed(thread.pieces, std::max(later + cost, not_before));
-    return thread.leave >= at_once + (after_noise - at_once) / 2;
+    if (engine.facts().counter_only) return thread.leave - noise_after(thread.pieces, time) >= time + cost + noise / 2;
+    const int64_t at_once = noticed(thread.pieces, std::max(time + cost, not_before)),
+                  behind = noticed(thread.pieces, std::max(later + cost, not_before));
+    return thread.leave >= at_once + (behind - at_once) / 2;
 }
 
 }  // namespace
@@ -194,7 +193,7 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
     int64_t time = match.send_time;
     const int64_t* delay = match.send_delay;
     uint64_t node = match.send_node;
-    if (left_after_noise(engine, thread, match, cost.mid, not_before)) {
+    if (after_noise(engine, thread, time, match.send_noise, cost.mid, not_before)) {
         time += match.send_noise;
         const LaneVector& later = scratch.vectors.emplace_back(engine.lane_pool().copy(match.send_delay));
         for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.send_noise_removed[i];
@@ -202,6 +201,17 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
         node = match.departure_node;
     }
     scratch.constraints.push_back({time, delay, cost, node});
+}
+
+// The posting as a constraint: from the beginning of its call, or after noise in it.
+void add_posting(Engine& engine, Thread& thread, const Match& match, const Cost& cost, int64_t not_before, Scratch& scratch) {
+    if (!after_noise(engine, thread, match.post_time, match.post_noise, cost.mid, not_before)) {
+        scratch.constraints.push_back({match.post_time, match.post_delay, cost, match.post_node});
+        return;
+    }
+    const LaneVector& later = scratch.vectors.emplace_back(engine.lane_pool().copy(match.post_delay));
+    for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.post_noise_removed[i];
+    scratch.constraints.push_back({match.post_time + match.post_noise, later, cost, match.posted_node});
 }
 
 void own_at_least(Scratch& scratch, const Cost& own) {
@@ -235,7 +245,9 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
         costs.own.mid = std::min(call.mid, costs.own.high);
         if (!costs.rendezvous) costs.after_post = costs.own;
     }
-    if (!blocking || costs.rendezvous)
+    if (!blocking && costs.rendezvous)
+        add_posting(engine, thread, match, costs.after_post, match.send_time + costs.after_send.mid, scratch);
+    else if (!blocking || costs.rendezvous)  // noise in a blocking call is its own
         scratch.constraints.push_back({match.post_time, match.post_delay, costs.after_post, match.post_node});
     own_at_least(scratch, blocking ? costs.own : own_wait);
 }

@@ -104,7 +104,7 @@ void constrain_posting(Engine& engine, Thread& thread, const Dependency& depende
         own_at_least(scratch, costs.after_send);
     else
         add_message(engine, thread, match, costs.after_send, match.post_time + costs.after_post.mid, scratch);
-    scratch.constraints.push_back({match.post_time, match.post_delay, costs.after_post, match.post_node});
+    add_posting(engine, thread, match, costs.after_post, match.send_time + costs.after_send.mid, scratch);
     own_at_least(scratch, thread.completions > 0 ? engine.model().cost({CostKind::wait_own, true, false, 0, thread.completions})
                                                  : Cost{0, 0, std::min(costs.after_send.mid, costs.after_post.mid)});
 }

@@ -80,6 +80,12 @@ class Readme(unittest.TestCase):
             for made in set(SOURCE.glob("polter-quickstart-*")) - before:
                 shutil.rmtree(made)
 
+    def interference(self, line):
+        """Of a program with collectives: the one that the other commands are about has few."""
+        app = p.PROGRAMS / ("mpich" if "mpich" in os.path.realpath(shutil.which("mpirun") or "") else "openmpi") / "bsp"
+        self.shell(f"build/polter run -q -o phases mpirun -n 2 {app} 50 2000")
+        self.assertIn("Interference", self.shell(line.replace("DIR", "phases")))
+
     def minutes(self, line):
         print(f"not run: {line}: it takes two minutes; test/end_to_end/validate_test.py runs shorter ones", file=sys.stderr)
 
@@ -89,7 +95,8 @@ class Readme(unittest.TestCase):
         (r"\./scripts/test", None),
         (r"\./scripts/quickstart", quickstart),
         (r"build/polter validate --quick", minutes),
-        (r"(mpirun -n \d+ )?build/polter (doctor|(run|replay|report|advise|compare|noise|export) .*)", polter),
+        (r"build/polter interference DIR", interference),
+        (r"(mpirun -n \d+ )?build/polter (doctor|latency|(run|replay|report|advise|compare|noise|export) .*)", polter),
     ]
 
     def test_commands(self):

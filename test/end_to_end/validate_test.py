@@ -3,17 +3,34 @@
 """polter bench bsp and polter validate run with each MPI and print what their JSON promises. Whether the answers are right is a matter of
 a quiet machine: ./build/polter validate."""
 import json
+import os
+import pathlib
+import pty
+import subprocess
 import sys
 import unittest
 
 import polter_run as p
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def faults(name, value):
+    try:
+        import jsonschema
+    except ImportError:
+        raise unittest.SkipTest("no python3-jsonschema; scripts/setup installs it") from None
+    schema = json.loads((ROOT / f"docs/{name}.schema.json").read_text(encoding="utf-8"))
+    return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
 
 
 class Bench(unittest.TestCase):
     def bench(self, *words):
         done = p.command([p.POLTER, "bench", "bsp", "--json", "--phases", "7", "--grain", "200us", *words])
         self.assertEqual(0, done.returncode, done.stderr)
-        return json.loads(done.stdout)
+        result = json.loads(done.stdout)
+        self.assertEqual([], faults("bench-bsp", result))
+        return result
 
     def test_workloads(self):
         for flavour in p.FLAVOURS:
@@ -52,6 +69,47 @@ class Validate(unittest.TestCase):
         for answer in ("estimation", "prediction"):
             low, high = case[answer]["time"]["interval_ns"]
             self.assertTrue(low <= case[answer]["time"]["median_ns"] <= high)
+        self.assertEqual([], faults("validate", result))
+        self.assertNotEqual([], faults("validate", dict(result, pairs="ten")))
+
+    def test_terminal(self):
+        """Progress with the time that is left, then the table and the verdict in a sentence; and where runs differ by more than the noise
+        costs, no verdict."""
+        if p.exporter_works():
+            self.skipTest("no exporter works here")
+        master, slave = pty.openpty()
+        words = [p.POLTER, "validate", "--inject", "periodic,period=50ms,duration=2us", "--grain", "1ms", "--seconds", "0.2"]
+        with subprocess.Popen([str(w) for w in words], stdout=subprocess.PIPE, stderr=slave, env=p.ENVIRONMENT, text=True) as run:
+            os.close(slave)
+            said = b""
+            while True:
+                try:
+                    part = os.read(master, 65536)
+                except OSError:
+                    break
+                said += part
+            output = run.stdout.read()
+        os.close(master)
+        self.assertEqual(0, run.returncode, said.decode())
+        for words in ("case 1 of 1, pair 1 of 10", "pair 10 of 10", "s left"):
+            self.assertIn(words, said.decode())
+        self.assertTrue(output.splitlines()[-1].startswith("No verdict: this machine's quiet runs differ by more"), output)
+
+    def test_trace(self):
+        """The log of any injected run against its trace."""
+        if p.exporter_works():
+            self.skipTest("no exporter works here")
+        with p.folder() as folder:
+            job = [*p.launcher(p.FLAVOURS[0], 1), p.PROGRAMS / p.FLAVOURS[0] / "bsp", 30, 4_000_000]
+            self.assertEqual(0, p.Run(job, folder / "e", ["--inject", "ferreira-100hz"]).code)
+            done = p.command([p.POLTER, "validate", "--trace", folder / "e", "--json"])
+            self.assertEqual(0, done.returncode, done.stderr)
+            self.assertEqual([], faults("validate", json.loads(done.stdout)))
+            self.assertIn("log against trace", p.command([p.POLTER, "validate", "--trace", folder / "e"]).stdout)
+            (folder / "e" / "injected.json").unlink()
+            refused = p.command([p.POLTER, "validate", "--trace", folder / "e"])
+            self.assertEqual(1, refused.returncode)
+            self.assertIn("has no log of injected noise", refused.stderr)
 
     def test_refused(self):
         done = p.command([p.POLTER, "validate", "--level", "95", "--inject", "periodic,period=10ms,load=98%"])

@@ -181,6 +181,8 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"partitioned_order", {.ordinary_parts = true}},
         {"parrived", {.trust_unrecorded = true}},
         {"delayed_bounds", {.swap_bounds = true}},
+        {"posting_noise", {.posted_at_enter = true}},
+        {"flight_noise", {.flight_counts = true}},
         {"waited_for_all", {.each_message_alone = true}},
         {"allreduce_once", {.delays_nobody = true}},
         {"clock_error", {.trust_clocks = true}},

@@ -174,7 +174,8 @@ OTF2_CallbackCode on_metric(OTF2_LocationRef location, OTF2_TimeStamp time, uint
                             OTF2_MetricRef, uint8_t, const OTF2_Type*, const OTF2_MetricValue*) {
     auto& state = *static_cast<ReadState*>(user);
     OTF2_StringRef culprit;
-    if (OTF2_AttributeList_GetStringRef(attributes, trace::attribute_culprit, &culprit) == OTF2_SUCCESS)
+    if (OTF2_AttributeList_TestAttributeByID(attributes, trace::attribute_culprit) &&
+        OTF2_AttributeList_GetStringRef(attributes, trace::attribute_culprit, &culprit) == OTF2_SUCCESS)
         state.contents.culprits[location].push_back(state.contents.strings[culprit]);
     return on_any(state, location, time);
 }

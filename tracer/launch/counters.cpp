@@ -146,6 +146,16 @@ int try_papi(const trace::Papi& papi, const std::vector<std::string>& names, std
     return code == PAPI_OK ? papi.stop(set, values) : code;
 }
 
+// Why PAPI cannot count the processor's events; empty: it says nothing.
+std::string why_no_processor_events(const trace::Papi& papi) {
+    for (int i = 0; i < papi.num_components(); i++) {
+        const PAPI_component_info_t* component = papi.get_component_info(i);
+        if (component && std::string(component->name) == "perf_event" && component->disabled != 0)
+            return fmt::format(" (PAPI's component perf_event is disabled: {}); --perf may count without PAPI", component->disabled_reason);
+    }
+    return {};
+}
+
 std::string countable_papi(const trace::Papi& papi) {
     std::string list, failed;
     for (const char* preset : {"PAPI_TOT_CYC", "PAPI_TOT_INS", "PAPI_L1_DCM", "PAPI_L2_DCM", "PAPI_L3_TCM", "PAPI_BR_MSP", "PAPI_FP_OPS"})
@@ -153,7 +163,7 @@ std::string countable_papi(const trace::Papi& papi) {
     for (const char* name : common)
         if (const auto full = std::string("perf::") + name; try_papi(papi, {full}, failed) == PAPI_OK)
             list += (list.empty() ? "" : " ") + full;
-    return list.empty() ? "nothing" : list;
+    return list.empty() ? "nothing" + why_no_processor_events(papi) : list;
 }
 
 // What is wrong with these events; empty: nothing.

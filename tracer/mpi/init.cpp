@@ -112,9 +112,6 @@ unsigned buffer_chunks() {
     return static_cast<unsigned>(std::clamp(number, 2l, 256l));
 }
 
-// How long a leader waits for another one's answer. Processes may come to MPI_Finalize at very different times.
-constexpr uint64_t clocks_at_init_ns = 2'000'000'000, clocks_at_finalize_ns = 10'000'000'000;
-
 // The child of a fork shares the mappings and files of its parent and must not touch them.
 void in_child() {
     process.on = false;
@@ -208,7 +205,10 @@ void Init::begin_trace() {
     if (!location) return;
     const int rank = static_cast<int>(self.rank), size = static_cast<int>(self.size);
     process.clocks = ClockExchange::begin(experiment_, self.world, rank, size, self.clock).release();
-    if (process.clocks) process.clocks->run(process.archive, clocks_at_init_ns);
+    if (process.clocks) {
+        process.clocks->run(process.archive, clocks_at_init_ns);
+        process.clocks->repeat(std::strtoull(environment(trace::env_clock_interval).c_str(), nullptr, 10));
+    }
     process.comms = new Comms(*process.archive);
     process.requests = new Requests;
     process.messages = new Messages;

@@ -58,6 +58,10 @@ class Joiner {
         return taken;
     }
     uint64_t next() const { return next_; }
+    void close() {
+        file_.close();
+        check();
+    }
 
   private:
     void check() {
@@ -134,6 +138,7 @@ Joined join_chunks(const File& event_file, const File& tail, const std::filesyst
     if (tail) join_tail(tail, joiner, chunk.data(), joined);
     // A last chunk that is short was cut by the kill, and the tail had it whole; or the file was closed, and the tail is empty.
     if (!last.empty() && joiner.take(last.data(), last.size()) == Joiner::taken) ++joined.flushed;
+    joiner.close();
     return joined;
 }
 

@@ -9,6 +9,7 @@
 
 #include "../conventions.hpp"
 #include "otf2.hpp"
+#include "workers.hpp"
 
 namespace polter::seal {
 namespace {
@@ -320,26 +321,70 @@ std::vector<uint32_t> region_ids(const std::vector<uint32_t>& own) {
     return ids;
 }
 
-void local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
-    check_otf2(OTF2_Archive_OpenDefFiles(archive), "local definitions");
-    for (const auto& process : definitions.processes) {
-        for (const auto& location : process.locations) {
-            auto* writer = OTF2_Archive_GetDefWriter(archive, location.id);
-            if (!writer) throw std::runtime_error("OTF2 gives no writer for local definitions; raise the limit of open files (ulimit -n)");
-            for (const auto& knot : process.clock)
-                check_otf2(
-                    OTF2_DefWriter_WriteClockOffset(writer, static_cast<uint64_t>(knot.time), knot.offset, static_cast<double>(knot.error)),
-                    "clock offsets");
-            if (process.maps) {
-                mapping(writer, OTF2_MAPPING_REGION, region_ids(process.maps->regions));
-                mapping(writer, OTF2_MAPPING_STRING, process.maps->strings);
-                mapping(writer, OTF2_MAPPING_COMM, process.maps->comms);
-                mapping(writer, OTF2_MAPPING_RMA_WIN, process.maps->windows);
-                mapping(writer, OTF2_MAPPING_CALLING_CONTEXT, process.maps->call_sites);
-            }
-            check_otf2(OTF2_Archive_CloseDefWriter(archive, writer), "local definitions");
+// Of one process: all that its locations need to be read.
+void local_definitions(OTF2_Archive* archive, const Process& process) {
+    for (const auto& location : process.locations) {
+        auto* writer = OTF2_Archive_GetDefWriter(archive, location.id);
+        if (!writer) throw std::runtime_error("OTF2 gives no writer for local definitions; raise the limit of open files (ulimit -n)");
+        for (const auto& knot : process.clock)
+            check_otf2(
+                OTF2_DefWriter_WriteClockOffset(writer, static_cast<uint64_t>(knot.time), knot.offset, static_cast<double>(knot.error)),
+                "clock offsets");
+        if (process.maps) {
+            mapping(writer, OTF2_MAPPING_REGION, region_ids(process.maps->regions));
+            mapping(writer, OTF2_MAPPING_STRING, process.maps->strings);
+            mapping(writer, OTF2_MAPPING_COMM, process.maps->comms);
+            mapping(writer, OTF2_MAPPING_RMA_WIN, process.maps->windows);
+            mapping(writer, OTF2_MAPPING_CALLING_CONTEXT, process.maps->call_sites);
         }
+        check_otf2(OTF2_Archive_CloseDefWriter(archive, writer), "local definitions");
     }
+}
+
+constexpr const char* workers_folder = "workers";
+
+// Each worker has an archive of its own, of which only the files of locations are ever written. They are moved to the whole archive later.
+void local_definitions_by_workers(const std::filesystem::path& folder, uint64_t longest, const Definitions& definitions, unsigned workers) {
+    const auto done = folder / workers_folder;
+    std::filesystem::create_directories(done);
+    OTF2_Archive* archive = nullptr;
+    in_processes(workers, definitions.processes.size(), [&](unsigned worker, size_t process) {
+        const auto own = done / fmt::format("worker-{}", worker);
+        if (!archive) {
+            std::filesystem::create_directories(own);
+            archive = create_archive(own, longest).release();
+            check_otf2(OTF2_Archive_OpenDefFiles(archive), "local definitions");
+        }
+        local_definitions(archive, definitions.processes[process]);
+        for (const auto& location : definitions.processes[process].locations) {
+            const auto name = fmt::format("{}.def", location.id);
+            check_whole(own / trace::archive_name / name);
+            std::filesystem::rename(own / trace::archive_name / name, done / name);
+        }
+    });
+}
+
+void move_local_definitions(const std::filesystem::path& folder, const Definitions& definitions) {
+    for (const auto& process : definitions.processes)
+        for (const auto& location : process.locations) {
+            const auto name = fmt::format("{}.def", location.id);
+            std::filesystem::rename(folder / workers_folder / name, folder / trace::archive_name / name);
+        }
+}
+
+// `moved`: the local ones were looked at before they were moved.
+void check_all_whole(const std::filesystem::path& folder, const Definitions& definitions, bool moved) {
+    check_whole(folder / fmt::format("{}.def", trace::archive_name));
+    if (!Reader(OTF2_Reader_Open((folder / fmt::format("{}.otf2", trace::archive_name)).c_str())))
+        throw std::runtime_error("the archive's anchor cannot be written whole; is the disk full?");
+    if (moved) return;
+    for (const auto& process : definitions.processes)
+        for (const auto& location : process.locations) check_whole(folder / trace::archive_name / fmt::format("{}.def", location.id));
+}
+
+void all_local_definitions(OTF2_Archive* archive, const Definitions& definitions) {
+    check_otf2(OTF2_Archive_OpenDefFiles(archive), "local definitions");
+    for (const auto& process : definitions.processes) local_definitions(archive, process);
     check_otf2(OTF2_Archive_CloseDefFiles(archive), "local definitions");
 }
 
@@ -380,30 +425,34 @@ uint64_t longest_definition(const Definitions& definitions, const Strings& strin
     return 64 + 18 * numbers + text;
 }
 
-void fill(OTF2_Archive* archive, const std::filesystem::path& folder, const Definitions& definitions, Strings& strings) {
+void fill(OTF2_Archive* archive, const std::filesystem::path& folder, const Definitions& definitions, Strings& strings, unsigned workers) {
     check_otf2(OTF2_Archive_SetCreator(archive, "Poltergeist"), folder);
     for (const auto& [name, value] : definitions.properties) {
         if (value.empty()) continue;  // to OTF2 that means to delete it
         check_otf2(OTF2_Archive_SetProperty(archive, name.c_str(), value.c_str(), true), "property " + name);
     }
     Writer(archive, definitions, strings).write();
-    local_definitions(archive, definitions);
+    if (workers <= 1) all_local_definitions(archive, definitions);
     empty_event_files(archive, definitions);
 }
 
 }  // namespace
 
-void write_definitions(const std::filesystem::path& folder, const Definitions& definitions, Strings& strings) {
+void write_definitions(const std::filesystem::path& folder, const Definitions& definitions, Strings& strings, unsigned workers) {
     QuietOtf2 quiet;
-    auto archive = create_archive(folder, longest_definition(definitions, strings));
+    const uint64_t longest = longest_definition(definitions, strings);
+    if (workers > 1) local_definitions_by_workers(folder, longest, definitions, workers);
+    auto archive = create_archive(folder, longest);
     try {
-        fill(archive.get(), folder, definitions, strings);
+        fill(archive.get(), folder, definitions, strings, workers);
     } catch (...) {
         // OTF2 frees twice when it closes what it could not write.
         (void)archive.release();
         throw;
     }
     check_otf2(OTF2_Archive_Close(archive.release()), folder);
+    if (workers > 1) move_local_definitions(folder, definitions);
+    check_all_whole(folder, definitions, workers > 1);
 }
 
 }  // namespace polter::seal

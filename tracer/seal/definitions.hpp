@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../clocks/fit.hpp"
-#include "code_file.hpp"
+#include "call_sites/code_file.hpp"
 #include "sidecar.hpp"
 #include "unify.hpp"
 
@@ -42,6 +42,6 @@ struct Definitions {
 };
 
 // Into `folder`, which must be empty. Event files of locations that have none are created. Throws std::runtime_error.
-void write_definitions(const std::filesystem::path& folder, const Definitions&, Strings&);
+void write_definitions(const std::filesystem::path& folder, const Definitions&, Strings&, unsigned workers);
 
 }  // namespace polter::seal

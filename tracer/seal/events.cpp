@@ -275,6 +275,7 @@ EventSummary read_bounded(const File& event_file, uint64_t location, const Event
     if (out) {
         auto name = fmt::format("{}.evt", location);
         fs::create_directories(out->parent_path());
+        check_whole(written / trace::archive_name / name);
         fs::rename(written / trace::archive_name / name, *out);
     }
     fs::remove_all(in);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "otf2.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "../conventions.hpp"
+#include "workers.hpp"
 
 namespace polter::seal {
 
@@ -36,6 +38,14 @@ uint64_t definition_chunk_size(uint64_t longest_definition) {
 
 void check_otf2(OTF2_ErrorCode code, const std::string& what) {
     if (code != OTF2_SUCCESS) throw std::runtime_error(fmt::format("{}: {}", what, OTF2_Error_GetDescription(code)));
+}
+
+void check_whole(const std::filesystem::path& path) {
+    const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    char end = 0;
+    const auto size = file.size();
+    if (size == 0 || read_at(file, &end, 1, size - 1) != 1 || end != trace::event_file_end)
+        throw std::runtime_error(fmt::format("{} cannot be written whole; is the disk full?", path.filename().string()));
 }
 
 Archive create_archive(const std::filesystem::path& folder, uint64_t longest_definition) {
@@ -85,9 +95,11 @@ void frame_locations(const std::filesystem::path& folder, const std::vector<std:
 }
 
 bool in_child(std::chrono::seconds limit, const std::function<void()>& work) {
+    const pid_t self = getpid();
     auto pid = fork();
     if (pid < 0) throw std::runtime_error(fmt::format("cannot start a process to read events: {}", std::strerror(errno)));
     if (pid == 0) {
+        die_with(self);
         // The parent's handlers and dumps are not for a child that is expected to crash.
         for (int fatal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGTERM, SIGINT}) signal(fatal, SIG_DFL);
         try {

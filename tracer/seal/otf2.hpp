@@ -54,6 +54,10 @@ void frame_locations(const std::filesystem::path& folder, const std::vector<std:
 // exception of the work is none.
 bool in_child(std::chrono::seconds limit, const std::function<void()>& work);
 
+// OTF2 does not say that the last bytes of a file could not be written (a full disk, a limit of file sizes). Throws std::runtime_error
+// unless the file of events or definitions ends as a whole one does.
+void check_whole(const std::filesystem::path& file);
+
 // Throws std::runtime_error naming `what` unless `code` is success.
 void check_otf2(OTF2_ErrorCode code, const std::string& what);
 

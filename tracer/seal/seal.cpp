@@ -17,7 +17,7 @@
 
 #include "../conventions.hpp"
 #include "../write/own_part.hpp"
-#include "call_sites.hpp"
+#include "call_sites/call_sites.hpp"
 #include "chunks.hpp"
 #include "clock_messages.hpp"
 #include "definitions.hpp"
@@ -27,6 +27,7 @@
 #include "provenance.hpp"
 #include "sidecar.hpp"
 #include "user.hpp"
+#include "workers.hpp"
 #include "worlds.hpp"
 
 namespace polter::seal {
@@ -40,7 +41,7 @@ constexpr const char* work_folder = ".sealing";
 struct Places {
     Folder experiment;
     std::optional<Folder> ranks, work;
-    fs::path fresh, salvaged, read, joined;
+    fs::path fresh, salvaged, read;
 
     explicit Places(Folder&& at) : experiment(std::move(at)), ranks(experiment.sub(trace::ranks_folder)) {}
     void begin() {
@@ -49,7 +50,6 @@ struct Places {
         fresh = reach / "archive";
         salvaged = reach / "salvaged";
         read = reach / "read";
-        joined = reach / "joined.evt";
     }
     std::string shown_ranks() const { return experiment.shown(trace::ranks_folder); }
 };
@@ -71,20 +71,27 @@ void raise_open_files() {
     }
 }
 
-std::vector<Sidecar> read_ranks(const Places& places, Report& report) {
+std::vector<Sidecar> read_ranks(const Places& places, unsigned workers, Report& report) {
     std::vector<Sidecar> ranks;
     if (!places.ranks) return ranks;
-    for (const auto& name : places.ranks->folders()) {
-        const auto folder = places.ranks->sub(name);
-        std::string why;
-        if (!folder) continue;
-        if (auto rank = read_sidecar(*folder, why)) {
-            rank->folder = name;
-            if (rank->bad_lines) report.warnings.push_back(fmt::format("{}: {} lines cannot be read", folder->shown(), rank->bad_lines));
-            ranks.push_back(std::move(*rank));
-        } else {
-            report.warnings.push_back(why);
-        }
+    struct Read {
+        std::optional<Sidecar> rank;
+        std::string why;  // a warning
+    };
+    const auto names = places.ranks->folders();
+    std::vector<Read> all(names.size());
+    in_threads(workers_for(names.size(), workers), names.size(), [&](size_t i) {
+        const auto folder = places.ranks->sub(names[i]);
+        if (!folder) return;
+        auto& read = all[i];
+        read.rank = read_sidecar(*folder, read.why);
+        if (!read.rank) return;
+        read.rank->folder = names[i];
+        if (read.rank->bad_lines) read.why = fmt::format("{}: {} lines cannot be read", folder->shown(), read.rank->bad_lines);
+    });
+    for (auto& read : all) {
+        if (read.rank) ranks.push_back(std::move(*read.rank));
+        if (!read.why.empty()) report.warnings.push_back(std::move(read.why));
     }
     return ranks;
 }
@@ -117,11 +124,13 @@ EventLimits limits_of(const Sidecar& rank) {
 
 struct LocationEvents {
     uint64_t events = 0, first_ns = 0, last_ns = 0;
-    bool nothing = false;  // there is no file of it
+    bool nothing = false;     // there is no file of it
+    bool unfinished = false;  // its rank did not end as it should have
 };
 
-// Makes sure that the location's event file is a whole one at its place in the archive or in the rank's folder.
-LocationEvents settle_location(const Places& places, const Sidecar& rank, const SidecarLocation& location, bool& unfinished) {
+// Makes sure that the location's event file is a whole one at its place in the archive or in the rank's folder. `work`: a folder's name for
+// what is in between; nobody else uses it.
+LocationEvents settle_location(const Places& places, const fs::path& work, const Sidecar& rank, const SidecarLocation& location) {
     const auto name = fmt::format("{}.evt", location.id);
     const auto folder = places.ranks->sub(rank.folder);
     const auto left = folder ? folder->sub(trace::archive_name) : std::nullopt;
@@ -139,18 +148,52 @@ LocationEvents settle_location(const Places& places, const Sidecar& rank, const 
                 out.last_ns = times->second.second;
                 return out;
             }
-            auto summary = scan_events(events_file, location.id, limits_of(rank), places.read);
+            auto summary = scan_events(events_file, location.id, limits_of(rank), work);
             if (summary.events == events) return {events, summary.first_ns, summary.last_ns};
         }
     }
-    unfinished = true;
     const File tail = folder ? folder->open_file(fmt::format("{}.tail", location.id)) : File();
-    if (!events_file && !tail) return {.nothing = true};
-    join_chunks(events_file, tail, places.joined);
-    auto summary = rewrite_events(File(open(places.joined.c_str(), O_RDONLY | O_CLOEXEC)), location.id, limits_of(rank), places.read,
-                                  places.salvaged / name);
-    fs::remove(places.joined);
-    return {summary.events, summary.first_ns, summary.last_ns};
+    if (!events_file && !tail) return {.nothing = true, .unfinished = true};
+    fs::create_directories(work);
+    const auto joined = work / "joined.evt";
+    join_chunks(events_file, tail, joined);
+    auto summary =
+        rewrite_events(File(open(joined.c_str(), O_RDONLY | O_CLOEXEC)), location.id, limits_of(rank), work, places.salvaged / name);
+    fs::remove(joined);
+    return {summary.events, summary.first_ns, summary.last_ns, false, true};
+}
+
+// Of all ranks, in the order of `ranks` and of their locations.
+class Settled {
+  public:
+    Settled(const Places& places, const std::vector<Sidecar>& ranks, const std::vector<std::vector<SidecarLocation>>& locations,
+            unsigned workers)
+        : first_(begins(locations)), events_(first_.back()) {
+        in_processes(workers, ranks.size(), [&](unsigned worker, size_t rank) {
+            const auto work = places.read / std::to_string(worker);
+            for (size_t i = 0; i < locations[rank].size(); ++i)
+                events_[first_[rank] + i] = settle_location(places, work, ranks[rank], locations[rank][i]);
+        });
+    }
+    const LocationEvents& of(size_t rank, size_t location) { return events_[first_[rank] + location]; }
+
+  private:
+    static std::vector<size_t> begins(const std::vector<std::vector<SidecarLocation>>& locations) {
+        std::vector<size_t> first{0};
+        for (const auto& of_rank : locations) first.push_back(first.back() + of_rank.size());
+        return first;
+    }
+    std::vector<size_t> first_;
+    SharedArray<LocationEvents> events_;
+};
+
+std::vector<SidecarLocation> locations_of(const Sidecar& rank) {
+    auto locations = rank.locations;
+    // A rank that died before it could name its first thread, or whose line was torn.
+    if (std::none_of(locations.begin(), locations.end(), [&](const auto& location) { return location.id == rank.rank; }))
+        locations.push_back({rank.rank, 0, fmt::format("MPI Rank {}", rank.rank)});
+    std::sort(locations.begin(), locations.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    return locations;
 }
 
 std::string joined_ids(const std::vector<uint32_t>& ids) {
@@ -164,9 +207,14 @@ void add_call_sites(const Places& places, Definitions& definitions, Report& repo
     if (!named.warning.empty()) report.warnings.push_back(named.warning);
 }
 
-void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions& definitions, Report& report) {
-    std::map<uint32_t, const Sidecar*> by_rank;
-    for (const auto& rank : ranks) by_rank[rank.rank] = &rank;
+void gather(const Places& places, const std::vector<Sidecar>& ranks, unsigned workers, Definitions& definitions, Report& report) {
+    std::map<uint32_t, size_t> by_rank;
+    std::vector<std::vector<SidecarLocation>> locations;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+        by_rank[ranks[i].rank] = i;
+        locations.push_back(locations_of(ranks[i]));
+    }
+    Settled settled(places, ranks, locations, workers);
     bool any = false;
     for (uint32_t r = 0; r < report.size; ++r) {
         Process process;
@@ -179,17 +227,14 @@ void gather(const Places& places, const std::vector<Sidecar>& ranks, Definitions
             definitions.processes.push_back(std::move(process));
             continue;
         }
-        const auto& rank = *at->second;
+        const auto& rank = ranks[at->second];
         process.host = rank.host;
         process.sidecar = &rank;
-        auto locations = rank.locations;
-        // A rank that died before it could name its first thread, or whose line was torn.
-        if (std::none_of(locations.begin(), locations.end(), [&](const auto& location) { return location.id == r; }))
-            locations.push_back({r, 0, fmt::format("MPI Rank {}", r)});
-        std::sort(locations.begin(), locations.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
         bool unfinished = !rank.final;
-        for (const auto& location : locations) {
-            auto events = settle_location(places, rank, location, unfinished);
+        for (size_t i = 0; i < locations[at->second].size(); ++i) {
+            const auto& location = locations[at->second][i];
+            const auto& events = settled.of(at->second, i);
+            unfinished = unfinished || events.unfinished;
             process.locations.push_back({location.id, events.events, location.name, events.nothing, events.first_ns, events.last_ns});
             report.events += events.events;
             if (!events.events) continue;
@@ -278,7 +323,8 @@ Report seal_ranks(const Options& options, Places& places, std::vector<Sidecar> f
     Strings strings;
     definitions.unified = unify(ranks, strings);
     for (auto& warning : definitions.unified.warnings) report.warnings.push_back(warning);
-    gather(places, ranks, definitions, report);
+    const unsigned workers = workers_for(ranks.size(), options.workers);
+    gather(places, ranks, workers, definitions, report);
     for (auto& process : definitions.processes)
         if (process.sidecar) process.maps = &definitions.unified.maps[static_cast<size_t>(process.sidecar - ranks.data())];
     correct_clocks(places, ranks, definitions, report);
@@ -295,7 +341,7 @@ Report seal_ranks(const Options& options, Places& places, std::vector<Sidecar> f
     definitions.properties[trace::property::ranks_missing] = joined_ids(report.missing);
     definitions.properties[trace::property::command] = options.command;
     definitions.properties[trace::property::warnings] = fmt::format("{}", fmt::join(report.warnings, "\n"));
-    write_definitions(places.fresh, definitions, strings);
+    write_definitions(places.fresh, definitions, strings, workers);
     put_in_place(places, definitions);
     report.first_ns = definitions.first_ns;
     report.last_ns = definitions.last_ns;
@@ -313,7 +359,7 @@ std::vector<Further> seal_further(const Options& options, const Folder& experime
         try {
             Places places(std::move(*folder));
             Report begun;
-            auto found = read_ranks(places, begun);
+            auto found = read_ranks(places, options.workers, begun);
             further.report = seal_ranks(options, places, std::move(found), std::move(begun));
             tidy(places.experiment);
         } catch (const std::exception& error) {
@@ -334,7 +380,7 @@ Report seal_folder(const Options& options, Folder&& experiment) {
     raise_open_files();
     Places places(std::move(experiment));
     Report begun;
-    auto found = read_ranks(places, begun);
+    auto found = read_ranks(places, options.workers, begun);
     if (auto worlds = worlds_of(std::move(found)); worlds.empty())
         found.clear();
     else

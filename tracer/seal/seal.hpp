@@ -2,7 +2,8 @@
 // Makes one OTF2 archive of what the ranks left in an experiment directory.
 //
 // Can be repeated: an experiment that is sealed is left as it is, one whose sealing was interrupted is sealed again from where it
-// stands (the anchor appears last). Not to be called by two processes at once; the launcher holds a lock.
+// stands (the anchor appears last). Not to be called by two processes at once; the launcher holds a lock. Not to be called by a process
+// with other threads: it forks.
 //
 // Others may own the experiment and change it meanwhile: nothing outside of it is written, removed or opened (README.md, Sealing).
 #pragma once
@@ -38,6 +39,7 @@ struct Options {
     std::string command;             // for the archive's properties
     uint64_t exporter_ended_ns = 0;  // where the caller saw the exporter end; 0: it did not, or is not known: the ranks tell
     Foreign foreign = Foreign::refuse;
+    unsigned workers = 0;  // threads and processes at most; 0: as many as this process has CPUs. The archive is the same
 };
 
 // What a rank's own thread lost to one account, through one culprit, by its own sums.

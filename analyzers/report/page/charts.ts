@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { Result, Timeline } from "./data";
 import { count, el, name, sourceColour, style, table, time } from "./format";
 
-function whenColoursChange(paint: () => void): void {
+export function whenColoursChange(paint: () => void): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
   addEventListener("polter-colours", paint);
 }
@@ -67,9 +67,9 @@ export function heatMap(t: Timeline, what: "noise" | "delay", goTo: (begin: numb
     el("p", { class: "status" }, el("span", { class: "scale" }, "0 ", ramp, ` ${time(most)}${what === "noise" ? ` in ${time(level.bucket_ns)}` : ""}`), tip));
 }
 
-interface Curve { label: string; values: (number | null)[]; colour: string }
+export interface Curve { label: string; values: (number | null)[]; colour: string }
 
-function plot(label: string, x: number[], curves: Curve[], options: { xText: (v: number) => string; yText: (v: number) => string; logarithmic: boolean; xLabel: string }): HTMLElement {
+export function plot(label: string, x: number[], curves: Curve[], options: { xText: (v: number) => string; yText: (v: number) => string; logarithmic: boolean; xLabel: string }): HTMLElement {
   const host = el("div", { class: "plot", role: "img", "aria-label": label });
   let drawn = 0;
   const draw = () => {

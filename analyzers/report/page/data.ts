@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data of the page: the JSON of `polter replay --attribution --timeline` (docs/replay-json.md) of each run, with its advice
-// (polter.advise/1), and of several runs their comparison (polter.compare/1); as far as the page reads it.
+// (polter.advise/1), and of several runs their comparison (polter.compare/1), and
+// latencies (polter.latency/1); as far as the page reads it. Interference of a run (polter.interference/1) is in its `interference`.
 
 export interface Level {
   bucket_ns: number; buckets: number;
@@ -47,7 +48,8 @@ export interface Compared {
   sides: { name: string; traces: string[]; program: string; hosts: string; measured_by: string; ranks: number; conditional: boolean }[];
   comparisons: Comparison[];
 }
-export interface Page { schema: string; runs: Result[]; comparison: Compared | null }
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export interface Page { schema: string; runs: Result[]; comparison: Compared | null; latency: Record<string, any> | null }
 
 // Base64 of gzip in a script element that is not run.
 export async function open(id: string): Promise<Page> {

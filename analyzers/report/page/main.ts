@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The page: the answer, of several runs their comparison, then the sections of one run. It renders the data and computes no result.
+import { interference, latency } from "./analyzers";
 import { comparison } from "./compare";
 import { open, Page, Result } from "./data";
 import { count, el, name } from "./format";
@@ -11,7 +12,7 @@ interface Shown { result: Result; view: TimelineView | null }
 function sections(r: Result): { list: HTMLElement[]; view: TimelineView | null } {
   const view = r.timeline ? new TimelineView(r) : null, measured = !r.noise_not_measured;
   const all = [s.quality(r), s.advice(r), measured ? s.causes(r) : null, s.where(r), view ? s.timeline(r, view) : null, s.path(r),
-    view && measured ? s.heat(r, view) : null, s.durations(r), s.events(r, view), s.culprits(r), s.operations(r), s.absorbed(r), s.warnings(r)];
+    view && measured ? s.heat(r, view) : null, s.durations(r), s.events(r, view), s.culprits(r), s.operations(r), s.absorbed(r), interference(r), s.warnings(r)];
   return { list: all.filter((one): one is HTMLElement => one !== null), view };
 }
 
@@ -51,6 +52,7 @@ async function main(): Promise<void> {
   const shown: Shown = { result: data.runs[0], view: null };
   const run = (index: number): HTMLElement[] => {
     const r = data.runs[index], { list, view } = sections(r);
+    if (data.latency && !data.comparison) list.splice(-1, 0, latency(data.latency));
     Object.assign(shown, { result: r, view });
     return [header(kicker(r), r.answer.sentence, s.facts(r)), links(list), ...list, footer(r)];
   };
@@ -69,7 +71,7 @@ async function main(): Promise<void> {
     };
     choice.addEventListener("change", fill);
     page.replaceChildren(header(`Poltergeist report · ${compared.sides.map((side) => side.name).join(" against ")}`, compared.comparisons[0].answer), comparison(compared, data.runs),
-      el("p", { class: "chooser" }, el("label", { for: "side" }, "In detail: "), choice), box);
+      el("p", { class: "chooser" }, el("label", { for: "side" }, "In detail: "), choice), box, data.latency ? latency(data.latency) : "");
     fill();
   }
   printable(() => shown.view?.recolour());

@@ -129,7 +129,9 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
     const Lanes& lanes = engine.lanes();
     LaneVector delay = engine.lane_pool().take();
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
-    const int64_t uncertainty = 4 * c.instance.structure().error + c.instance.structure().own / 4;  // a send may cost other than a receive
+    // A send may cost other than a receive, unless the leave times agree with the algorithm: they would show it.
+    const Structure& structure = c.instance.structure();
+    const int64_t uncertainty = 4 * structure.error + (structure.certain ? 0 : structure.own / 4);
     const int64_t* end = c.instance.approximated_end(member);
     LaneVector most;  // none: nothing but the structure explains the end
     const int64_t unusual = 8 * c.instance.structure().error, usual = engine.facts().counter_only ? 0 : unusual;

@@ -84,6 +84,8 @@ TEST_CASE("wrong specifications are refused with what is wrong") {
                                                           {"pareto,period=10ms,duration=1ms,shape=1", "shape"},
                                                           {"exponential,period=10ms,duration=1ms,phase=1ms", "phase belongs"},
                                                           {"replay", "needs file="},
+                                                          {"timers,period=1us", "from 20us"},
+                                                          {"calls,period=1ms,load=5%", "load belongs"},
                                                           {"periodic,period=10ms,duration=1ms,cpus=3-1", "is not a list"}}) {
         CAPTURE(text);
         CHECK(refusal(text).find(words) != std::string::npos);
@@ -95,6 +97,9 @@ TEST_CASE("loads on one CPU add up") {
     const Spec all = parse_spec("periodic,period=10ms,load=50%"), one = parse_spec("periodic,period=10ms,load=46%,cpus=0");
     CHECK_THROWS_AS(check({all, one}, {}), Error);
     CHECK_NOTHROW(check({all, parse_spec("periodic,period=10ms,load=40%,cpus=0")}, {}));
+    // Each rank runs on one of all CPUs.
+    CHECK_THROWS_AS(check({all, parse_spec("periodic,period=10ms,load=46%,ranks=3")}, {}), Error);
+    CHECK_NOTHROW(check({all, parse_spec("periodic,period=10ms,load=40%,ranks=3")}, {}));
 }
 
 TEST_CASE("schedules have the load that they promise, and the same seed gives the same events") {

@@ -148,6 +148,35 @@ class Report(unittest.TestCase):
             self.assertEqual(self.results[0][key], shown[key], key)
         self.assertLess(page.stat().st_size, 2 << 20)
 
+    def test_sections_of_analyzers(self):
+        """Interference of each run, or why there is none; a result of polter latency, without what the page does not draw."""
+        rank = {"rank": 0, "host": "a", "clock": dict.fromkeys(("ticks_per_ns", "drift", "least_ns", "mean_ns", "own_ns"), 1.0) | {"name": "system"}}
+        bins = {"width_ns": 50, "top_ns": 1e9, "bins": 100, "samples": 1, "least_ns": 700, "most_ns": 700, "mean_ns": 700, "clamped": 0, "above_top": 0, "counts": [[15, 1]]}
+        kinds = ("one_sided", "one_sided_minima", "pairwise", "pairwise_minima", "one_sided_hit", "pairwise_hit")
+        place = {kind: bins for kind in kinds}
+        rank |= {"timer": bins, "on_node": place, "off_node": place, "marked": False, "stolen_ns": {}, "blocks": []}
+        block = dict.fromkeys(("begin_ns", "ns", "least_ns", "p25_ns", "median_ns", "p75_ns", "p99_ns", "most_ns", "stolen_ns"), 700)
+        raw = {"schema": "polter.latency.raw/1", "ranks": 2, "bytes": 8, "trials": 1, "warmups": 0, "cycles": 1, "stages": [1],
+               "of_ranks": [dict(rank, blocks=[dict(block, peer=1, cycle=0, hit=0, bins=[[15, 1]])]), dict(rank, rank=1)]}
+        (self.folder / "raw.json").write_text(json.dumps(raw))
+        made = polter("latency", "--from", str(self.folder / "raw.json"), "-o", str(self.folder / "latency.json"))
+        self.assertEqual(0, made.returncode, made.stderr)
+        self.assertEqual([], self.faults("latency", json.loads((self.folder / "latency.json").read_text())))
+        page = self.folder / "analyzers.html"
+        run = polter("report", "-q", str(self.folder / "1"), "-o", str(page), "--latency", str(self.folder / "latency.json"))
+        if "built without its page" in run.stderr:
+            self.skipTest("polter was built without the page")
+        self.assertEqual(0, run.returncode, run.stderr)
+        data = data_of(page)
+        self.assertEqual("polter.latency/1", data["latency"]["schema"])
+        self.assertNotIn("bins", data["latency"]["blocks"][0])
+        shown, alone = data["runs"][0], polter("interference", "-q", "--json", str(self.folder / "1"))
+        if alone.returncode:
+            self.assertIn(shown["interference_unknown"], alone.stderr)
+        else:
+            self.assertEqual(json.loads(alone.stdout)["runs"][0], shown["interference"])
+        self.assertEqual(1, polter("report", "-q", str(self.folder / "1"), "--latency", str(self.folder / "raw.json")).returncode)
+
     def test_pipes_and_links_stay_what_they_are(self):
         trace, pipe, link, target = (self.folder / name for name in ("1", "pipe", "link.html", "target.html"))
         os.mkfifo(pipe)

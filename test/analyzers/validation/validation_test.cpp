@@ -44,6 +44,33 @@ TEST_CASE("right answers are right, and wrong ones are wrong") {
     CHECK(verdict_of({right, wrong}).starts_with("Partly correct here: in 1 of 2"));
 }
 
+TEST_CASE("the total is judged without the switches, which are the same for each event") {
+    CaseResult one = judged(0, 0);
+    one.found.logged = one.found.found = one.found.recorded = 10;
+    one.found.logged_ns = 1 * ms;
+    one.found.recorded_ns = 1 * ms + 10 * 4'000 + 9'000;  // 4 us each, and 0.9 % that they do not explain
+    one.found.longer_ns = std::vector<int64_t>(10, 4'000);
+    Validated validated;
+    validated.cases = {one};
+    const auto log = to_json(validated)["cases"][0]["log"];
+    CHECK(log["total_longer_percent"] == doctest::Approx(4.9));
+    CHECK(log["unexplained_percent"] == doctest::Approx(0.9));
+    CHECK(log["total_within"] == true);
+    validated.cases[0].found.recorded_ns += 2'000;
+    CHECK(to_json(validated)["cases"][0]["log"]["total_within"] == false);
+}
+
+TEST_CASE("the verdict says where log and trace differ") {
+    CaseResult lacks = judged(0, 0), invents = judged(0, 0);
+    lacks.found.logged = 1000;
+    lacks.found.found = 980;
+    CHECK(verdict_of({lacks}).ends_with("The trace lacks 20 of 1000 injected events."));
+    invents.found.recorded = 100;
+    invents.found.invented = 2;
+    CHECK(verdict_of({invents}).ends_with("2 interruptions by the injector that it did not log."));
+    CHECK(verdict_of({judged(0, 0)}).ends_with(" %."));
+}
+
 TEST_CASE("no verdict where the quiet runs differ by more than the effect") {
     const CaseResult noisy = judged(0, 0, 400 * ms);
     CHECK(noisy.quiet_spread > noisy.effect.median);

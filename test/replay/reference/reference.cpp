@@ -159,12 +159,13 @@ class Reference {
                     const bool blocking = record->kind == Kind::recv;
                     const replay::MessageCosts costs = receive_costs(*message);
                     const Cost alone = blocking ? costs.own : wait_own();
-                    const int64_t not_before =
-                        costs.rendezvous ? message->post->enter + costs.after_post.mid : call.enter + alone.mid;
+                    const int64_t not_before = costs.rendezvous ? message->post->enter + costs.after_post.mid : call.enter + alone.mid;
                     dependencies.push_back(arrival(*message, costs.after_send, not_before, call));
                     own_at_least(alone);
                     if (!blocking || costs.rendezvous)
-                        dependencies.push_back({{message->post->from}, message->post->enter, costs.after_post, {}});
+                        dependencies.push_back(message->post != &call && costs.rendezvous
+                                                   ? posting(*message, costs.after_post, message->send->enter + costs.after_send.mid, call)
+                                                   : Dependency{{message->post->from}, message->post->enter, costs.after_post, {}});
                     break;
                 }
                 case Kind::leave: {  // a probe: what it costs to find a message is not known, at most what taking it does
@@ -180,7 +181,7 @@ class Reference {
                     dependencies.push_back(arrival(*message, costs.after_send, message->post->enter + costs.after_post.mid, call));
                     own_at_least(record->kind == Kind::send ? Cost{0, 0, std::min(costs.after_send.mid, costs.after_post.mid)}
                                                             : wait_own());
-                    dependencies.push_back({{message->post->from}, message->post->enter, costs.after_post, {}});
+                    dependencies.push_back(posting(*message, costs.after_post, message->send->enter + costs.after_send.mid, call));
                     break;
                 }
                 case Kind::collective_complete: {
@@ -229,7 +230,8 @@ class Reference {
     // The rule of replay/README.md: the call ends when the last has happened and its own work from there is done. What bound in the
     // measured run, by the model, has the measured cost; the others the model's, or less if they cannot have had so much.
     void leave_after(const Call& call, const std::vector<Dependency>& others, const Cost& own) {
-        if (others.empty()) {  // own work, or transfers, which noise does not prolong: it counts by how much longer than usual the call took
+        if (others
+                .empty()) {  // own work, or transfers, which noise does not prolong: it counts by how much longer than usual the call took
             edge(call.from, call.to, [&](size_t lane) {
                 int64_t begin = call.enter;
                 const int64_t longer = std::max<int64_t>(0, call.leave - call.enter - own.*costs_[lane]);
@@ -282,6 +284,7 @@ class Reference {
         for (size_t i = 1; i < all.size(); ++i) {
             int64_t on_its_way = 0;
             if (costs_[lane] == &Cost::mid) on_its_way = all[i].cost.mid - own.mid;
+            if (costs_[lane] == &Cost::low) on_its_way = (all[i].cost.known ? all[i].cost.usual_low() : all[i].cost.low) - own.high;
             if (costs_[lane] == &Cost::high) on_its_way = all[i].cost.high;  // own work may lie before the waiting
             end = std::max(end, all[i].time + std::max<int64_t>(0, on_its_way));
         }
@@ -344,15 +347,21 @@ class Reference {
     // call that waits ends no earlier than `not_before`, and goes on once it has its processor.
     Dependency arrival(const Message& message, const Cost& cost, int64_t not_before, const Call& waits) const {
         const Call& send = *message.send;
-        Dependency left{{send.from}, send.enter, cost, before_leaving(message)};
-        const int64_t noise = noise_after(left.on_the_way, 0), later = send.enter + noise;
+        return begun({{send.from}, send.enter, cost, before_leaving(message)}, not_before, waits);
+    }
+    // … and noise at the beginning of the posting call before the receive was posted.
+    Dependency posting(const Message& message, const Cost& cost, int64_t not_before, const Call& waits) const {
+        return begun({{message.post->from}, message.post->enter, cost, at_beginning(*message.post, 1000)}, not_before, waits);
+    }
+    Dependency begun(Dependency left, int64_t not_before, const Call& waits) const {
+        const int64_t noise = noise_after(left.on_the_way, 0), later = left.time + noise;
         const auto expected = [&](int64_t departure) {
-            int64_t end = std::max(departure + cost.mid, not_before);
+            int64_t end = std::max(departure + left.cost.mid, not_before);
             for (const Noise& piece : waits.noise)
                 if (piece.begin <= end && piece.end > end) end = piece.end;
             return end;
         };
-        const int64_t at_once = expected(send.enter), after_noise = expected(later);
+        const int64_t at_once = expected(left.time), after_noise = expected(later);
         if (noise == 0 || later > waits.leave || waits.leave < at_once + (after_noise - at_once) / 2)
             left.on_the_way.clear();
         else
@@ -364,9 +373,12 @@ class Reference {
         const int64_t work_ns = 1000 + static_cast<int64_t>(message.sent->bytes) / 20;
         const Call& send = *message.send;
         if (!waits_for_receiver(message) && send.records.size() == 1) return send.noise;
+        return at_beginning(send, work_ns);
+    }
+    std::vector<Noise> at_beginning(const Call& call, int64_t work_ns) const {
         std::vector<Noise> list;
-        for (const Noise& noise : send.noise) {
-            if (noise.begin - send.enter - noise_after(list, 0) > work_ns) break;
+        for (const Noise& noise : call.noise) {
+            if (noise.begin - call.enter - noise_after(list, 0) > work_ns) break;
             list.push_back(noise);
         }
         return list;

@@ -21,6 +21,19 @@ void allreduce_phases(const Parameters& p) {
     }
 }
 
+// Two kinds of iterations that call the same functions; each fourth computes for longer.
+void two_kinds(const Parameters& p) {
+    const Here here;
+    std::vector<char> in(p.bytes), out(p.bytes), from(p.bytes);
+    const int next = (here.rank + 1) % here.size, before = (here.rank + here.size - 1) % here.size;
+    for (int64_t i = 0; i < p.iterations; ++i) {
+        compute_phase(p, i % 4 == 3 ? 1.6 : 1, here.rank, i, 0);
+        MPI_Sendrecv(in.data(), static_cast<int>(p.bytes), MPI_CHAR, next, 0, from.data(), static_cast<int>(p.bytes), MPI_CHAR, before, 0,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Allreduce(in.data(), out.data(), static_cast<int>(p.bytes), MPI_CHAR, MPI_MAX, MPI_COMM_WORLD);
+    }
+}
+
 // Broadcasts and reductions from roots that change, and now and then everybody with everybody.
 void rooted_mix(const Parameters& p) {
     const Here here;

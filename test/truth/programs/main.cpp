@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
     std::map<std::string, Program*> programs{{"barrier", barrier_phases},
                                              {"allreduce", allreduce_phases},
                                              {"rooted", rooted_mix},
+                                             {"two_kinds", two_kinds},
                                              {"transpose", transpose},
                                              {"overlapped", overlapped_collectives},
                                              {"subcommunicators", subcommunicators},
@@ -61,6 +62,12 @@ int main(int argc, char** argv) {
     app.add_flag("--quiet", settings.quiet, "No noise hits: the truth");
     app.add_option("--detailed", settings.detailed, "Write a trace with each noise event in its place to this directory");
     app.add_option("--counters", settings.counters, "Write a trace with counters read at MPI events to this directory");
+    app.add_option("--instructions-per-ns", settings.instructions_per_ns, "Of computing: count them in the traces")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--delay-probability", settings.delay.probability, "Of a delay before an MPI call returns")->check(CLI::Range(0.0, 1.0));
+    app.add_option("--delay-ns", settings.delay.mean_ns)->check(CLI::NonNegativeNumber);
+    app.add_option("--delay-sigma-ns", settings.delay.sigma_ns)->check(CLI::NonNegativeNumber);
+    app.add_option("--delay-seed", settings.delay.seed);
     app.add_option("--habit", settings.habits, "Write these traces again, to DIRECTORY-HABIT, as a recorder with this habit does")
         ->allow_extra_args(false);
     app.add_option("--call-overhead-ns", settings.call_overhead_ns)->check(CLI::NonNegativeNumber);

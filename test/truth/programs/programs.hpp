@@ -48,7 +48,7 @@ class Grid {
 };
 
 using Program = void(const Parameters&);
-Program barrier_phases, allreduce_phases, rooted_mix, transpose, overlapped_collectives, subcommunicators, scan_phases,
+Program barrier_phases, allreduce_phases, two_kinds, rooted_mix, transpose, overlapped_collectives, subcommunicators, scan_phases,
     nested_collectives;                                                        // collectives.cpp
 Program stencil, wavefront, irregular;                                         // neighbours.cpp
 Program rma_fence, rma_pscw, rma_lock, rma_table, rma_shards, rma_request;     // windows.cpp

@@ -80,6 +80,13 @@ class Definitions {
         }
     }
 
+    void counter(const std::string& name, uint32_t id) {
+        check(OTF2_GlobalDefWriter_WriteMetricMember(writer_, id, string(name), string(""), OTF2_METRIC_TYPE_PAPI,
+                                                     OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL, 0, string("#")),
+              "metric member");
+        check(OTF2_GlobalDefWriter_WriteMetricClass(writer_, id, 1, &id, OTF2_METRIC_SYNCHRONOUS, OTF2_RECORDER_KIND_CPU), "metric class");
+    }
+
     void places(const Recording& recording, const std::vector<uint64_t>& event_counts) {
         check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer_, 0, string("simulated machine"), string("machine"),
                                                        OTF2_UNDEFINED_SYSTEM_TREE_NODE),
@@ -269,6 +276,13 @@ class LocationWriter {
             case Kind::rma_acquire_lock:
                 code = OTF2_EvtWriter_RmaAcquireLock(writer_, nullptr, time, e.comm, e.peer, 0, lock_type(e));
                 break;
+            case Kind::counter: {
+                const OTF2_Type type = OTF2_TYPE_UINT64;
+                OTF2_MetricValue value;
+                value.unsigned_int = e.bytes;
+                code = OTF2_EvtWriter_Metric(writer_, nullptr, time, static_cast<uint32_t>(total_.size()), 1, &type, &value);
+                break;
+            }
             case Kind::rma_release_lock:
                 code = OTF2_EvtWriter_RmaReleaseLock(writer_, nullptr, time, e.comm, e.peer, 0);
                 break;
@@ -343,6 +357,7 @@ void write_archive(const Recording& recording, const std::string& directory, Det
     const int64_t tick = tick_ns(habit);
     definitions.fixed(1'000'000'000 / tick, first / tick, last / tick);
     definitions.accounts(accounts);
+    if (!recording.counter.empty()) definitions.counter(recording.counter, static_cast<uint32_t>(accounts.size()));
     definitions.places(recording, counts);
     definitions.communicators(recording);
     check(OTF2_Archive_SetProperty(archive, "POLTER::EXPORTER", "simulated", true), "property");

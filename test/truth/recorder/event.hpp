@@ -122,7 +122,8 @@ enum class Kind : uint8_t {
     rma_request_complete,
     rma_request_lock,
     rma_acquire_lock,
-    rma_release_lock
+    rma_release_lock,
+    counter  // bytes: its value
 };
 
 struct Event {
@@ -159,6 +160,7 @@ struct Recording {
     std::vector<Rank> ranks;
     std::vector<Communicator> communicators;  // the index is the id: 0 world, 1 self
     std::vector<uint32_t> windows;            // their communicators
+    std::string counter;                      // the name of what Kind::counter counts; empty: nothing does
 };
 
 // Whether a trace has each noise event where it happened, or only counters that are read at MPI events.

@@ -25,6 +25,12 @@ struct Settings {
     int64_t call_overhead_ns = 200;     // work at the beginning of each MPI call
     int64_t message_overhead_ns = 500;  // work at each end of each message, those inside collectives too
     double byte_overhead_ns = 0.02;     // and for each of its bytes
+    double instructions_per_ns = 0;     // of computing: the traces have them as a counter; 0: they do not
+    struct Delay {                      // before a call returns, as a disturbed network would; no noise, so no trace records it
+        double probability = 0;
+        int64_t mean_ns = 0, sigma_ns = 0;
+        uint64_t seed = 1;
+    } delay;
 };
 
 // Called by each rank before MPI_Init, with the same settings.
@@ -72,6 +78,8 @@ struct Rank {
     std::unordered_map<uint32_t, uint32_t> creations;  // collective creations so far, by parent
     std::unordered_map<MPI_Win, Window> windows;
     std::unordered_map<uint32_t, uint32_t> window_creations;  // by communicator
+    uint64_t calls = 0;                                       // that have ended
+    double instructions = 0;
 };
 
 Rank& rank_here();

@@ -12,7 +12,7 @@
 
 #include <cstdlib>
 
-#include "folder.hpp"
+#include "../folder.hpp"
 
 namespace polter::seal {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "sidecar.hpp"
+#include "../sidecar.hpp"
 
 namespace polter::seal {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "../sidecar.hpp"
 #include "code_file.hpp"
-#include "sidecar.hpp"
 
 namespace polter::seal {
 

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""polter interference, run --profile and latency with real programs: what they write and print, and what they say of input that they cannot use."""
+import json
+import shutil
+import sys
+import unittest
+
+import polter_run as p
+
+FLAVOURS = [f for f in ("openmpi", "mpich") if (p.BUILD / f"lib/polter/polter-bsp-{f}").exists() and shutil.which(f"mpirun.{f}")]
+
+
+def bsp(flavour, phases):
+    return [*p.launcher(flavour, 2), p.BUILD / f"lib/polter/polter-bsp-{flavour}", "time", "200000", "0", phases, "2", "allreduce", "0", "0", "0", "/dev/null"]
+
+
+class Verbs(unittest.TestCase):
+    def test_profile(self):
+        for flavour in FLAVOURS:
+            with self.subTest(flavour), p.folder() as folder:
+                made = p.command([p.POLTER, "run", "--profile", "--json", "-o", folder / "profile", *bsp(flavour, 300)])
+                self.assertEqual(made.returncode, 0, made.stderr)
+                result = json.loads(made.stdout)
+                (run,) = result["runs"]
+                self.assertEqual((result["schema"], run["ranks"], run["os_noise"]), ("polter.interference/1", 2, None))
+                self.assertGreaterEqual(run["segments"], 301)  # 302 intervals: more than a metric has bins
+                self.assertIn("a profile has no noise", run["os_noise_unknown"])
+                self.assertFalse((folder / "profile" / "traces.otf2").exists())
+                for rank in (0, 1):
+                    profile = json.loads((folder / "profile" / f"profile.{rank}.json").read_text())
+                    self.assertTrue(all(len(metric["bins"]) <= 256 for metric in profile["metrics"].values()))
+                    self.assertEqual(2 * profile["segments"], len(profile["metrics"]["time_ns"]["index"]))
+                again = p.command([p.POLTER, "interference", "--json", folder / "profile"])
+                self.assertEqual(json.loads(again.stdout), result)
+                damaged = folder / "profile" / "profile.1.json"
+                damaged.write_text(damaged.read_text().replace('"index": "', '"index": "zz', 1))
+                refused = p.command([p.POLTER, "interference", folder / "profile"])
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn("profile.1.json", refused.stderr)
+                damaged.unlink()
+                self.assertEqual(p.command([p.POLTER, "interference", folder / "profile"]).returncode, 1)
+
+    def test_the_exit_code_is_the_job_s_own(self):
+        with p.folder() as folder:
+            done = p.command([p.POLTER, "run", "--profile", "-o", folder / "x", "--mpi", "openmpi", "sh", "-c", "exit 7"])
+            self.assertEqual(done.returncode, 7, done.stderr)
+            self.assertIn("no rank left a profile", done.stderr)
+
+    def test_latency(self):
+        for flavour in FLAVOURS:
+            with self.subTest(flavour), p.folder() as folder:
+                files = [folder / "a.json", folder / "b.json"]
+                for file in files:
+                    done = p.command([p.POLTER, "latency", "--trials", 200, "--warmups", 20, "--cycles", 3, "-o", file, *p.launcher(flavour, 2)])
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn("within nodes, pairwise", done.stdout)
+                result = json.loads(files[0].read_text())
+                node = result["distributions"]["on_node"]
+                self.assertEqual(node["one_sided"]["histogram"]["samples"], 2 * 200 * 3)
+                self.assertEqual(node["pairwise"]["histogram"]["samples"], 200 * 3)
+                self.assertEqual(node["pairwise_minima"]["histogram"]["samples"], 3)
+                self.assertEqual(result["clock"]["distribution"]["histogram"]["samples"], 2 * 199 * 3)
+                self.assertGreater(node["pairwise"]["least_ns"], 0)
+                self.assertEqual(len(result["blocks"]), 3)
+                compared = p.command([p.POLTER, "latency", "--json", "--compare", *files])
+                self.assertEqual(compared.returncode, 0, compared.stderr)
+                self.assertEqual(json.loads(compared.stdout)["schema"], "polter.latency.compare/1")
+
+    def test_input_that_cannot_be_used(self):
+        with p.folder() as folder:
+            (folder / "empty.json").write_text("{}")
+            (folder / "half.json").write_text('{"schema": "polter.latency.raw/1", "ranks": 2')
+            (folder / "nan.json").write_text('{"schema": "polter.latency.raw/1", "ranks": NaN}')
+            for words, code, text in (
+                (["interference"], 2, "TRACE"),
+                (["interference", folder / "nothing"], 1, "nothing"),
+                (["interference", folder], 1, str(folder)),
+                (["latency", "--compare", folder / "empty.json"], 2, "--compare"),
+                (["latency", "--compare", folder / "empty.json", folder / "empty.json"], 1, "no result of polter latency"),
+                (["latency", "--from", folder / "half.json"], 1, "half.json"),
+                (["latency", "--from", folder / "nan.json"], 1, "nan.json"),
+                (["latency", "--from", folder / "empty.json"], 1, "no result of the latency benchmark"),
+                (["latency", "--top", "10ns"], 2, "--top"),
+                (["latency", "--nonsense"], 2, "--nonsense"),
+                (["latency", "--seed", "3"], 2, "--compare"),
+                (["latency", "mpirun", "-n", "1"], 1, "one rank"),
+            ):
+                with self.subTest(words=[str(w) for w in words]):
+                    done = p.command([p.POLTER, *words])
+                    self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+                    self.assertIn(text, done.stderr)
+
+
+if __name__ == "__main__":
+    if not FLAVOURS:
+        print("SKIP: no MPI launcher, or the benchmarks are not built")
+        sys.exit(77)
+    unittest.main(verbosity=2)
