@@ -4,12 +4,14 @@
 import collections
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import polter_run as p
 
 PERCENT = 30
