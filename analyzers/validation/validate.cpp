@@ -83,6 +83,15 @@ std::string run_self(const Options& options, std::vector<std::string> words, con
                     said.substr(said.size() > 1000 ? said.size() - 1000 : 0)));
 }
 
+// The warnings of a run, for the message that tells why it is of no use.
+std::string said_in(const Json& result) {
+    if (!result.is_object()) return "its output is no JSON";
+    std::string said;
+    for (const auto& warning : result.value("warnings", Json::array()))
+        if (warning.is_string()) said += (said.empty() ? "" : "; ") + warning.get<std::string>();
+    return said.empty() ? "no warning says why" : said;
+}
+
 struct Run {
     fs::path at;
     int64_t program = 0, noise = 0;  // without MPI_Init; accumulated
@@ -98,7 +107,8 @@ Run run_job(const Options& options, const std::vector<std::string>& job, const s
     Run run{at, 0, 0, Json::parse(run_self(options, words, folder), nullptr, false)};
     if (!run.json.is_object() || !run.json.contains("measured_ns") || !run.json.contains("accumulated_noise_ns") ||
         run.json["accumulated_noise_ns"].is_null())
-        throw launch::Error("a run of the validation gave no result with noise: polter doctor says what can be measured here");
+        throw launch::Error("a run of the validation gave no result with noise (" + said_in(run.json) +
+                            "); polter doctor says what can be measured here");
     run.program = run.json["measured_ns"].get<int64_t>() - run.json["init_ns"].get<int64_t>();
     run.noise = run.json["accumulated_noise_ns"].get<int64_t>();
     return run;
@@ -164,12 +174,28 @@ Pair run_pair(const Options& options, const Case& one, const std::vector<std::st
     int64_t sum = 0;
     for (const auto& source : events.sources)
         for (const auto& event : source.events) sum += event.duration_ns;
+    const auto found = match_log(log, injected_at);
     result.intrinsic_load += static_cast<double>(sum) / static_cast<double>(injected.json["ranks"].get<int64_t>()) /
                              static_cast<double>(injected.program) / static_cast<double>(options.pairs);
-    result.found.add(match_log(log, injected_at));
+    result.found.add(found);
     folder.drop(quiet_at);
     folder.drop(injected_at);
     return pair;
+}
+
+// A pair with a run that failed is repeated once, with a warning: one job that the launcher lost must not cost the whole validation.
+Pair run_pair_again(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number, const Folder& folder,
+                    CaseResult& result) {
+    try {
+        return run_pair(options, one, job, number, folder, result);
+    } catch (const launch::Error& error) {
+        result.warnings.push_back(fmt::format("pair {} was repeated: {}", number + 1, error.what()));
+    }
+    for (const char* which : {"quiet", "injected"}) {
+        std::error_code none;
+        fs::remove_all(folder.path / fmt::format("{}-{}", number, which), none);
+    }
+    return run_pair(options, one, job, number, folder, result);
 }
 
 }  // namespace
@@ -192,7 +218,7 @@ Validated validate(const Options& options) {
         folder.drop(first.at);
         for (size_t number = 0; number < options.pairs; ++number) {
             if (options.progress) options.progress({one.spec, i, options.cases.size(), number, options.pairs});
-            result.pairs.push_back(run_pair(options, one, job, number, folder, result));
+            result.pairs.push_back(run_pair_again(options, one, job, number, folder, result));
         }
         judge(result, options.seed);
         out.cases.push_back(std::move(result));
