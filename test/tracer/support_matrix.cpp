@@ -162,6 +162,10 @@ std::string rule(const trace::Region& region) {
     const std::string semantic = region.semantic;
     switch (kind) {
         case CallKind::not_mpi:
+        case CallKind::thread_barrier:
+        case CallKind::thread_dynamic_barrier:
+        case CallKind::thread_idle:
+        case CallKind::thread_join:
             throw std::logic_error(fmt::format("{} is no function of MPI to the replay", region.name));
         case CallKind::local:
         case CallKind::partitioned_init:
