@@ -15,9 +15,9 @@
 #include <sstream>
 
 #include "../../tracer/launch/capture.hpp"
+#include "../../tracer/launch/experiment.hpp"
 #include "../../tracer/launch/programs/command_programs.hpp"
 #include "../../tracer/launch/programs/elf.hpp"
-#include "../../tracer/launch/experiment.hpp"
 #include "../../tracer/launch/programs/flavour.hpp"
 #include "../../tracer/launch/programs/libraries.hpp"
 #include "../../tracer/launch/programs/loader_cache.hpp"

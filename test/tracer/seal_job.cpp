@@ -26,7 +26,8 @@ constexpr uint64_t start_ns = 1'000'000'000, round_ns = 1'000'000;
 constexpr unsigned every_fourth = 4;
 
 uint32_t region_of(std::string_view name) {
-    const auto at = std::find_if(std::begin(trace::regions), std::end(trace::regions), [&](const auto& region) { return name == region.name; });
+    const auto at =
+        std::find_if(std::begin(trace::regions), std::end(trace::regions), [&](const auto& region) { return name == region.name; });
     return static_cast<uint32_t>(at - std::begin(trace::regions));
 }
 
