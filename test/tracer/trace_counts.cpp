@@ -49,7 +49,7 @@ struct Reading {
     Rank* rank = nullptr;
     uint64_t location = 0, last = 0;
     std::vector<uint32_t> stack;
-    bool in_collective = false;
+    bool in_collective = false, called = false;
 
     void problem(const std::string& text) {
         if (problems.size() < 50) problems.push_back(fmt::format("location {}: {}", location, text));
@@ -116,8 +116,15 @@ constexpr auto ok = OTF2_CALLBACK_SUCCESS;
     OTF2_CallbackCode name(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* data, \
                            OTF2_AttributeList* attributes __VA_OPT__(, ) __VA_ARGS__)
 
+// Barriers of OpenMP and regions of the program are no calls of MPI.
+bool is_call(OTF2_RegionRef region) {
+    return region < polter::trace::region_count;
+}
+
 CALLBACK(on_enter, OTF2_RegionRef region) {
     Reading& r = record(data, time, attributes, false);
+    if (!is_call(region)) return ok;
+    r.called = true;
     if (!r.stack.empty()) r.problem("a call within a call");
     r.stack.push_back(region);
     r.rank->calls[polter::trace::regions[region].name]++;
@@ -127,6 +134,7 @@ CALLBACK(on_leave, OTF2_RegionRef region) {
     const bool on_comm = attributes && OTF2_AttributeList_TestAttributeByID(attributes, polter::trace::attribute_comm) &&
                          !OTF2_AttributeList_TestAttributeByID(attributes, polter::trace::attribute_source);
     Reading& r = record(data, time, attributes, false);
+    if (!is_call(region)) return ok;
     if (on_comm) {
         const bool file = std::string(polter::trace::regions[region].name).starts_with("MPI_File_");
         r.rank->others[file ? "FILE" : "NEIGHBOURHOOD"].calls++;
@@ -392,7 +400,7 @@ bool read(const std::string& anchor, Reading& r) {
             }
         r.location = location;
         r.rank = &r.ranks[polter::trace::rank_of(location)];
-        r.rank->locations++;
+        r.called = false;
         r.last = 0;
         r.stack.clear();
         r.in_collective = false;
@@ -401,6 +409,7 @@ bool read(const std::string& anchor, Reading& r) {
         if (OTF2_Reader_ReadAllLocalEvents(reader, events, &n) != OTF2_SUCCESS) r.problem("its events cannot be read to the end");
         if (!r.stack.empty()) r.problem(fmt::format("ends within {}", polter::trace::regions[r.stack.back()].name));
         OTF2_Reader_CloseEvtReader(reader, events);
+        r.rank->locations += r.called;  // OpenMP's workers have locations, too
     }
     OTF2_EvtReaderCallbacks_Delete(callbacks);
     OTF2_Reader_Close(reader);
