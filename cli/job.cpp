@@ -47,6 +47,10 @@ void add_job_options(CLI::App& verb, JobArguments& arguments) {
     recorded("--ranks", recording.ranks, "Record user regions, counters and local functions of these ranks only", "LIST",
              launch::wrong_ranks);
     recorded("--window", recording.window, "The same for a time: from and to, in seconds since MPI_Init", "FROM:TO", launch::wrong_window);
+    recorded(
+        "--clock-interval", recording.clock_interval,
+        "Compare the clocks of the job's hosts about so often too, at collectives of all ranks (else at MPI_Init and MPI_Finalize only)",
+        "SECONDS", launch::wrong_interval);
     recorded("--buffer", recording.buffer, "Memory for the events of each thread before they are written (default 1M)", "SIZE",
              launch::wrong_buffer);
     verb.add_option("--perf", recording.perf, "Count these events of perf_event at MPI calls and user regions; names as libpfm4 has them")

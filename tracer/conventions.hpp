@@ -99,12 +99,17 @@ inline constexpr const char* env_buffer_chunks =
 
 inline constexpr const char* env_clock = "POLTER_CLOCK";  // for tests: names the clock that a process reads, in place of the boot id
 
+inline constexpr const char* env_clock_interval = "POLTER_CLOCK_INTERVAL";  // ns; unset: clocks are compared at begin and end only
+
 // What of the details is not recorded (mpi/core/detail.hpp).
 inline constexpr const char* env_exclude = "POLTER_EXCLUDE";  // hexadecimal digits, of four functions each, the first in the lowest bit
 inline constexpr const char* env_ranks = "POLTER_RANKS";      // "0-3,8": only of these
 inline constexpr const char* env_window = "POLTER_WINDOW";    // "from:to", ns since MPI_Init began: only between
 
 inline constexpr const char* env_counters = "POLTER_COUNTERS";  // perf_event.hpp has its form; unset: none
+
+inline constexpr const char* env_node_folder = "POLTER_NODE_FOLDER";  // node_folder.hpp
+inline constexpr const char* env_collect = "POLTER_COLLECT";          // launch/collect/protocol.hpp
 
 inline constexpr const char* env_launcher = POLTER_ENV_LAUNCHER;
 inline constexpr const char* env_forward = POLTER_ENV_FORWARD;

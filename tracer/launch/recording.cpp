@@ -17,7 +17,7 @@ namespace polter::launch {
 namespace {
 
 constexpr uint64_t least_chunks = 2, most_chunks = 256;  // as the tracer takes them
-constexpr double longest_window_s = 1e9;
+constexpr double longest_window_s = 1e9, least_interval_s = 0.1;
 
 bool matches(const std::string& pattern, const char* name) {
     return fnmatch(pattern.c_str(), name, 0) == 0;
@@ -55,6 +55,12 @@ std::optional<Window> window_of(const std::string& text) {
     const auto from = nanoseconds(text.substr(0, colon)), until = nanoseconds(text.substr(colon + 1));
     if (!from || !until || (colon + 1 < text.size() && *until <= *from)) return {};
     return Window{*from, *until};
+}
+
+std::optional<uint64_t> interval_of(const std::string& text) {
+    const auto value = number<double>(std::string_view(text).substr(0, text.size() - text.ends_with('s')));
+    if (!value || !(*value >= least_interval_s && *value <= longest_window_s)) return {};
+    return static_cast<uint64_t>(std::llround(*value * 1e9));
 }
 
 std::optional<uint64_t> chunks_of(const std::string& buffer) {
@@ -118,6 +124,10 @@ std::string wrong_buffer(const std::string& buffer) {
                        (most_chunks * trace::event_chunk_size) >> 20);
 }
 
+std::string wrong_interval(const std::string& interval) {
+    return interval_of(interval) ? "" : fmt::format("{}: not an interval such as 30s (seconds, {} or more)", interval, least_interval_s);
+}
+
 Environment recording_environment(const Recording& recording) {
     Environment out;
     std::string digits;
@@ -136,6 +146,7 @@ Environment recording_environment(const Recording& recording) {
     if (const auto window = window_of(recording.window))
         out.emplace_back(trace::env_window, fmt::format("{}:{}", window->from_ns, window->until_ns));
     if (const auto chunks = chunks_of(recording.buffer)) out.emplace_back(trace::env_buffer_chunks, std::to_string(*chunks));
+    if (const auto interval = interval_of(recording.clock_interval)) out.emplace_back(trace::env_clock_interval, std::to_string(*interval));
     if (const auto counters = counters_for_ranks(recording.perf, recording.papi); !counters.empty())
         out.emplace_back(trace::env_counters, counters);
     return out;

@@ -74,8 +74,21 @@ TEST_CASE("100 ppm over ten minutes") {
     }
 }
 
+TEST_CASE("exchanges go on while they narrow the interval, and no longer") {
+    const auto exchanges = [](double factor) {
+        Narrowing interval;
+        int count = 0;
+        for (double way = 1e6; !interval.enough(); way *= factor, ++count)
+            interval.add(0, 5'000'000 + static_cast<int64_t>(way), 2 * static_cast<int64_t>(way));
+        return count;
+    };
+    CHECK(exchanges(1) == Narrowing::least);
+    CHECK(exchanges(0.99) < Narrowing::most);
+    CHECK(exchanges(0.9) == Narrowing::most);
+}
+
 TEST_CASE("without exchanges, messages alone bound the offset") {
-    Simulation run({.seconds = 5, .rate = 3e-5, .pings = 0, .messages = 2000}, 7);
+    Simulation run({.seconds = 5, .rate = 3e-5, .pings = false, .messages = 2000}, 7);
     run.run();
     const Correction correction = run.corrected();
     for (int i = 0; i <= 50; ++i) CHECK(std::abs(run.error(correction, run.over / 50 * i)) <= correction.error_ns);

@@ -3,12 +3,15 @@
 #include "../../../tracer/mpi/clocks/leaders.hpp"
 
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -32,10 +35,16 @@ struct Rank {
 
 using Ranks = std::vector<int>;
 
-// What each of these processes of a world of `size` ranks takes for the leaders.
-std::map<int, Ranks> agree(const Experiment& experiment, const std::vector<Rank>& ranks, int size) {
-    std::map<int, int> answers;
-    std::vector<pid_t> children;
+constexpr uint64_t limit_ns = 300'000'000;
+
+struct Process {
+    int rank;
+    pid_t pid;
+    int answer;  // what it takes for the leaders comes through here
+};
+
+std::vector<Process> start(const Experiment& experiment, const std::vector<Rank>& ranks, int size, bool confirms = true) {
+    std::vector<Process> out;
     for (const Rank& rank : ranks) {
         int ends[2];
         REQUIRE(pipe(ends) == 0);
@@ -43,28 +52,52 @@ std::map<int, Ranks> agree(const Experiment& experiment, const std::vector<Rank>
         if (child == 0) {
             setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank.local_rank).c_str(), 1);
             setenv("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(rank.local_size).c_str(), 1);
-            const Ranks leaders = mpi::agree_on_leaders(experiment.path, "world", rank.rank, size, rank.clock, 300'000'000);
+            const Ranks leaders = mpi::agree_on_leaders(experiment.path, "world", rank.rank, size, rank.clock, limit_ns, confirms);
             const auto bytes = leaders.size() * sizeof(int);
             _exit(write(ends[1], leaders.data(), bytes) == static_cast<ssize_t>(bytes) ? 0 : 1);
         }
         close(ends[1]);
-        answers[rank.rank] = ends[0];
-        children.push_back(child);
-    }
-    for (const pid_t child : children) {
-        int status = 0;
-        waitpid(child, &status, 0);
-        CHECK(status == 0);
-    }
-    std::map<int, Ranks> out;
-    for (const auto& [rank, end] : answers) {
-        int leader = 0;
-        out[rank];
-        while (read(end, &leader, sizeof leader) == sizeof leader) out[rank].push_back(leader);
-        close(end);
+        out.push_back({rank.rank, child, ends[0]});
     }
     return out;
 }
+
+std::map<int, Ranks> answers(const std::vector<Process>& processes) {
+    std::map<int, Ranks> out;
+    for (const Process& process : processes) {
+        int leader = 0;
+        out[process.rank];
+        while (read(process.answer, &leader, sizeof leader) == sizeof leader) out[process.rank].push_back(leader);
+        close(process.answer);
+        int status = 0;
+        waitpid(process.pid, &status, 0);
+        CHECK(status == 0);
+    }
+    return out;
+}
+
+void kill_all(const std::vector<Process>& processes) {
+    for (const Process& process : processes) {
+        kill(process.pid, SIGKILL);
+        waitpid(process.pid, nullptr, 0);
+        close(process.answer);
+    }
+}
+
+// What each of these processes of a world of `size` ranks takes for the leaders.
+std::map<int, Ranks> agree(const Experiment& experiment, const std::vector<Rank>& ranks, int size, bool confirms = true) {
+    return answers(start(experiment, ranks, size, confirms));
+}
+
+// As a leader of a killed job leaves it.
+void leave_behind(const Experiment& experiment, const std::string& name, const std::string& text = "") {
+    const auto folder = experiment.path / ".clocks" / "world.2" / "1";
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / name) << text;
+}
+
+const std::vector<Rank> two{{0, 0, 1, "a"}, {1, 0, 1, "b"}};
+const std::string killed = "1.1.0123456789abcdef.b", first_killed = "0.1.0123456789abcde0.a", nonce = "00000000000000ff";
 
 }  // namespace
 
@@ -94,10 +127,59 @@ TEST_CASE("alone, a rank gives up") {
     CHECK(agree(experiment, {{1, 0, 1, "b"}}, 2).at(1).empty());
 }
 
-TEST_CASE("whoever comes after the decision, or has the name of a job before, takes no part") {
+TEST_CASE("a second job of the same name meets anew") {
     Experiment experiment;
-    CHECK(agree(experiment, {{0, 0, 1, "a"}, {2, 0, 1, "c"}}, 3).at(0) == Ranks{0, 2});
-    for (const auto& [rank, leaders] : agree(experiment, {{0, 0, 1, "a"}, {1, 0, 1, "b"}, {2, 0, 1, "c"}}, 3)) CHECK(leaders.empty());
+    for (int job = 0; job < 3; ++job)
+        for (const auto& [rank, leaders] : agree(experiment, two, 2)) CHECK(leaders == Ranks{0, 1});
+}
+
+TEST_CASE("nobody waits for a leader of a killed job") {
+    SUBCASE("which had only come") {
+        Experiment experiment;
+        leave_behind(experiment, "here." + killed);
+        CHECK(agree(experiment, {two[0]}, 2).at(0).empty());
+        // Whoever does not ask for an answer takes it for there, and would wait for it by MPI.
+        Experiment again;
+        leave_behind(again, "here." + killed);
+        CHECK(agree(again, {two[0]}, 2, false).at(0) == Ranks{0, 1});
+    }
+    SUBCASE("which came with all others, and the job that follows has all of them") {
+        Experiment experiment;
+        leave_behind(experiment, "here." + killed);
+        leave_behind(experiment, "here." + first_killed);
+        for (const auto& [rank, leaders] : agree(experiment, two, 2)) CHECK((leaders == Ranks{0, 1} || leaders.empty()));
+    }
+    SUBCASE("which had confirmed a proposal") {
+        Experiment experiment;
+        leave_behind(experiment, "here." + killed);
+        leave_behind(experiment, "proposed", nonce + "\n" + first_killed + "\n" + killed + "\n");
+        leave_behind(experiment, "confirmed." + nonce + "." + killed);
+        for (const auto& [rank, leaders] : agree(experiment, two, 2)) CHECK(leaders == Ranks{0, 1});
+    }
+    SUBCASE("whose files say anything") {
+        Experiment experiment;
+        leave_behind(experiment, "here.7");
+        leave_behind(experiment, "here.-1.1.0123456789abcdef.b");
+        leave_behind(experiment, "proposed", "../../x\n\n0.0\n");
+        for (const auto& [rank, leaders] : agree(experiment, two, 2)) CHECK(leaders == Ranks{0, 1});
+    }
+}
+
+TEST_CASE("a job killed at any time: the leaders of the next one are in agreement") {
+    std::mt19937 draw(1);
+    for (int seed = 0; seed < 6; ++seed) {
+        CAPTURE(seed);
+        Experiment experiment;
+        const std::vector<Rank> three{{0, 0, 1, "a"}, {1, 0, 1, "b"}, {2, 0, 1, "c"}};
+        auto before = three;
+        before.erase(before.begin() + static_cast<long>(draw() % 3));  // one is slow to come
+        const auto processes = start(experiment, before, 3);
+        usleep(static_cast<useconds_t>(draw() % 400'000));
+        kill_all(processes);
+        const auto all = agree(experiment, three, 3);
+        for (const auto& [rank, leaders] : all)
+            for (const int other : leaders) CHECK(all.at(other) == leaders);
+    }
 }
 
 TEST_CASE("a directory that cannot be written to") {

@@ -2,12 +2,15 @@
 // Two clocks and messages between them whose truth is known. Shared by the test and the benchmark.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "../../../tracer/clocks/fit.hpp"
+#include "../../../tracer/clocks/narrowing.hpp"
 
 namespace polter::clocks {
 
@@ -15,7 +18,7 @@ struct Setup {
     double seconds = 10;
     double rate = 0;                // of the own clock against the reference
     double bend = 0;                // change of the rate per second, to and fro
-    int pings = 20;                 // at each end
+    bool pings = true;              // at each end, as many as the tracer makes
     int messages = 0;               // in between, as many in each direction
     double latency_ns = 12'000;     // the least of one way
     double ping_jitter_ns = 3'000;  // mean of what comes on top, exponential
@@ -70,19 +73,19 @@ class Simulation {
     // What one run gives: exchanges at both ends, messages in between.
     void run() {
         int64_t at = 0;
-        for (int i = 0; i < setup_.pings; ++i) begin.push_back(ping(at));
+        begin_used = pings(at, begin);
         for (int i = 0; i < 2 * setup_.messages; ++i)
             messages.push_back(message(at + static_cast<int64_t>(unit() * static_cast<double>(length_ns() - at)), i % 2));
         at = length_ns();
-        for (int i = 0; i < setup_.pings; ++i) end.push_back(ping(at));
+        end_used = pings(at, end);
         over = at;
     }
     Constraints constraints() const {
         Constraints out(own(0), own(over));
-        for (const auto* pings : {&begin, &end}) {
-            for (const Ping& one : *pings) {
-                out.to_reference(one.sent, one.there);
-                out.from_reference(one.there, one.back);
+        for (const auto& [pings, used] : {std::pair{&begin, begin_used}, {&end, end_used}}) {
+            for (size_t i = 0; i < used; ++i) {
+                out.to_reference((*pings)[i].sent, (*pings)[i].there);
+                out.from_reference((*pings)[i].there, (*pings)[i].back);
             }
         }
         for (const Message& one : messages)
@@ -124,11 +127,25 @@ class Simulation {
     }
     double unit() { return std::uniform_real_distribution<double>(0, 1)(draw_); }
 
-    std::vector<Ping> begin, end;
+    std::vector<Ping> begin, end;         // at least those ten that the rival's rule takes
+    size_t begin_used = 0, end_used = 0;  // of these, by the tracer
     std::vector<Message> messages;
     int64_t over = 0;
 
   private:
+    // How many the tracer takes.
+    size_t pings(int64_t& at, std::vector<Ping>& out) {
+        if (!setup_.pings) return 0;
+        Narrowing interval;
+        size_t used = 0;
+        while (!interval.enough()) {
+            out.push_back(ping(at));
+            interval.add(out.back().sent, out.back().there, out.back().back);
+            ++used;
+        }
+        while (out.size() < 10) out.push_back(ping(at));
+        return used;
+    }
     int64_t delay(double jitter) {
         return static_cast<int64_t>(setup_.latency_ns + std::exponential_distribution<double>(1 / jitter)(draw_));
     }

@@ -5,16 +5,20 @@
 
 #include <algorithm>
 
+#include "../../clocks/narrowing.hpp"
 #include "../../write/clock.hpp"
+#include "../core/process.hpp"
 #include "leaders.hpp"
 
 namespace polter::mpi {
 namespace {
 
-constexpr int tag = 24'511;    // of the creation, among those of other groups on MPI_COMM_WORLD
-constexpr int exchanges = 24;  // the first only brings both together
+constexpr int tag = 24'511;  // of the creation, among those of other groups on MPI_COMM_WORLD
 constexpr uint64_t meeting_ns = 1'000'000'000;
-constexpr uint64_t patience_ns = 200'000;  // of polling before the CPU is left to others
+constexpr uint64_t patience_ns = 200'000;  // of polling before the CPU is left to others for longer
+
+// What the child sends; the answer is a stamp.
+enum Question : uint64_t { another = 0, last = 1 };
 
 }  // namespace
 
@@ -42,13 +46,47 @@ std::unique_ptr<ClockExchange> ClockExchange::begin(const std::string& experimen
 }
 
 uint64_t ClockExchange::run(write::Archive* archive, uint64_t limit_ns) {
-    const int count = static_cast<int>(ranks_.size());
     spent_ns_ = 0;
-    for (int step = 1; step < count && works_; step *= 2) {
-        if (self_ < step && self_ + step < count) works_ = answer(self_ + step, limit_ns);
+    for (int step = 1; step < leaders() && works_; step *= 2) {
+        if (self_ < step && self_ + step < leaders()) works_ = answer(self_ + step, limit_ns);
         if (self_ >= step && self_ < 2 * step) works_ = ask(self_ - step, limit_ns, archive);
     }
+    compared_at_ns_ = write::now();
     return spent_ns_;
+}
+
+void ClockExchange::repeat(uint64_t interval_ns) {
+    interval_ns_ = interval_ns;
+    met_at_ns_ = write::now();
+}
+
+uint64_t ClockExchange::joint_collective(write::Archive* archive, uint64_t limit_ns) {
+    if (!works_ || ++collectives_ < next_) return 0;
+    const uint64_t began = write::now();
+    static uint64_t words[2];  // whether clocks are compared now; collectives until the next meeting
+    if (self_ == 0) {
+        const uint64_t since = began - compared_at_ns_,
+                       each = std::max<uint64_t>((began - met_at_ns_) / (collectives_ - met_at_collective_), 1);
+        words[0] = since >= interval_ns_;
+        const uint64_t left = words[0] ? interval_ns_ : interval_ns_ - since;
+        // What is known is how long collectives took until now.
+        words[1] = std::clamp<uint64_t>(left / each, 1, collectives_);
+        met_at_ns_ = began;
+        met_at_collective_ = collectives_;
+    }
+    works_ = spread(words, 2, limit_ns);
+    if (!works_) return write::now() - began;
+    next_ = collectives_ + std::max<uint64_t>(words[1], 1);
+    if (words[0]) run(archive, limit_ns);
+    return write::now() - began;
+}
+
+bool ClockExchange::spread(void* words, int count, uint64_t limit_ns) {
+    for (int step = 1; step < leaders(); step *= 2) {
+        if (self_ < step && self_ + step < leaders() && !send(words, count, self_ + step, limit_ns)) return false;
+        if (self_ >= step && self_ < 2 * step && !receive(words, count, self_ - step, limit_ns)) return false;
+    }
+    return true;
 }
 
 void ClockExchange::end() {
@@ -62,7 +100,11 @@ bool ClockExchange::wait(MPI_Request& request, uint64_t limit_ns) {
         if (done) return true;
         const uint64_t waited = write::now() - began;
         if (waited > limit_ns) break;
-        if (waited < patience_ns) continue;
+        if (waited < patience_ns) {
+            // Who is to answer may be waiting for this CPU.
+            polter_noise_yield(thread.noise);
+            continue;
+        }
         const timespec pause{0, 50'000};
         nanosleep(&pause, nullptr);
     }
@@ -71,26 +113,40 @@ bool ClockExchange::wait(MPI_Request& request, uint64_t limit_ns) {
     return false;
 }
 
-bool ClockExchange::send(uint64_t& stamp, int to, uint64_t limit_ns) {
+bool ClockExchange::send(const void* words, int count, int to, uint64_t limit_ns) {
     MPI_Request request;
-    if (pmpi.Isend(&stamp, sizeof stamp, constants.byte, to, 0, comm_, &request) != MPI_SUCCESS) return false;
+    if (pmpi.Isend(words, count * static_cast<int>(sizeof(uint64_t)), constants.byte, to, 0, comm_, &request) != MPI_SUCCESS) return false;
     return wait(request, limit_ns);
 }
 
+bool ClockExchange::receive(void* words, int count, int from, uint64_t limit_ns) {
+    MPI_Request request;
+    if (pmpi.Irecv(words, count * static_cast<int>(sizeof(uint64_t)), constants.byte, from, 0, comm_, &request) != MPI_SUCCESS)
+        return false;
+    return wait(request, limit_ns);
+}
+
+// The first exchange only brings both together.
 bool ClockExchange::ask(int parent, uint64_t limit_ns, write::Archive* archive) {
     // A message that comes after all would still be written to these.
-    static uint64_t sent, there;
+    static uint64_t question, there;
     auto stamps = nlohmann::ordered_json::array();
     uint64_t met = 0;
-    for (int i = 0; i < exchanges; ++i) {
+    clocks::Narrowing interval;
+    do {
         MPI_Request answer;
         if (pmpi.Irecv(&there, sizeof there, constants.byte, parent, 0, comm_, &answer) != MPI_SUCCESS) return false;
-        const uint64_t before = sent = write::now();
-        if (!send(sent, parent, limit_ns) || !wait(answer, limit_ns)) return false;
+        question = interval.enough() ? last : another;
+        const uint64_t before = write::now();
+        if (!send(&question, 1, parent, limit_ns) || !wait(answer, limit_ns)) return false;
         const uint64_t back = write::now();
-        if (i) stamps.push_back({before, there, back});
-        if (!i) met = back;
-    }
+        if (!met) {
+            met = back;
+            continue;
+        }
+        stamps.push_back({before, there, back});
+        interval.add(static_cast<int64_t>(before), static_cast<int64_t>(there), static_cast<int64_t>(back));
+    } while (question != last);
     spent_ns_ += write::now() - met;
     if (archive) archive->define({{"compared_with", ranks_[static_cast<size_t>(parent)]}, {"stamps", stamps}});
     return true;
@@ -99,14 +155,12 @@ bool ClockExchange::ask(int parent, uint64_t limit_ns, write::Archive* archive) 
 bool ClockExchange::answer(int child, uint64_t limit_ns) {
     static uint64_t question, stamp;
     uint64_t met = 0;
-    for (int i = 0; i < exchanges; ++i) {
-        MPI_Request request;
-        if (pmpi.Irecv(&question, sizeof question, constants.byte, child, 0, comm_, &request) != MPI_SUCCESS) return false;
-        if (!wait(request, limit_ns)) return false;
+    do {
+        if (!receive(&question, 1, child, limit_ns)) return false;
         stamp = write::now();
-        if (!i) met = stamp;
-        if (!send(stamp, child, limit_ns)) return false;
-    }
+        if (!met) met = stamp;
+        if (!send(&stamp, 1, child, limit_ns)) return false;
+    } while (question != last);
     spent_ns_ += write::now() - met;
     return true;
 }

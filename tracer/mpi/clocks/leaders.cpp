@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "leaders.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
+#include <fstream>
+#include <optional>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "../../conventions.hpp"
 #include "../../write/clock.hpp"
 #include "../../write/own_part.hpp"
+#include "meeting.hpp"
 
 namespace polter::mpi {
 namespace {
 
-constexpr const char* decision = "agreed";
-constexpr time_t most_age_s = 10;  // of what another leader of the same job left
+constexpr int most_meetings = 8;
 
 long number(const char* text) {
     if (!text || !*text) return -1;
@@ -47,110 +48,99 @@ int slurm_tasks(const char* list, long node) {
     return 0;
 }
 
-// "<rank>.<ranks on its node>.<process>.<clock>", as the name of an empty file. By its process it is told from that of another job that had
-// the same name.
-struct Leader {
-    int rank = 0, on_node = 0, process = 0;
-    std::string clock;
-};
-
-std::string file_name(const Leader& leader) {
-    return std::to_string(leader.rank) + "." + std::to_string(leader.on_node) + "." + std::to_string(leader.process) + "." + leader.clock;
+// The lowest rank of each clock, this one among them. Empty: it is not, there is one clock only, or there are two of a rank, so two jobs
+// have one name.
+std::vector<int> one_a_clock(const std::vector<Leader>& by_rank, const Leader& self) {
+    std::set<std::string> clocks;
+    std::set<int> ranks;
+    std::vector<int> first;
+    bool takes_part = false;
+    for (const Leader& leader : by_rank) {
+        if (!ranks.insert(leader.rank).second) return {};
+        if (!clocks.insert(leader.clock).second) continue;
+        first.push_back(leader.rank);
+        takes_part |= leader == self;
+    }
+    if (first.size() < 2 || !takes_part) first.clear();
+    return first;
 }
 
-bool parse(const char* name, Leader& leader) {
-    int read = 0;
-    if (std::sscanf(name, "%d.%d.%d.%n", &leader.rank, &leader.on_node, &leader.process, &read) != 3 || !read) return false;
-    leader.clock = name + read;
-    return leader.rank >= 0 && leader.on_node > 0;
-}
-
-class Meeting {
+// Waits a little longer each time.
+class Pause {
   public:
-    Meeting(std::string folder, const Leader& self) : folder_(std::move(folder)), self_(self) {}
-
-    // False: this one takes no part.
-    bool enter() {
-        const size_t slash = folder_.rfind('/');
-        mkdir(folder_.substr(0, slash).c_str(), 0777);
-        mkdir(folder_.c_str(), 0777);
-        own_ = folder_ + "/" + file_name(self_);
-        const int file = ::open(own_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-        if (file < 0) return false;  // not ours alone: a job before had the same name, or the disk is full
-        struct stat status {};
-        fstat(file, &status);
-        entered_ = status.st_mtime;
-        ::close(file);
-        return true;
-    }
-
-    // By rank. Empty: there are two of a rank, so two jobs have one name.
-    std::map<int, Leader> present() const {
-        std::map<int, Leader> leaders;
-        bool twice = false;
-        DIR* list = opendir(folder_.c_str());
-        while (const dirent* entry = list ? readdir(list) : nullptr) {
-            Leader leader;
-            struct stat status {};
-            if (!parse(entry->d_name, leader) || fstatat(dirfd(list), entry->d_name, &status, 0) != 0) continue;
-            if (std::abs(status.st_mtime - entered_) <= most_age_s) twice |= !leaders.emplace(leader.rank, leader).second;
-        }
-        if (list) closedir(list);
-        if (twice) leaders.clear();
-        return leaders;
-    }
-
-    // The first one decides for all.
-    void propose(const std::vector<Leader>& leaders) const {
-        const std::string draft = folder_ + "/draft." + std::to_string(self_.rank), target = folder_ + "/" + decision;
-        std::string text;
-        for (const Leader& leader : leaders) text += file_name(leader) + "\n";
-        const int file = ::open(draft.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-        const bool whole = file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-        if (file >= 0) ::close(file);
-        // Where no list can be written, that nobody is to take part still can be said.
-        if (link(whole ? draft.c_str() : own_.c_str(), target.c_str()) != 0 && errno != EEXIST) return;
-        unlink(draft.c_str());
-    }
-
-    // The ranks that take part; none unless this process does.
-    bool decided(std::vector<int>& ranks) const {
-        const int file = ::open((folder_ + "/" + decision).c_str(), O_RDONLY | O_CLOEXEC);
-        if (file < 0) return false;
-        std::string text;
-        char block[4096];
-        for (ssize_t got; (got = ::read(file, block, sizeof block)) > 0;) text.append(block, static_cast<size_t>(got));
-        ::close(file);
-        ranks.clear();
-        bool takes_part = false;
-        for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-            takes_part |= text.compare(at, end - at, file_name(self_)) == 0;
-            ranks.push_back(std::atoi(text.c_str() + at));
-        }
-        if (!takes_part) ranks.clear();
-        return true;
+    void wait() {
+        const timespec pause{0, ns_};
+        nanosleep(&pause, nullptr);
+        ns_ = std::min(ns_ * 3 / 2, 10'000'000l);
     }
 
   private:
-    std::string folder_, own_;
-    Leader self_;
-    time_t entered_ = 0;
+    long ns_ = 200'000;
 };
 
-// The lowest rank of each clock.
-std::vector<Leader> one_a_clock(const std::map<int, Leader>& leaders) {
-    std::set<std::string> clocks;
-    std::vector<Leader> first;
-    for (const auto& [rank, leader] : leaders)
-        if (clocks.insert(leader.clock).second) first.push_back(leader);
-    if (first.size() < 2) first.clear();
-    return first;
+// Whether all ranks are on the nodes of these.
+bool complete(const std::vector<Leader>& by_rank, int size) {
+    int counted = 0, last = -1;
+    for (const Leader& leader : by_rank)
+        if (std::exchange(last, leader.rank) != leader.rank) counted += leader.on_node;
+    return counted >= size;
+}
+
+// Those of whom each knows that the others are there; none: this one came too late for that, or cannot take part.
+std::vector<Leader> meet(const Meeting& meeting, int size, uint64_t until_ns, uint64_t limit_ns, bool confirms) {
+    Pause pause;
+    std::optional<Meeting::Proposal> proposal;
+    while (!(proposal = meeting.proposed())) {
+        const auto present = meeting.present();
+        const bool late = write::now() > until_ns;
+        if (complete(present, size) || late) {
+            meeting.propose(present);
+            if ((proposal = meeting.proposed())) break;
+            if (late) return {};  // a file system on which nothing can be decided
+        }
+        pause.wait();
+    }
+    if (!proposal->has(meeting.self())) return {};
+    if (!confirms) return proposal->members;
+    if (!meeting.confirm(*proposal)) return {};
+    // Whoever has confirmed is alive and stays until there is a decision. It needs nobody else for that: after half of the limit it takes
+    // those who are there.
+    const uint64_t began = write::now();
+    std::optional<std::vector<Leader>> leaders;
+    for (Pause again; !(leaders = meeting.decided(*proposal)); again.wait()) {
+        const auto there = meeting.confirmed(*proposal);
+        const uint64_t waited = write::now() - began;
+        if (there.size() == proposal->members.size() || waited > limit_ns / 2) meeting.decide(*proposal, there);
+        if (waited > 10 * limit_ns) return {};
+    }
+    if (std::find(leaders->begin(), leaders->end(), meeting.self()) == leaders->end()) leaders->clear();
+    return *leaders;
 }
 
 std::string harmless(std::string name) {
     for (char& c : name)
         if (c == '/' || c == '\0') c = '_';
     return name.substr(0, 100);
+}
+
+// Hydra gives a job no name that its processes could read. What starts them on each node was told a port of the launcher's, though.
+std::string hydra_port() {
+    if (const char* given = std::getenv("PMI_PORT"); given && *given) return given;
+    if (!std::getenv("PMI_FD")) return "";
+    constexpr std::string_view option = "--control-port";
+    pid_t process = getppid();
+    for (int generation = 0; generation < 8 && process > 1; ++generation) {  // wrappers may be in between
+        const std::string about = "/proc/" + std::to_string(process);
+        std::ifstream command(about + "/cmdline", std::ios::binary);
+        for (std::string word; std::getline(command, word, '\0');)
+            if (word == option && std::getline(command, word, '\0')) return word;
+        std::ifstream stat(about + "/stat");
+        std::string line;
+        std::getline(stat, line);
+        const size_t name_end = line.rfind(") ");
+        if (name_end == std::string::npos || std::sscanf(line.c_str() + name_end, ") %*c %d", &process) != 1) break;
+    }
+    return "";
 }
 
 }  // namespace
@@ -178,31 +168,24 @@ std::string clock_name() {
 }
 
 std::vector<int> agree_on_leaders(const std::string& experiment, const std::string& world, int rank, int size, const std::string& clock,
-                                  uint64_t limit_ns) {
+                                  uint64_t limit_ns, bool confirms) {
     const LocalRank local = local_rank();
     // One node, a rank that is not its node's first, or a launcher that does not say.
     if (clock.empty() || local.rank != 0 || local.size >= size) return {};
     const write::OwnPart own_part;
-    Meeting meeting(experiment + "/" + trace::clocks_folder + "/" + harmless(world) + "." + std::to_string(size),
-                    {rank, local.size, getpid(), clock});
-    if (!meeting.enter()) return {};
-    const uint64_t began = write::now();
-    std::vector<int> ranks;
-    for (long pause_ns = 200'000; !meeting.decided(ranks); pause_ns = std::min(pause_ns * 3 / 2, 10'000'000l)) {
-        const uint64_t waited = write::now() - began;
-        const auto leaders = meeting.present();
-        int counted = 0;
-        for (const auto& [first, leader] : leaders) counted += leader.on_node;
-        if (counted >= size || waited > limit_ns) {
-            // Whoever is present waits for the decision, so all of them can be counted on.
-            meeting.propose(one_a_clock(leaders));
-            if (meeting.decided(ranks)) break;
-            if (waited > 10 * limit_ns) return {};  // a file system on which nothing can be decided
-        }
-        const timespec pause{0, pause_ns};
-        nanosleep(&pause, nullptr);
+    const std::string folder =
+        experiment + "/" + trace::clocks_folder + "/" + harmless(world + hydra_port()) + "." + std::to_string(size) + "/";
+    const Leader self{rank, local.size, new_nonce(), clock};
+    const uint64_t until_ns = write::now() + limit_ns;
+    // What a killed job left may be in the first one. Where that keeps processes of this job apart they meet again in the next one.
+    for (int number = 1; number <= most_meetings; ++number) {
+        Meeting meeting(folder + std::to_string(number), self);
+        if (!meeting.enter()) return {};
+        const auto there = meet(meeting, size, until_ns, limit_ns, confirms);
+        const auto ranks = one_a_clock(there, self);
+        if (!ranks.empty() || complete(there, size) || write::now() > until_ns) return ranks;
     }
-    return ranks;
+    return {};
 }
 
 }  // namespace polter::mpi

@@ -20,8 +20,9 @@ LocalRank local_rank();
 std::string clock_name();
 
 // The ranks in MPI_COMM_WORLD that compare clocks, in order, this one among them; empty: this one does not. Waits for the first ranks of
-// other nodes, `limit_ns` at most. `world`: names this MPI_COMM_WORLD.
+// other nodes, some twice `limit_ns` at most. `world`: names this MPI_COMM_WORLD; a killed job may have had the same name. `confirms`
+// false: a mutation, for the test that shows what confirming is for.
 std::vector<int> agree_on_leaders(const std::string& experiment, const std::string& world, int rank, int size, const std::string& clock,
-                                  uint64_t limit_ns);
+                                  uint64_t limit_ns, bool confirms = true);
 
 }  // namespace polter::mpi

@@ -99,6 +99,28 @@ void count_bytes(Op::Name op, const Data& send, const Data& recv, int root, cons
     }
 }
 
+// Whether leaders may compare clocks behind it: all ranks take part, and none leaves before all have come. Where several threads may call
+// MPI these are not in one order on all ranks.
+bool joint(Op::Name op, MPI_Comm comm) {
+    if (!process.clocks->repeats() || process.threaded) return false;
+    switch (op) {
+        case Op::barrier:
+        case Op::allgather:
+        case Op::allgatherv:
+        case Op::alltoall:
+        case Op::alltoallv:
+        case Op::alltoallw:
+        case Op::allreduce:
+        case Op::reduce_scatter:
+        case Op::reduce_scatter_block: {
+            const Comm* known = process.comms->find(comm);
+            return known && !known->inter && known->size == process.comms->find(constants.comm_world)->size;
+        }
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 bool describe(Op::Name op, const Data& send, const Data& recv, int root, MPI_Comm comm, write::Collective& collective) {
@@ -122,14 +144,18 @@ BlockingCollective::BlockingCollective(Call& call, Op::Name op, const Data& send
     if (!call) return;
     known_ = describe(op, send, recv, root, comm, collective_);
     if (known_) call.at().collective_begin(call.entered());
+    if (process.clocks) [[unlikely]]
+        joint_ = joint(op, comm);
 }
 
-void BlockingCollective::end(int) {
+void BlockingCollective::end(int result) {
     if (!call_) return;
     call_.come_back();
     // Also where it failed: a Begin without its End would break the stream for every reader.
     if (known_) call_.at().collective_end(call_.returned(), collective_);
     call_.leave();
+    if (joint_ && result == MPI_SUCCESS) [[unlikely]]
+        process.archive->add_own_cost(process.clocks->joint_collective(process.archive, clocks_at_collective_ns));
 }
 
 NonBlockingCollective::NonBlockingCollective(Call& call, Op::Name op, const Data& send, const Data& recv, int root, MPI_Comm comm,

@@ -79,6 +79,7 @@ class BlockingCollective {
   private:
     Call& call_;
     bool known_ = false;
+    bool joint_ = false;  // a joint collective, at which clocks may be compared
     write::Collective collective_;
 };
 

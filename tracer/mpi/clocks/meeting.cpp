@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "meeting.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "../../conventions.hpp"
+
+namespace polter::mpi {
+namespace {
+
+constexpr long most_age_s = 10;  // of what another process of the same job left
+constexpr const char *entered_prefix = "here.", *proposal = "proposed";
+constexpr size_t nonce_digits = 16;
+
+std::optional<Leader> parse(const std::string& text) {
+    Leader leader;
+    char nonce[nonce_digits + 1] = "";
+    int read = 0;
+    if (std::sscanf(text.c_str(), "%d.%d.%16[0-9a-f].%n", &leader.rank, &leader.on_node, nonce, &read) != 3 || !read) return {};
+    leader.nonce = nonce;
+    leader.clock = text.substr(static_cast<size_t>(read));
+    if (leader.rank < 0 || leader.on_node <= 0 || leader.nonce.size() != nonce_digits) return {};
+    return leader;
+}
+
+std::vector<Leader> parse_lines(const std::string& text) {
+    std::vector<Leader> out;
+    for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+        if (const auto leader = parse(text.substr(at, end - at))) out.push_back(*leader);
+    return out;
+}
+
+std::string lines(const std::vector<Leader>& leaders) {
+    std::string text;
+    for (const Leader& leader : leaders) text += leader.text() + "\n";
+    return text;
+}
+
+void sort_by_rank(std::vector<Leader>& leaders) {
+    std::sort(leaders.begin(), leaders.end(), [](const Leader& a, const Leader& b) { return a.rank < b.rank; });
+}
+
+// Calls `take` with the rest of each name that begins so.
+template <class Take>
+void each_name(const std::string& folder, const std::string& prefix, const Take& take) {
+    DIR* list = opendir(folder.c_str());
+    while (const dirent* entry = list ? readdir(list) : nullptr)
+        if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) == 0)
+            take(dirfd(list), entry->d_name, entry->d_name + prefix.size());
+    if (list) closedir(list);
+}
+
+std::string answer_to(const Meeting::Proposal& to) {
+    return "confirmed." + to.nonce + ".";
+}
+std::string decision_on(const Meeting::Proposal& to) {
+    return "agreed." + to.nonce;
+}
+
+}  // namespace
+
+std::string Leader::text() const {
+    return std::to_string(rank) + "." + std::to_string(on_node) + "." + nonce + "." + clock;
+}
+
+std::string new_nonce() {
+    uint64_t bits = 0;
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof bits)) {
+        timespec now{};
+        clock_gettime(CLOCK_REALTIME, &now);
+        bits = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec) +
+               (static_cast<uint64_t>(getpid()) << 44);
+    }
+    char text[nonce_digits + 1];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(bits));
+    return text;
+}
+
+bool Meeting::enter() {
+    for (size_t at = folder_.rfind(trace::clocks_folder); at != std::string::npos && at < folder_.size();) {
+        at = std::min(folder_.find('/', at + 1), folder_.size());
+        mkdir(folder_.substr(0, at).c_str(), 0777);
+    }
+    own_ = folder_ + "/" + entered_prefix + self_.text();
+    const int file = ::open(own_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (file < 0) return false;
+    struct stat status {};
+    fstat(file, &status);
+    entered_ = status.st_mtime;
+    ::close(file);
+    return true;
+}
+
+std::vector<Leader> Meeting::present() const {
+    std::vector<Leader> leaders;
+    each_name(folder_, entered_prefix, [&](int folder, const char* name, const char* rest) {
+        struct stat status {};
+        const auto leader = parse(rest);
+        if (leader && fstatat(folder, name, &status, 0) == 0 && std::abs(status.st_mtime - entered_) <= most_age_s)
+            leaders.push_back(*leader);
+    });
+    sort_by_rank(leaders);
+    return leaders;
+}
+
+// By link(2), which the first one to come wins, and whose file is whole.
+void Meeting::publish(const std::string& name, const std::string& text) const {
+    const std::string draft = folder_ + "/draft." + self_.nonce;
+    const int file = ::open(draft.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    const bool whole = file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    if (file >= 0) ::close(file);
+    // Where nothing can be written, an empty file still can say that nobody takes part.
+    (void)!link(whole ? draft.c_str() : own_.c_str(), (folder_ + "/" + name).c_str());
+    unlink(draft.c_str());
+}
+
+std::optional<std::string> Meeting::read(const std::string& name) const {
+    const int file = ::open((folder_ + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {};
+    std::string text;
+    char block[4096];
+    for (ssize_t got; (got = ::read(file, block, sizeof block)) > 0;) text.append(block, static_cast<size_t>(got));
+    ::close(file);
+    return text;
+}
+
+bool Meeting::Proposal::has(const Leader& leader) const {
+    return std::find(members.begin(), members.end(), leader) != members.end();
+}
+
+void Meeting::propose(const std::vector<Leader>& members) const {
+    publish(proposal, new_nonce() + "\n" + lines(members));
+}
+
+std::optional<Meeting::Proposal> Meeting::proposed() const {
+    const auto text = read(proposal);
+    if (!text) return {};
+    Proposal out;
+    out.nonce = text->substr(0, std::min(text->find('\n'), nonce_digits));
+    if (out.nonce.find_first_not_of("0123456789abcdef") != std::string::npos) out.nonce.clear();
+    out.members = parse_lines(*text);
+    return out;
+}
+
+bool Meeting::confirm(const Proposal& to) const {
+    const int file = ::open((folder_ + "/" + answer_to(to) + self_.text()).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (file >= 0) ::close(file);
+    return file >= 0;
+}
+
+std::vector<Leader> Meeting::confirmed(const Proposal& to) const {
+    std::vector<Leader> out;
+    each_name(folder_, answer_to(to), [&](int, const char*, const char* rest) {
+        if (const auto leader = parse(rest); leader && to.has(*leader)) out.push_back(*leader);
+    });
+    sort_by_rank(out);
+    return out;
+}
+
+void Meeting::decide(const Proposal& on, const std::vector<Leader>& leaders) const {
+    publish(decision_on(on), lines(leaders));
+}
+
+std::optional<std::vector<Leader>> Meeting::decided(const Proposal& on) const {
+    const auto text = read(decision_on(on));
+    if (!text) return {};
+    return parse_lines(*text);
+}
+
+}  // namespace polter::mpi
