@@ -33,8 +33,8 @@ struct Rank {
     std::map<std::string, Tally> others;           // of windows and files
     std::map<uint64_t, uint64_t> open_operations;  // one-sided: window of each matching id
     std::map<std::string, uint64_t> calls, attributes;
-    std::map<uint64_t, std::pair<uint64_t, uint64_t>> metrics;  // class: first and last value
-    uint64_t metric_records = 0, tests = 0, cancelled = 0, locations = 0;
+    std::map<uint64_t, std::pair<uint64_t, uint64_t>> metrics;                       // class: first and last value
+    uint64_t metric_records = 0, tests = 0, cancelled = 0, locations = 0, read = 0;  // locations with calls; all that were read
     // A request may be begun in one thread and completed in another, so these are of the rank.
     std::map<uint64_t, char> open;  // request: what began it
     std::vector<uint64_t> completed_early;
@@ -336,7 +336,7 @@ CALLBACK(on_metric, OTF2_MetricRef metric, uint8_t, const OTF2_Type*, const OTF2
     Reading& r = record(data, time, attributes, false);
     r.rank->metric_records++;
     const auto [at, fresh] = r.rank->metrics.try_emplace(metric, values->unsigned_int, values->unsigned_int);
-    if (!fresh && values->unsigned_int < at->second.second && r.rank->locations == 1) r.problem("an accumulated metric falls");
+    if (!fresh && values->unsigned_int < at->second.second && r.rank->read == 1) r.problem("an accumulated metric falls");
     at->second.second = values->unsigned_int;
     return ok;
 }
@@ -400,6 +400,7 @@ bool read(const std::string& anchor, Reading& r) {
             }
         r.location = location;
         r.rank = &r.ranks[polter::trace::rank_of(location)];
+        r.rank->read++;
         r.called = false;
         r.last = 0;
         r.stack.clear();
