@@ -59,22 +59,23 @@ Found look_for_ranks(const fs::path& experiment) {
     return found;
 }
 
-// False: the job has ended before.
-bool wait_for_ranks(const fs::path& experiment, int stop, std::vector<Rank>& ranks, std::vector<std::string>& warnings) {
+std::vector<Rank> wait_for_ranks(const fs::path& experiment, int stop, std::vector<std::string>& warnings) {
     int waited = 0;
     Found found;
     do {
         pollfd file{stop, POLLIN, 0};
-        if (poll(&file, 1, look_every_ms) > 0) return false;
+        if (poll(&file, 1, look_every_ms) > 0)
+            throw Error("no noise was injected: no rank called MPI_Init, or the job ended right after it");
         found = look_for_ranks(experiment);
         if (found.all > 0) waited += look_every_ms;
     } while ((found.all == 0 || found.all < found.size) && waited < wait_for_others_ms);
+    std::vector<Rank> ranks;
     for (const auto& [number, rank] : found.here) ranks.push_back(rank);
     if (ranks.size() < found.size)
         warnings.push_back(
             fmt::format("noise was injected into {} of {} ranks: the others run on other nodes, or called MPI_Init much later",
                         ranks.size(), found.size));
-    return true;
+    return ranks;
 }
 
 void check_ranks(const std::vector<Spec>& specs, const std::vector<Rank>& ranks) {
@@ -158,19 +159,20 @@ void Alongside::supervise(const fs::path& experiment, int stop, int report) {
         std::vector<std::string> warnings;
         request_.stop_fd = our_stop;
         request_.until_ns = for_ever_ns;
-        if (wait_for_ranks(experiment, our_stop, request_.ranks, warnings)) {
-            check_ranks(request_.specs, request_.ranks);
-            const auto on = bound_ranks(request_.ranks);
-            Log log = inject(request_);
-            name_ranks(log, request_.specs, on);
-            log.warnings.insert(log.warnings.begin(), warnings.begin(), warnings.end());
-            write_log(log, experiment / log_name);
-            said["warnings"] = log.warnings;
-            if (!log.incomplete.empty()) said["warnings"].push_back(log.incomplete);
-            said["events"] = log.events();
-        } else {
-            said["warnings"].push_back("no noise was injected: no rank called MPI_Init, or the job ended right after it");
-        }
+        std::map<int, int32_t> on;
+        request_.find_ranks = [&] {
+            auto ranks = wait_for_ranks(experiment, our_stop, warnings);
+            check_ranks(request_.specs, ranks);
+            on = bound_ranks(ranks);
+            return ranks;
+        };
+        Log log = inject(request_);
+        name_ranks(log, request_.specs, on);
+        log.warnings.insert(log.warnings.begin(), warnings.begin(), warnings.end());
+        write_log(log, experiment / log_name);
+        said["warnings"] = log.warnings;
+        if (!log.incomplete.empty()) said["warnings"].push_back(log.incomplete);
+        said["events"] = log.events();
     } catch (const std::exception& error) {
         said["warnings"].push_back(error.what());
     }

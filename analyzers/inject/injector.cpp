@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "injector.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
@@ -15,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <new>
 
 #include "shared.hpp"
@@ -27,7 +29,7 @@ constexpr int64_t ms = 1'000'000;
 
 class Mapping {
   public:
-    explicit Mapping(size_t targets) : bytes_(offset + targets * sizeof(Target)) {
+    explicit Mapping(size_t targets) : places(targets), bytes_(offset + targets * sizeof(Target)) {
         memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
         if (memory_ == MAP_FAILED) throw Error(fmt::format("no memory for the log of the injected noise: {}", std::strerror(errno)));
         shared = new (memory_) Shared();
@@ -38,6 +40,7 @@ class Mapping {
     Mapping(const Mapping&) = delete;
     Mapping& operator=(const Mapping&) = delete;
 
+    const size_t places;
     Shared* shared;
     Target* targets;
 
@@ -52,7 +55,7 @@ struct Supervisor {
     std::vector<Target*> targets;
     Shared* shared = nullptr;
     pid_t worker = -1;
-    int worker_fd = -1, signal_fd = -1;
+    int worker_fd = -1, signal_fd = -1, begin_fd = -1;
     bool worker_gone = false;
     int worker_status = 0;
     Log log;
@@ -167,7 +170,7 @@ struct Wanted {
     pid_t pid;
 };
 
-std::vector<Wanted> wanted_targets(const Request& request) {
+std::vector<Wanted> wanted_targets(const Request& request, const std::vector<Rank>& ranks) {
     std::vector<Wanted> wanted;
     for (size_t i = 0; i < request.specs.size(); ++i) {
         const Spec& spec = request.specs[i];
@@ -177,7 +180,7 @@ std::vector<Wanted> wanted_targets(const Request& request) {
             for (size_t k = 0; k < cpus.size(); ++k) wanted.push_back({number, static_cast<int32_t>(k), cpus[k], 0});
             continue;
         }
-        for (const Rank& rank : request.ranks)
+        for (const Rank& rank : ranks)
             if (spec.places.empty() || std::binary_search(spec.places.begin(), spec.places.end(), rank.rank))
                 wanted.push_back({number, rank.rank, cpu_of(rank.pid), rank.pid});
     }
@@ -207,16 +210,69 @@ int blocked_signals() {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-std::vector<Schedule> schedules_of(const Request& request, const std::vector<Wanted>& wanted, int64_t longest_ns) {
-    std::vector<Schedule> schedules;
-    for (const Wanted& one : wanted) {
-        std::vector<Event> listed;
-        const auto spec = static_cast<size_t>(one.spec);
-        if (spec < request.listed.size())
-            if (const auto found = request.listed[spec].find(one.place); found != request.listed[spec].end()) listed = found->second;
-        schedules.emplace_back(request.specs[spec], static_cast<uint64_t>(one.place), std::move(listed), longest_ns);
+Schedule schedule_of(const Request& request, const Target& target, int64_t longest_ns) {
+    std::vector<Event> listed;
+    const auto spec = static_cast<size_t>(target.spec);
+    if (spec < request.listed.size())
+        if (const auto found = request.listed[spec].find(target.place); found != request.listed[spec].end()) listed = found->second;
+    return {request.specs[spec], static_cast<uint64_t>(target.place), std::move(listed), longest_ns};
+}
+
+// How many targets there may be: ranks are usually bound, one to a CPU. More are possible, but the worker is then started a second time.
+size_t expected_targets(const Request& request) {
+    size_t sum = 0;
+    for (const Spec& spec : request.specs)
+        sum += !spec.by_rank          ? cpus_of(spec).size()
+               : !spec.places.empty() ? spec.places.size()
+                                      : static_cast<size_t>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)));
+    return sum;
+}
+
+void start_worker(Supervisor& supervisor, Mapping& mapping, const Limits& limits) {
+    supervisor.shared = mapping.shared;
+    int begin[2];
+    if (pipe2(begin, O_CLOEXEC) != 0) throw Error(fmt::format("the injector cannot be started: {}", std::strerror(errno)));
+    const pid_t self = getpid();
+    supervisor.worker = fork();
+    if (supervisor.worker < 0) throw Error(fmt::format("the injector cannot be started: {}", std::strerror(errno)));
+    if (supervisor.worker == 0) {
+        close(begin[1]);
+        const Request& request = supervisor.request;
+        work(
+            *mapping.shared, mapping.targets, [&](const Target& target) { return schedule_of(request, target, limits.longest_ns); },
+            request.specs, self, begin[0]);
     }
-    return schedules;
+    close(begin[0]);
+    supervisor.begin_fd = begin[1];
+    supervisor.worker_fd = static_cast<int>(syscall(SYS_pidfd_open, supervisor.worker, 0));
+}
+
+// One that has not begun: it ends with its pipe.
+void drop_worker(Supervisor& supervisor) {
+    close(supervisor.begin_fd);
+    waitpid(supervisor.worker, nullptr, 0);
+    if (supervisor.worker_fd >= 0) close(supervisor.worker_fd);
+}
+
+void begin(Supervisor& supervisor, Mapping& mapping, const std::vector<Wanted>& wanted, double most_load) {
+    for (size_t i = 0; i < wanted.size(); ++i) {
+        Target& target = mapping.targets[i];
+        target.spec = wanted[i].spec;
+        target.place = wanted[i].place;
+        target.cpu = wanted[i].cpu;
+        target.pid = wanted[i].pid;
+        supervisor.targets.push_back(&target);
+    }
+    mapping.shared->targets = static_cast<uint32_t>(wanted.size());
+    mapping.shared->most_load = most_load;
+    Log& log = supervisor.log;
+    mapping.shared->start_ns = log.begin_ns = log.origin_ns = monotonic_ns() + 5 * ms;  // once all threads have started
+    mapping.shared->until_ns = supervisor.request.until_ns;
+    // Where the worker is gone already, its end tells why.
+    const auto ignored = signal(SIGPIPE, SIG_IGN);
+    [[maybe_unused]] const auto written = write(supervisor.begin_fd, "", 1);
+    signal(SIGPIPE, ignored);
+    close(supervisor.begin_fd);
 }
 
 }  // namespace
@@ -234,45 +290,40 @@ std::vector<int> cpus_of(const Spec& spec) {
 
 Log inject(const Request& request) {
     const Limits limits = limits_here();
-    const auto wanted = wanted_targets(request);
-    if (wanted.empty()) throw Error("no noise was injected: none of the ranks asked for runs on this node");
-    check_sums(request, wanted, limits.load);
-    Mapping mapping(wanted.size());
+    auto mapping = std::make_unique<Mapping>(expected_targets(request));
     Supervisor supervisor{request};
-    supervisor.shared = mapping.shared;
-    for (size_t i = 0; i < wanted.size(); ++i) {
-        Target& target = mapping.targets[i];
-        target.spec = wanted[i].spec;
-        target.place = wanted[i].place;
-        target.cpu = wanted[i].cpu;
-        target.pid = wanted[i].pid;
-        supervisor.targets.push_back(&target);
-    }
     for (const Spec& spec : request.specs) supervisor.log.sources.push_back({spec.name, spec.text, {}});
     supervisor.signal_fd = blocked_signals();
     Log& log = supervisor.log;
-    mapping.shared->most_load = limits.load;
-    mapping.shared->start_ns = log.begin_ns = log.origin_ns = monotonic_ns() + 5 * ms;  // once all threads have started
-    mapping.shared->until_ns = request.until_ns;
-    const pid_t self = getpid();
-    supervisor.worker = fork();
-    if (supervisor.worker < 0) throw Error(fmt::format("the injector cannot be started: {}", std::strerror(errno)));
-    if (supervisor.worker == 0)
-        work(*mapping.shared, mapping.targets, schedules_of(request, wanted, limits.longest_ns), request.specs, self);
-    supervisor.worker_fd = static_cast<int>(syscall(SYS_pidfd_open, supervisor.worker, 0));
+    start_worker(supervisor, *mapping, limits);
+    std::vector<Wanted> wanted;
+    try {
+        wanted = wanted_targets(request, request.find_ranks ? request.find_ranks() : std::vector<Rank>());
+        if (wanted.empty()) throw Error("no noise was injected: none of the ranks asked for runs on this node");
+        check_sums(request, wanted, limits.load);
+    } catch (...) {
+        drop_worker(supervisor);
+        throw;
+    }
+    if (wanted.size() > mapping->places) {
+        drop_worker(supervisor);
+        mapping = std::make_unique<Mapping>(wanted.size());
+        start_worker(supervisor, *mapping, limits);
+    }
+    begin(supervisor, *mapping, wanted, limits.load);
     supervisor.wait_for_end();
     supervisor.stop_worker();
     if (supervisor.worker_fd >= 0) close(supervisor.worker_fd);
     if (supervisor.signal_fd >= 0) close(supervisor.signal_fd);
     log.end_ns = monotonic_ns();
-    log.real_time = !mapping.shared->normal_priority;
+    log.real_time = !mapping->shared->normal_priority;
     if (!log.real_time)
         log.warnings.push_back(
             "real-time priority is not allowed here (ulimit -r, CAP_SYS_NICE): the injector competes as an ordinary task, "
             "so its events come late and in pieces; the log has the CPU time that it got");
-    if (mapping.shared->not_locked)
+    if (mapping->shared->not_locked)
         log.warnings.push_back("the injector's memory could not be locked (ulimit -l): page faults may prolong events");
-    if (mapping.shared->packets_here)
+    if (mapping->shared->packets_here)
         log.warnings.push_back(
             "packets are received on the CPU that sends them, so their softirqs are part of a preemption by polter-packets: receiving them "
             "on another CPU needs a second CPU and the right to make a network namespace (CAP_SYS_ADMIN)");

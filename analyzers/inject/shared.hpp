@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,9 +21,9 @@ enum class Step : uint32_t { starting, running, ended, ring_full, rank_gone, fai
 
 // One thread of the worker: one specification at one place.
 struct Target {
-    static constexpr uint64_t ring = 1u << 14;
+    static constexpr uint64_t ring = 1u << 12;
 
-    // Set before the worker starts.
+    // Set before the worker is told to begin.
     int32_t spec, place;  // place: the rank, or the position in the list of CPUs
     int32_t cpu;          // where a CPU was given
     pid_t pid;            // of the rank; 0: none was given
@@ -42,14 +43,17 @@ struct Shared {
     std::atomic<bool> stop;
     std::atomic<bool> normal_priority, not_locked;
     std::atomic<bool> packets_here;  // packets are received on the CPU that sends them: another needs a network namespace
-    int64_t start_ns, until_ns;      // CLOCK_MONOTONIC
-    double most_load;                // of a CPU
+    // Set before the worker is told to begin.
+    int64_t start_ns, until_ns;  // CLOCK_MONOTONIC
+    double most_load;            // of a CPU
+    uint32_t targets;
     // When the injector may take a CPU again: whatever hits it, the rest of the CPU's time stays free. CLOCK_MONOTONIC.
     std::atomic<int64_t> free_from[CPU_SETSIZE];
 };
 
-// The worker's whole life. `schedules`: one for each target. Never returns.
-[[noreturn]] void work(Shared& shared, Target* targets, std::vector<Schedule> schedules, const std::vector<Spec>& specs, pid_t supervisor);
+// The worker's whole life: gets ready, waits for a byte from `begin_fd`, injects. `schedule_of`: of each target. Never returns.
+[[noreturn]] void work(Shared& shared, Target* targets, const std::function<Schedule(const Target&)>& schedule_of,
+                       const std::vector<Spec>& specs, pid_t supervisor, int begin_fd);
 
 int64_t monotonic_ns();
 

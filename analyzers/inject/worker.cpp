@@ -199,7 +199,8 @@ int64_t monotonic_ns() {
     return read_clock(CLOCK_MONOTONIC);
 }
 
-void work(Shared& shared, Target* targets, std::vector<Schedule> schedules, const std::vector<Spec>& specs, pid_t supervisor) {
+void work(Shared& shared, Target* targets, const std::function<Schedule(const Target&)>& schedule_of, const std::vector<Spec>& specs,
+          pid_t supervisor, int begin_fd) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != supervisor) _exit(1);
     prctl(PR_SET_NAME, name);
@@ -210,12 +211,16 @@ void work(Shared& shared, Target* targets, std::vector<Schedule> schedules, cons
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) shared.not_locked = true;
+    char byte = 0;
+    if (read(begin_fd, &byte, 1) != 1) _exit(0);
     Interrupts interrupts(shared);
+    std::vector<Schedule> schedules;
+    for (size_t i = 0; i < shared.targets; ++i) schedules.push_back(schedule_of(targets[i]));
     std::vector<Thread> threads(schedules.size());
     std::vector<pthread_t> started;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 256 * 1024);  // locked memory is scarce
+    pthread_attr_setstacksize(&attributes, 64 * 1024);  // locked memory is scarce, and is given page by page before the thread starts
     for (size_t i = 0; i < schedules.size(); ++i) {
         const Spec& spec = specs[static_cast<size_t>(targets[i].spec)];
         if (spec.interrupts()) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyzers/samples/statistics.hpp"
 #include "validate.hpp"
 
 namespace polter::validation {
@@ -14,24 +15,10 @@ namespace {
 constexpr size_t resamples = 2000;
 constexpr double tolerance = 0.01;  // of the median, where the interval is narrower
 
-int64_t median(std::vector<int64_t> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    if (n == 0) return 0;
-    return n % 2 ? values[n / 2] : values[n / 2 - 1] + (values[n / 2] - values[n / 2 - 1]) / 2;
-}
-
-int64_t interquartile_range(std::vector<int64_t> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    return n < 4 ? values.back() - values.front() : values[n - 1 - (n - 1) / 4] - values[(n - 1) / 4];
-}
-
-uint64_t draw(uint64_t& state) {
-    uint64_t x = state += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
+int64_t interquartile_range(const std::vector<int64_t>& values) {
+    std::vector<double> sorted(values.begin(), values.end());
+    std::sort(sorted.begin(), sorted.end());
+    return std::llround(samples::quantile(sorted, 0.75) - samples::quantile(sorted, 0.25));
 }
 
 template <class Get>
@@ -49,19 +36,12 @@ bool agrees(int64_t answer, const Interval& truth) {
 }  // namespace
 
 Interval median_of(const std::vector<int64_t>& values, uint64_t seed) {
-    Interval out;
-    if (values.empty()) return out;
-    out.median = median(values);
-    std::vector<int64_t> medians, sample(values.size());
-    uint64_t state = seed;
-    for (size_t i = 0; i < resamples; ++i) {
-        for (int64_t& one : sample) one = values[draw(state) % values.size()];
-        medians.push_back(median(sample));
-    }
-    std::sort(medians.begin(), medians.end());
-    out.low = medians[resamples / 40];
-    out.high = medians[resamples - 1 - resamples / 40];
-    return out;
+    if (values.empty()) return {};
+    samples::Blocks pairs;
+    for (const int64_t value : values) pairs.push_back({static_cast<double>(value)});
+    const auto interval = samples::bootstrap(
+        pairs, [](const std::vector<double>& drawn) { return samples::median(drawn); }, seed, resamples);
+    return {samples::median(values), std::llround(interval.low), std::llround(interval.high)};
 }
 
 void judge(CaseResult& result, uint64_t seed) {
@@ -71,13 +51,23 @@ void judge(CaseResult& result, uint64_t seed) {
     result.injected = median_of(column(pairs, [](const Pair& p) { return p.injected; }), seed);
     result.effect = median_of(column(pairs, [](const Pair& p) { return p.injected - p.quiet; }), seed);
     result.quiet_spread = interquartile_range(quiet);
-    result.machine_noise = median(column(pairs, [](const Pair& p) { return p.machine_noise; }));
-    result.estimation.time = median_of(column(pairs, [](const Pair& p) { return p.estimated; }), seed);
-    result.estimation.error = median_of(column(pairs, [](const Pair& p) { return p.estimated - p.quiet; }), seed);
-    result.estimation.within = agrees(result.estimation.time.median, result.quiet);
-    result.prediction.time = median_of(column(pairs, [](const Pair& p) { return p.predicted; }), seed);
-    result.prediction.error = median_of(column(pairs, [](const Pair& p) { return p.predicted - p.injected; }), seed);
-    result.prediction.within = agrees(result.prediction.time.median, result.injected);
+    result.machine_noise = samples::median(column(pairs, [](const Pair& p) { return p.machine_noise; }));
+    result.hidden = samples::median(column(pairs, [](const Pair& p) { return p.hidden; }));
+    result.measured_quiet = median_of(column(pairs, [](const Pair& p) { return p.measured_quiet; }), seed);
+    result.measured_injected = median_of(column(pairs, [](const Pair& p) { return p.measured_injected; }), seed);
+    result.load = 0;
+    for (const Pair& pair : pairs) result.load += pair.load / static_cast<double>(pairs.size());
+    const auto answer = [&](int64_t Pair::*said, int64_t Pair::*measured, const Interval& truth) {
+        Answer out;
+        out.time = median_of(column(pairs, [&](const Pair& p) { return p.*said; }), seed);
+        out.error = median_of(column(pairs, [&](const Pair& p) { return p.*said - p.*measured; }), seed);
+        out.within = agrees(out.time.median, truth);
+        return out;
+    };
+    result.estimation = answer(&Pair::estimated, &Pair::quiet, result.quiet);
+    result.prediction = answer(&Pair::predicted, &Pair::injected, result.injected);
+    result.estimation_with_own = answer(&Pair::estimated_with_own, &Pair::measured_quiet, result.measured_quiet);
+    result.prediction_by_log = answer(&Pair::predicted_by_log, &Pair::injected, result.injected);
     if (result.effect.median <= 0 || result.quiet_spread > result.effect.median)
         result.no_verdict = fmt::format("the quiet runs differ by {:.1f} ms (half of them), the injected noise costs {:.1f} ms",
                                         static_cast<double>(result.quiet_spread) / 1e6, static_cast<double>(result.effect.median) / 1e6);

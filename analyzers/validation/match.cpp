@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Each event of the injector's log against what the trace has at that time.
+#include "match.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
 
 #include "analyzers/export/timeline_reader.hpp"
-#include "analyzers/inject/log.hpp"
-#include "validate.hpp"
+#include "analyzers/samples/statistics.hpp"
 
 namespace polter::validation {
 
@@ -14,11 +15,6 @@ namespace {
 
 constexpr int64_t slack_ns = 20'000;  // by which the kernel's record may begin earlier or end later
 constexpr const char* culprit_name = "polter-inject";
-
-struct Slice {
-    int64_t begin, end;
-    bool preempt, ours, service;
-};
 
 class Slices : public exports::Sink {
   public:
@@ -30,7 +26,8 @@ class Slices : public exports::Sink {
         if (rank_ < 0) return;
         const replay::Account& account = definitions_.accounts[static_cast<size_t>(slice.account)];
         of[rank_].push_back({slice.begin, slice.end, account.name == "os:preempt" || account.name == "os:runqueue",
-                             slice.culprit != UINT32_MAX && definitions_.culprit_name(slice.culprit) == culprit_name, account.service});
+                             slice.culprit != UINT32_MAX && definitions_.culprit_name(slice.culprit) == culprit_name, account.service,
+                             account.name == "os:timer"});
     }
     std::map<int32_t, std::vector<Slice>> of;
     std::map<int32_t, int64_t> ends;  // of each rank
@@ -47,6 +44,16 @@ int64_t overlap(const Slice& slice, int64_t begin, int64_t end) {
     return std::max<int64_t>(0, std::min(slice.end, end) - std::max(slice.begin, begin));
 }
 
+// The interrupt whose end was the begin of an interruption, as far as the trace has it; 0: none.
+int64_t woken_by(const std::vector<Slice>& slices, size_t first, int64_t begin) {
+    int64_t length = 0;
+    for (size_t i = first; i < slices.size() && slices[i].begin < begin; ++i)
+        if (slices[i].timer && slices[i].end >= begin - slack_ns) length = std::min(slices[i].end, begin) - slices[i].begin;
+    return length;
+}
+
+}  // namespace
+
 Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice> slices, int64_t origin, int64_t rank_end) {
     Found found;
     std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
@@ -55,11 +62,16 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
     // The threads of the injector also run when they start and when they are stopped.
     const int64_t from = events.empty() ? 0 : events.front().begin_ns - origin - slack_ns;
     const int64_t to = events.empty() ? 0 : events.back().begin_ns + events.back().duration_ns - origin + slack_ns;
-    for (const inject::Injected& event : events) {
+    for (size_t number = 0; number < events.size(); ++number) {
+        const inject::Injected& event = events[number];
         const int64_t begin = event.begin_ns - origin, end = begin + event.duration_ns;
+        // Where the rank did not run between two events, one interruption is of both.
+        int64_t from_there = INT64_MIN, until_there = INT64_MAX;
+        if (number > 0) from_there = (events[number - 1].begin_ns + events[number - 1].duration_ns - origin + begin) / 2;
+        if (number + 1 < events.size()) until_there = (end + events[number + 1].begin_ns - origin) / 2;
         if (begin < 0 || end > rank_end) continue;  // before MPI_Init or after MPI_Finalize nothing is recorded
         while (first < slices.size() && slices[first].end < begin - 1'000'000'000) ++first;
-        int64_t ours = 0, preempted = 0, any = 0, named = 0, first_ours = INT64_MAX, last_ours = 0;
+        int64_t ours = 0, preempted = 0, any = 0, named = 0, covered = 0, first_ours = INT64_MAX, last_ours = 0;
         for (size_t i = first; i < slices.size() && slices[i].begin < end + slack_ns; ++i) {
             const int64_t inside = overlap(slices[i], begin - slack_ns, end + slack_ns);
             if (inside <= 0) continue;
@@ -68,10 +80,13 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
             if (!slices[i].ours) continue;
             explained[i] = true;
             if (!slices[i].preempt) continue;
-            ours += slices[i].end - slices[i].begin;
             named += overlap(slices[i], begin, end);
-            first_ours = std::min(first_ours, slices[i].begin);
-            last_ours = std::max(last_ours, slices[i].end);
+            const int64_t its_begin = std::max(slices[i].begin, from_there), its_end = std::min(slices[i].end, until_there);
+            if (its_begin >= its_end) continue;
+            ours += its_end - its_begin;
+            covered += overlap({its_begin, its_end, true, true, false, false}, begin, end);
+            first_ours = std::min(first_ours, its_begin);
+            last_ours = std::max(last_ours, its_end);
         }
         // Another task had the CPU already: the event preempted that one, and the rank's record is split by what ran, in any order.
         if (preempted - named > event.duration_ns / 2) {
@@ -91,10 +106,14 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
         ++found.found;
         found.logged_ns += event.duration_ns;
         found.recorded_ns += ours;
+        found.covered_ns += covered;
         found.longer_ns.push_back(ours - event.duration_ns);
         found.before_ns.push_back(begin - first_ours);
         found.after_ns.push_back(last_ours - end);
+        found.woken_ns.push_back(woken_by(slices, first, first_ours));
     }
+    if (!found.longer_ns.empty())
+        found.rest_ns = found.recorded_ns - found.logged_ns - samples::median(found.longer_ns) * static_cast<int64_t>(found.found);
     for (size_t i = 0; i < slices.size(); ++i) {
         if (!slices[i].ours || !slices[i].preempt) continue;
         if (slices[i].end < from || slices[i].begin > to) {
@@ -112,8 +131,6 @@ Found match_rank(const std::vector<inject::Injected>& events, std::vector<Slice>
     return found;
 }
 
-}  // namespace
-
 void Found::add(const Found& other) {
     logged += other.logged;
     found += other.found;
@@ -123,13 +140,17 @@ void Found::add(const Found& other) {
     others += other.others;
     logged_ns += other.logged_ns;
     recorded_ns += other.recorded_ns;
+    covered_ns += other.covered_ns;
+    rest_ns += other.rest_ns;
     preempt_ns += other.preempt_ns;
     named_ns += other.named_ns;
     any_ns += other.any_ns;
     outside_ns += other.outside_ns;
-    longer_ns.insert(longer_ns.end(), other.longer_ns.begin(), other.longer_ns.end());
-    before_ns.insert(before_ns.end(), other.before_ns.begin(), other.before_ns.end());
-    after_ns.insert(after_ns.end(), other.after_ns.begin(), other.after_ns.end());
+    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(longer_ns, other.longer_ns);
+    append(before_ns, other.before_ns);
+    append(after_ns, other.after_ns);
+    append(woken_ns, other.woken_ns);
 }
 
 Found match_log(const std::string& log_file, const std::string& trace) {

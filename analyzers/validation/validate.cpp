@@ -15,8 +15,6 @@
 #include <sstream>
 
 #include "analyzers/inject/alongside.hpp"
-#include "replay/replay.hpp"
-#include "replay/what_if.hpp"
 
 namespace polter::validation {
 
@@ -49,6 +47,14 @@ class Folder {
   private:
     bool kept_;
 };
+
+std::string quiet_name(size_t pair) {
+    return fmt::format("{}-quiet", pair);
+}
+
+std::string injected_name(size_t pair) {
+    return fmt::format("{}-injected", pair);
+}
 
 std::string text_of(const fs::path& file) {
     std::ostringstream text;
@@ -89,47 +95,28 @@ std::string said_in(const Json& result) {
     std::string said;
     for (const auto& warning : result.value("warnings", Json::array()))
         if (warning.is_string()) said += (said.empty() ? "" : "; ") + warning.get<std::string>();
-    return said.empty() ? "no warning says why" : said;
+    const Json run = result.value("run", Json::object()), exporter = run.is_object() ? run.value("exporter", Json::object()) : Json();
+    for (const auto& warning : run.is_object() ? run.value("warnings", Json::array()) : Json::array())
+        if (warning.is_string()) said += (said.empty() ? "" : "; ") + warning.get<std::string>();
+    if (exporter.is_object()) said += fmt::format("; exporter {}: {}", exporter.value("name", "?"), exporter.value("why", "?"));
+    return said;
 }
 
-struct Run {
-    fs::path at;
-    int64_t program = 0, noise = 0;  // without MPI_Init; accumulated
-    Json json;
-};
-
-Run run_job(const Options& options, const std::vector<std::string>& job, const std::string& spec, const fs::path& at,
-            const fs::path& folder) {
+// One traced run; what `polter run --json` printed.
+Json run_job(const Options& options, const std::vector<std::string>& job, const std::string& spec, const fs::path& at,
+             const fs::path& folder) {
     std::vector<std::string> words = {"run", "--json", "-o", at.string(), "--exporter", options.exporter};
     if (!spec.empty()) words.insert(words.end(), {"--inject", spec});
     words.push_back("--");
     words.insert(words.end(), job.begin(), job.end());
-    Run run{at, 0, 0, Json::parse(run_self(options, words, folder), nullptr, false)};
-    if (!run.json.is_object() || !run.json.contains("measured_ns") || !run.json.contains("accumulated_noise_ns") ||
-        run.json["accumulated_noise_ns"].is_null())
-        throw launch::Error("a run of the validation gave no result with noise (" + said_in(run.json) +
+    Json result = Json::parse(run_self(options, words, folder), nullptr, false);
+    // Whether `polter run` replayed it in the time that it allows itself does not matter: the pair is replayed here.
+    const Json run = result.is_object() ? result.value("run", Json()) : Json();
+    const auto said_why = [&](const char* key) { return run.is_object() && run.contains(key) && !run[key].is_null(); };
+    if (!run.is_object() || !result.contains("measured_ns") || said_why("no_trace") || said_why("not_measured"))
+        throw launch::Error("a run of the validation gave no result with noise (" + said_in(result) +
                             "); polter doctor says what can be measured here");
-    run.program = run.json["measured_ns"].get<int64_t>() - run.json["init_ns"].get<int64_t>();
-    run.noise = run.json["accumulated_noise_ns"].get<int64_t>();
-    return run;
-}
-
-// What the injected noise cost, by the replay: the scenario without it alone. The machine's own noise stays, as in the quiet runs.
-int64_t saved_without_injector(const fs::path& trace) {
-    replay::Options options;
-    options.trace = trace;
-    int64_t saved = 0;
-    const std::set<std::string> injector = {"polter-inject"};
-    const replay::Scenario scenario = {{"preempt", injector, {}}, {"runqueue", injector, {}}};
-    replay::replay(options, [&](const replay::Result&, replay::WhatIfs& what_ifs) { saved = what_ifs.savings({scenario}).front(); });
-    return saved;
-}
-
-int64_t added_by_log(const fs::path& quiet, const fs::path& log) {
-    replay::Options options;
-    options.trace = quiet;
-    options.inject = log;
-    return replay::replay(options).injected->added_ns;
+    return result;
 }
 
 // Fixed for all runs of a case, so that they do the same work.
@@ -151,51 +138,56 @@ std::vector<std::string> job_of(const Options& options, const Case& one, const f
 
 Pair run_pair(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number, const Folder& folder,
               CaseResult& result) {
-    const auto quiet_at = folder.path / fmt::format("{}-quiet", number), injected_at = folder.path / fmt::format("{}-injected", number);
+    const auto quiet_at = folder.path / quiet_name(number), injected_at = folder.path / injected_name(number);
     const std::string spec = fmt::format("{},seed={}", one.spec, options.seed + number);
-    Run quiet, injected;
+    Json injected;
     for (const bool inject_now : {number % 2 == 1, number % 2 == 0})  // in turn first and second
         if (inject_now)
             injected = run_job(options, job, spec, injected_at, folder.path);
         else
-            quiet = run_job(options, job, "", quiet_at, folder.path);
+            run_job(options, job, "", quiet_at, folder.path);
     const auto log = injected_at / inject::log_name;
-    if (!fs::exists(log)) throw launch::Error("nothing was injected: " + injected.json["run"]["warnings"].dump());
+    if (!fs::exists(log)) throw launch::Error("nothing was injected: " + injected["run"]["warnings"].dump());
     const inject::Log events = inject::read_log(log);
     for (const std::string& warning : events.warnings)
         if (std::find(result.warnings.begin(), result.warnings.end(), warning) == result.warnings.end()) result.warnings.push_back(warning);
     if (events.events() == 0) throw launch::Error("nothing was injected: the job is shorter than the period of the noise");
-    Pair pair;
-    pair.quiet = quiet.program;
-    pair.injected = injected.program;
-    pair.machine_noise = quiet.noise;
-    pair.estimated = injected.program - saved_without_injector(injected_at);
-    pair.predicted = quiet.program + added_by_log(quiet_at, log);
-    int64_t sum = 0;
-    for (const auto& source : events.sources)
-        for (const auto& event : source.events) sum += event.duration_ns;
-    const auto found = match_log(log, injected_at);
-    result.intrinsic_load += static_cast<double>(sum) / static_cast<double>(injected.json["ranks"].get<int64_t>()) /
-                             static_cast<double>(injected.program) / static_cast<double>(options.pairs);
-    result.found.add(found);
+    const Pair pair = judge_pair(quiet_at, injected_at, folder.path, result);
     folder.drop(quiet_at);
     folder.drop(injected_at);
     return pair;
 }
 
-// A pair with a run that failed is repeated once, with a warning: one job that the launcher lost must not cost the whole validation.
-Pair run_pair_again(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number, const Folder& folder,
-                    CaseResult& result) {
+// What fails is repeated once, with a warning: one job that the launcher lost must not cost the whole validation.
+template <class Once>
+auto repeat_once(const std::string& what, const std::vector<fs::path>& left_behind, CaseResult& result, const Once& once) {
     try {
-        return run_pair(options, one, job, number, folder, result);
+        return once();
     } catch (const launch::Error& error) {
-        result.warnings.push_back(fmt::format("pair {} was repeated: {}", number + 1, error.what()));
+        result.warnings.push_back(fmt::format("{} was repeated: {}", what, error.what()));
     }
-    for (const char* which : {"quiet", "injected"}) {
+    for (const fs::path& one : left_behind) {
         std::error_code none;
-        fs::remove_all(folder.path / fmt::format("{}-{}", number, which), none);
+        fs::remove_all(one, none);
     }
-    return run_pair(options, one, job, number, folder, result);
+    return once();
+}
+
+constexpr const char* cost_name = "event-cost.json";
+
+EventCost cost_here(const Options& options, const fs::path& folder) {
+    const auto cost = measure_event_cost([&](const std::string& spec) {
+        run_self(options, {"inject", "-q", "--seconds", "1", "-o", (folder / "loop.json").string(), spec}, folder);
+        return inject::read_log(folder / "loop.json");
+    });
+    std::ofstream(folder / cost_name) << Json{{"event_cost_ns", cost.ns}, {"events", cost.events}} << "\n";
+    return cost;
+}
+
+std::string host_name() {
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    return host;
 }
 
 }  // namespace
@@ -204,25 +196,47 @@ Validated validate(const Options& options) {
     Validated out;
     out.pairs = options.pairs;
     out.seed = options.seed;
-    char host[256] = {};
-    gethostname(host, sizeof host - 1);
-    out.host = host;
+    out.host = host_name();
     out.mpi = options.command.empty() ? bench::mpi_of(options.bsp) : "";
     for (size_t i = 0; i < options.cases.size(); ++i) {
         const Case& one = options.cases[i];
         const Folder folder(options.keep.empty() ? "" : fmt::format("{}-{}", options.keep, i + 1));
         const auto job = job_of(options, one, folder.path);
         CaseResult result{one};
-        const Run first = run_job(options, job, "", folder.path / "first", folder.path);  // caches, page tables, the exporter's programs
-        out.exporter = first.json["run"]["exporter"]["name"].get<std::string>();
-        folder.drop(first.at);
+        const fs::path at = folder.path / "first";  // caches, page tables, the exporter's programs
+        const Json first = repeat_once("the first run", {at}, result, [&] { return run_job(options, job, "", at, folder.path); });
+        out.exporter = first["run"]["exporter"]["name"].get<std::string>();
+        folder.drop(at);
+        result.event_cost = cost_here(options, folder.path);
         for (size_t number = 0; number < options.pairs; ++number) {
             if (options.progress) options.progress({one.spec, i, options.cases.size(), number, options.pairs});
-            result.pairs.push_back(run_pair_again(options, one, job, number, folder, result));
+            result.pairs.push_back(repeat_once(fmt::format("pair {}", number + 1),
+                                               {folder.path / quiet_name(number), folder.path / injected_name(number)}, result,
+                                               [&] { return run_pair(options, one, job, number, folder, result); }));
         }
         judge(result, options.seed);
         out.cases.push_back(std::move(result));
     }
+    out.verdict = verdict_of(out.cases);
+    return out;
+}
+
+Validated judge_kept(const std::string& folder, uint64_t seed) {
+    Validated out;
+    out.seed = seed;
+    out.host = host_name();
+    CaseResult result;
+    const Json cost = Json::parse(text_of(fs::path(folder) / cost_name), nullptr, false);
+    if (cost.is_object()) result.event_cost = {cost.value("event_cost_ns", int64_t{0}), cost.value("events", size_t{0})};
+    for (; fs::exists(fs::path(folder) / quiet_name(out.pairs)) && fs::exists(fs::path(folder) / injected_name(out.pairs)); ++out.pairs) {
+        const auto injected = fs::path(folder) / injected_name(out.pairs);
+        if (out.pairs == 0) result.asked.spec = inject::read_log(injected / inject::log_name).sources.at(0).spec;
+        result.pairs.push_back(judge_pair(fs::path(folder) / quiet_name(out.pairs), injected, fs::temp_directory_path(), result));
+    }
+    if (result.pairs.empty())
+        throw launch::Error(fmt::format("{}: has no pair of runs; name a folder that polter validate --keep made", folder));
+    judge(result, seed);
+    out.cases.push_back(std::move(result));
     out.verdict = verdict_of(out.cases);
     return out;
 }

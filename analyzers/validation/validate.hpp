@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "analyzers/bench/bsp.hpp"
+#include "event_cost.hpp"
+#include "match.hpp"
 
 namespace polter::validation {
 
@@ -45,24 +47,16 @@ struct Interval {
     int64_t median = 0, low = 0, high = 0;  // 95 %
 };
 
-// The log of an injected run against its trace.
-struct Found {
-    uint64_t logged = 0, found = 0;            // events while the rank ran, and those that the trace has
-    uint64_t recorded = 0, invented = 0;       // interruptions by the injector in the trace, and those that no event explains
-    uint64_t blocked = 0;                      // events while the rank did not want the CPU: no noise
-    uint64_t others = 0;                       // events while another task had the CPU: they preempted that
-    int64_t logged_ns = 0, recorded_ns = 0;    // of the events that were found
-    int64_t preempt_ns = 0, named_ns = 0;      // of what the trace has at those times: the right source; the right source and culprit
-    int64_t any_ns = 0;                        // … of any source
-    int64_t outside_ns = 0;                    // the injector's threads starting and ending, which are no events
-    std::vector<int64_t> longer_ns;            // of each event found: recorded less injected
-    std::vector<int64_t> before_ns, after_ns;  // … how much earlier the record begins, and how much later it ends
-    void add(const Found&);
-};
-
+// Times in nanoseconds, without MPI_Init. Those that are compared are without the machine's own noise but for timer interrupts, as the
+// replay removes it: on both sides the same.
 struct Pair {
-    int64_t quiet = 0, injected = 0, estimated = 0, predicted = 0;  // ns, without MPI_Init
-    int64_t machine_noise = 0;                                      // accumulated noise of the quiet run
+    int64_t quiet = 0, injected = 0, estimated = 0, predicted = 0;
+    int64_t machine_noise = 0;                          // accumulated noise of the quiet run
+    int64_t measured_quiet = 0, measured_injected = 0;  // the runs as they were
+    int64_t estimated_with_own = 0;                     // where only the injected noise is removed; to compare with measured_quiet
+    int64_t predicted_by_log = 0;                       // by the events' logged lengths alone
+    int64_t hidden = 0;                                 // what the events cost that no tracepoint sees, by the loop
+    double load = 0;                                    // injected time, part of the run, mean of the ranks
 };
 
 struct Answer {
@@ -74,10 +68,13 @@ struct CaseResult {
     Case asked;
     std::vector<Pair> pairs;
     Interval quiet, injected, effect;
-    int64_t quiet_spread = 0;   // interquartile range of the quiet runs
-    int64_t machine_noise = 0;  // median
-    double intrinsic_load = 0;  // injected time, part of the run, mean of the ranks
+    int64_t quiet_spread = 0;  // interquartile range of the quiet runs
+    Interval measured_quiet, measured_injected;
+    int64_t machine_noise = 0, hidden = 0;  // medians
+    double load = 0;                        // mean
     Answer estimation, prediction;
+    Answer estimation_with_own, prediction_by_log;  // for comparison
+    EventCost event_cost;                           // that predictions use
     Found found;
     std::string no_verdict;  // why; empty: there is one
     std::vector<std::string> warnings;
@@ -95,10 +92,14 @@ Validated validate(const Options&);        // throws launch::Error, inject::Erro
 nlohmann::json to_json(const Validated&);  // schema polter.validate/1
 std::string to_text(const Validated&);
 
-// The injector's log against the trace alone. Throws inject::Error, replay::InputError.
-Found match_log(const std::string& log, const std::string& trace);
 nlohmann::json to_json(const Found&, const std::string& trace);  // schema polter.validate.log/1
 std::string to_text(const Found&, const std::string& trace);
+
+// A pair from its traces; adds the events to the result, whose `event_cost` is known. `folder`: for a file that is deleted again. Throws
+// inject::Error, replay::InputError.
+Pair judge_pair(const std::string& quiet, const std::string& injected, const std::string& folder, CaseResult&);
+// Pairs that `keep` left, judged again; the case is known by its specification only.
+Validated judge_kept(const std::string& folder, uint64_t seed);
 
 // For the tests.
 Interval median_of(const std::vector<int64_t>& values, uint64_t seed);

@@ -25,7 +25,7 @@ struct Arguments {
     bool quick = false;
     std::vector<double> levels = {1, 5, 20};
     std::vector<std::string> grains = {"1ms", "10ms", "100ms"}, patterns = {"periodic"}, kinds = {"work"}, specs;
-    std::string period = "10ms", ranks = "all", trace;
+    std::string period = "10ms", ranks = "all", trace, kept;
     double seconds = 2;
 };
 
@@ -70,8 +70,19 @@ void check_trace(const Arguments& arguments) {
         fmt::print("{}", validation::to_text(found, arguments.trace));
 }
 
+void print(const Arguments& arguments, const validation::Validated& validated) {
+    if (arguments.common.json)
+        fmt::print("{}\n", validation::to_json(validated).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    else
+        fmt::print("{}", validation::to_text(validated));
+}
+
 void run(Arguments& arguments) {
     if (!arguments.trace.empty()) return check_trace(arguments);
+    if (!arguments.kept.empty()) {
+        go_apart();
+        return print(arguments, validation::judge_kept(arguments.kept, arguments.options.seed));
+    }
     auto& options = arguments.options;
     if (arguments.quick) {
         arguments.levels = {5};
@@ -83,11 +94,7 @@ void run(Arguments& arguments) {
     add_cases(arguments);
     go_apart();
     if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_lines();
-    const auto validated = validation::validate(options);
-    if (arguments.common.json)
-        fmt::print("{}\n", validation::to_json(validated).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    else
-        fmt::print("{}", validation::to_text(validated));
+    print(arguments, validation::validate(options));
 }
 
 }  // namespace
@@ -148,6 +155,9 @@ void add_validate(CLI::App& parent) {
     verb->add_option("--seed", options.seed, "Of the noise and of the resampling")->capture_default_str()->option_text("N");
     verb->add_option("--keep", options.keep, "Keep the traces, in folders whose names begin so")->option_text("DIR");
     verb->add_option("--trace", arguments->trace, "No runs: compare the log of this experiment of polter run --inject with its trace")
+        ->option_text("DIR")
+        ->check(named);
+    verb->add_option("--kept", arguments->kept, "No runs: judge the pairs again that --keep left in this folder")
         ->option_text("DIR")
         ->check(named);
     verb->prefix_command();

@@ -19,6 +19,7 @@ CPU = max(os.sched_getaffinity(0))
 USER = 65534
 PR_SET_CHILD_SUBREAPER = 36
 NOISE = "ferreira-100hz"
+LIMIT = 500  # s; that of the whole test is 600
 
 
 def stat_of(pid):
@@ -50,11 +51,18 @@ def named(name):
     return [pid for pid, command in descendants(os.getpid()) if command == name]
 
 
-def wait_for(condition, seconds=30):
-    limit = time.monotonic() + seconds
-    while not condition() and time.monotonic() < limit:
+def wait_for(condition, looks=1500):
+    """Counts looks, not seconds: on a machine that is busy, or that stops this test, those it waits for get no more time than it does."""
+    for _ in range(looks):
+        if condition():
+            return True
         time.sleep(0.02)
     return condition()
+
+
+def injecting():
+    """The worker process exists before the ranks do; its threads, once it injects."""
+    return any(len(list(pathlib.Path(f"/proc/{pid}/task").glob("*"))) > 1 for pid in named("polter-inject"))
 
 
 def injectors():
@@ -69,7 +77,7 @@ def kill_all():
 
 class Faults(unittest.TestCase):
     def tearDown(self):
-        self.assertTrue(wait_for(lambda: not injectors(), 60), injectors())
+        self.assertTrue(wait_for(lambda: not injectors()), injectors())
         kill_all()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, 0)[0]:
@@ -86,7 +94,7 @@ class Faults(unittest.TestCase):
                      folder / "pids"]
             run = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             pids = folder / "pids" / "0"
-            self.assertTrue(wait_for(lambda: pids.exists() and pids.read_text().strip() and named("polter-inject")))
+            self.assertTrue(wait_for(lambda: pids.exists() and pids.read_text().strip() and injecting()))
             try:
                 yield run, [int(pids.read_text())], folder
             finally:
@@ -104,27 +112,28 @@ class Faults(unittest.TestCase):
                 if p.command(["chrt", "-f", "1", "true"]).returncode == 0:  # else it is not allowed here
                     threads = os.listdir(f"/proc/{named('polter-inject')[0]}/task")
                     self.assertIn(os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, [os.sched_getscheduler(int(t)) for t in threads])
+                time.sleep(0.3)
                 os.kill(ranks[0], signal.SIGKILL)
-                output, error = run.communicate(timeout=90)
+                output, error = run.communicate(timeout=LIMIT)
                 self.assertTrue(output.startswith("{"), error[-2000:])
-                self.assertGreater(len(self.events(folder)), 20)
+                self.assertGreater(len(self.events(folder)), 5)
                 self.assertEqual([], injectors())
 
     def test_polter_killed(self):
         with self.job(p.FLAVOURS[0], NOISE) as (run, ranks, _):
             run.kill()
-            run.wait(timeout=30)
-            self.assertTrue(wait_for(lambda: not injectors(), 60), injectors())
+            run.wait(timeout=LIMIT)
+            self.assertTrue(wait_for(lambda: not injectors()), injectors())
             self.assertTrue(stat_of(ranks[0]) is None or os.sched_getscheduler(ranks[0]) == os.SCHED_OTHER)
 
     def test_supervisor_killed(self):
         """The job goes on, and the result says that the noise is not known."""
         with self.job(p.FLAVOURS[0], NOISE) as (run, ranks, folder):
             os.kill(named("polter-watch")[0], signal.SIGKILL)
-            self.assertTrue(wait_for(lambda: not injectors(), 60), injectors())
+            self.assertTrue(wait_for(lambda: not injectors()), injectors())
             self.assertIsNotNone(stat_of(ranks[0]))
             os.kill(ranks[0], signal.SIGKILL)
-            error = run.communicate(timeout=90)[1]
+            error = run.communicate(timeout=LIMIT)[1]
             self.assertIn("the injector was killed", error)
             self.assertFalse((folder / "e" / "injected.json").exists())
 
@@ -133,10 +142,10 @@ class Faults(unittest.TestCase):
         with self.job(p.FLAVOURS[0], NOISE) as (run, ranks, folder):
             time.sleep(0.3)
             os.kill(named("polter-inject")[0], signal.SIGKILL)
-            self.assertTrue(wait_for(lambda: not injectors(), 60), injectors())
+            self.assertTrue(wait_for(lambda: not injectors()), injectors())
             self.assertIsNotNone(stat_of(ranks[0]))
             os.kill(ranks[0], signal.SIGKILL)
-            error = run.communicate(timeout=90)[1]
+            error = run.communicate(timeout=LIMIT)[1]
             self.assertIn("ended by signal 9", error)
             self.assertGreater(len(self.events(folder)), 5)
 

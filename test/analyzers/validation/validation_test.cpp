@@ -17,7 +17,13 @@ CaseResult judged(int64_t estimate_off, int64_t prediction_off, int64_t spread =
     CaseResult result;
     for (int64_t i = 0; i < 10; ++i) {
         const int64_t chance = (i % 5 - 2) * spread / 4, quiet = 1000 * ms + chance, injected = 1050 * ms + chance;
-        result.pairs.push_back({quiet, injected, quiet + estimate_off, injected + prediction_off, 3 * ms});
+        Pair pair;
+        pair.quiet = quiet;
+        pair.injected = injected;
+        pair.estimated = quiet + estimate_off;
+        pair.predicted = injected + prediction_off;
+        pair.machine_noise = 3 * ms;
+        result.pairs.push_back(pair);
     }
     judge(result, 1);
     return result;
@@ -44,20 +50,59 @@ TEST_CASE("right answers are right, and wrong ones are wrong") {
     CHECK(verdict_of({right, wrong}).starts_with("Partly correct here: in 1 of 2"));
 }
 
-TEST_CASE("the total is judged without the switches, which are the same for each event") {
+TEST_CASE("an event's record is longer by the switches, and the total is judged without them") {
+    // Ten events of 100 us, each with a timer interrupt of 5 us right before it and switches of 3 and 1 us; one with 9 us more.
+    constexpr int64_t us = 1'000, origin = 7'000'000;
+    std::vector<polter::inject::Injected> events;
+    std::vector<Slice> slices;
+    for (int64_t i = 0; i < 10; ++i) {
+        const int64_t begin = (i + 1) * 10 * ms, end = begin + 100 * us;
+        events.push_back({0, 0, begin + origin, 100 * us, 100 * us});
+        slices.push_back({begin - 9 * us, begin - 4 * us, false, false, false, true});
+        slices.push_back({begin - 3 * us, end + (i == 4 ? 10 : 1) * us, true, true, false, false});
+    }
+    slices.push_back({5 * ms, 5 * ms + 30 * us, false, false, false, true});  // a tick, which woke nobody
+    const Found found = match_rank(events, slices, origin, 1000 * ms);
+    CHECK(found.logged == 10);
+    CHECK(found.found == 10);
+    CHECK(found.recorded == 10);
+    CHECK(found.invented == 0);
+    CHECK(found.recorded_ns - found.logged_ns == 10 * 4 * us + 9 * us);
+    CHECK(found.rest_ns == 9 * us);
+    CHECK(found.woken_ns == std::vector<int64_t>(10, 5 * us));
+    CHECK(found.before_ns == std::vector<int64_t>(10, 3 * us));
+    CHECK(found.after_ns[0] == 1 * us);
+
     CaseResult one = judged(0, 0);
-    one.found.logged = one.found.found = one.found.recorded = 10;
-    one.found.logged_ns = 1 * ms;
-    one.found.recorded_ns = 1 * ms + 10 * 4'000 + 9'000;  // 4 us each, and 0.9 % that they do not explain
-    one.found.longer_ns = std::vector<int64_t>(10, 4'000);
+    one.found = found;
     Validated validated;
     validated.cases = {one};
     const auto log = to_json(validated)["cases"][0]["log"];
     CHECK(log["total_longer_percent"] == doctest::Approx(4.9));
     CHECK(log["unexplained_percent"] == doctest::Approx(0.9));
+    CHECK(log["covered_percent"] == doctest::Approx(100));
     CHECK(log["total_within"] == true);
-    validated.cases[0].found.recorded_ns += 2'000;
+    slices[3].end -= 30 * us;  // the trace lacks a third of an event
+    validated.cases[0].found = match_rank(events, slices, origin, 1000 * ms);
+    CHECK(validated.cases[0].found.covered_ns == 971 * us);
     CHECK(to_json(validated)["cases"][0]["log"]["total_within"] == false);
+}
+
+TEST_CASE("one interruption by two events counts once") {
+    const std::vector<polter::inject::Injected> events = {{0, 0, 1'000'000, 100'000, 100'000}, {0, 0, 1'120'000, 100'000, 100'000}};
+    const Found found = match_rank(events, {{996'000, 1'222'000, true, true, false, false}}, 0, 10 * ms);
+    CHECK(found.found == 2);
+    CHECK(found.recorded == 1);
+    CHECK(found.recorded_ns == 226'000);
+    CHECK(found.longer_ns == std::vector<int64_t>{14'000, 12'000});
+}
+
+TEST_CASE("what an event costs a loop is its gap less its length; events without a gap do not count") {
+    const std::vector<std::pair<int64_t, int64_t>> gaps = {{1'000, 30}, {2'000, 150}, {3'000, 160}, {4'000, 170}, {6'000, 20}};
+    const std::vector<polter::inject::Injected> events = {
+        {0, 0, 500, 100, 100}, {0, 0, 2'040, 100, 100}, {0, 0, 3'040, 100, 100}, {0, 0, 4'040, 100, 100}, {0, 0, 6'010, 100, 100}};
+    CHECK(beyond_length(gaps, events) == std::vector<int64_t>{50, 60, 70});
+    CHECK(beyond_length({}, events).empty());
 }
 
 TEST_CASE("the verdict says where log and trace differ") {
@@ -81,6 +126,23 @@ TEST_CASE("no verdict where the quiet runs differ by more than the effect") {
     validated.cases = {noisy};
     const auto json = to_json(validated);
     CHECK(json["cases"][0]["estimation"]["within"].is_null());
+}
+
+TEST_CASE("what is given for comparison decides nothing") {
+    CaseResult one = judged(0, 0);
+    for (Pair& pair : one.pairs) {
+        pair.predicted_by_log = pair.injected - 30 * ms;
+        pair.hidden = 4 * ms;
+        pair.measured_quiet = pair.quiet + 5 * ms;
+        pair.estimated_with_own = pair.quiet + 50 * ms;
+    }
+    judge(one, 1);
+    CHECK_FALSE(one.estimation_with_own.within);
+    CHECK(one.measured_quiet.median == 1005 * ms);
+    CHECK_FALSE(one.prediction_by_log.within);
+    CHECK(one.prediction.within);
+    CHECK(one.hidden == 4 * ms);
+    CHECK(verdict_of({one}).starts_with("Correct here"));
 }
 
 TEST_CASE("the interval of a median contains it, and the same seed gives the same") {
