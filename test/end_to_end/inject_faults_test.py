@@ -219,6 +219,24 @@ class Faults(unittest.TestCase):
             self.assertIn("log.json: the log of the injected noise cannot be written: No space left", done.stderr)
             self.assertNotIn("log.json", done.stdout)
 
+    def test_full_disk_of_a_job(self):
+        """The disk fills while noise is injected: the job's own exit code, both messages, and no half of a log."""
+        flavour = p.FLAVOURS[0]
+        with p.folder() as folder:
+            (folder / "pids").mkdir()
+            fill = "n=0; until [ -s pids/0 ] || [ $((n += 1)) -gt 2000 ]; do sleep 0.05; done; sleep 0.3; cat /dev/zero > fill 2>/dev/null; kill -9 $(cat pids/0)"
+            words = [p.POLTER, "run", "--inject", "periodic,period=1ms,duration=20us", "-o", "e", "--", *p.launcher(flavour, 1),
+                     p.PROGRAMS / flavour / "endless", "pids"]
+            run = " ".join(str(w) for w in words)
+            inside = f"mount -t tmpfs -o size=6m none {folder} || exit 77; cd {folder}; mkdir pids; ({fill}) & {run}; code=$?; ls e; exit $code"
+            done = p.command(["unshare", "--mount", "sh", "-c", inside], limit=LIMIT)
+            if "unshare" in done.stderr or done.returncode == 77:
+                self.skipTest("needs a mount of its own")
+            self.assertIn(done.returncode, (137, 9), done.stderr)
+            self.assertIn("injected.json: the log of the injected noise cannot be written: No space left", done.stderr)
+            self.assertIn("the trace cannot be put together", done.stderr)
+            self.assertNotIn("injected.json", done.stdout)
+
 
 if __name__ == "__main__":
     if not p.FLAVOURS:
