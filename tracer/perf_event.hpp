@@ -32,11 +32,11 @@ inline int open_perf_event(const PerfEvent& event, int leader) {
     return static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, leader, PERF_FLAG_FD_CLOEXEC));
 }
 
-// What a read of the leader gives.
+// What a read of the leader gives. Not initialised: it is read at each call.
 struct PerfGroup {
     static constexpr unsigned most = 32;
-    uint64_t number = 0, enabled_ns = 0, running_ns = 0;
-    uint64_t values[most] = {};
+    uint64_t number, enabled_ns, running_ns;
+    uint64_t values[most];
 };
 
 inline const char* unit_of(const PerfEvent& event) {

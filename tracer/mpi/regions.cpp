@@ -18,15 +18,19 @@ void tell(polter_region* region, bool begins, const void* from) {
             id = process.archive->region_id(region->name, region->file, region->line) + 1;
             __atomic_store_n(&region->id, id, __ATOMIC_RELAXED);
         }
-        const bool sampled = begins && location->sampled();                        // for both: an end costs as much as its begin
-        const uint64_t before = sampled && location->counts() ? write::now() : 0;  // the counters are read before the stamp
+        const bool sampled = begins && location->sampled();  // for both: an end costs as much as its begin
+        uint64_t before = 0;
+        if (sampled) [[unlikely]] {
+            location->begin_sample();
+            if (location->counts()) before = location->read_clock();  // the counters are read before the stamp
+        }
         uint64_t time;
         if (begins)
             time = location->begin_region(id - 1, process.detail.on(), from);
         else
             time = location->end_region(id - 1, region->name, process.detail.on());
         if (sampled) [[unlikely]]
-            location->sample(time ? 2 * (write::now() - (before ? before : time)) : 0);
+            location->sample(time ? location->read_clock() - (before ? before : time) : 0);
     }
     thread.depth--;
 }

@@ -184,10 +184,12 @@ void begin_share(polter_parallel* parallel, int number, int size) {
     own.team = team;
     own.dynamic = parallel->dynamic != 0;
     const bool sampled = location->sampled();
+    if (sampled) [[unlikely]]
+        location->begin_sample();
     const uint64_t time = location->stamp();
     location->team_begin(time, team->comm);
     if (sampled) [[unlikely]]
-        location->sample(2 * (write::now() - time));  // for the end as well
+        location->sample(location->read_clock() - time);  // stands for the end as well
 }
 
 void enter(write::Location& location, uint32_t region, const void* from) {
@@ -231,11 +233,15 @@ void enter_barrier(const void* from) {
     const Inside inside;
     write::Location& location = *thread.location;
     const bool sampled = location.sampled();
-    const uint64_t before = sampled ? write::now() : 0;
+    uint64_t before = 0;
+    if (sampled) [[unlikely]] {
+        location.begin_sample();
+        before = location.read_clock();
+    }
     enter(location, own.dynamic ? regions.dynamic_barrier : regions.barrier, from);
     own.dynamic = false;
     if (sampled) [[unlikely]]
-        location.sample(2 * (write::now() - before));  // for the Leave as well
+        location.sample(location.read_clock() - before);  // stands for the Leave as well
 }
 
 void leave_barrier() {

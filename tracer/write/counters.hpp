@@ -41,6 +41,8 @@ class Counters {
 
   private:
     Counters() = default;
+    void read_perf(int64_t* now);
+    void read_papi(int64_t* now);
 
     std::vector<int> perf_;  // descriptors; the first leads
     size_t papi_count_ = 0;

@@ -35,15 +35,14 @@ void Location::begin_sample() {
     switches_ = involuntary_switches();
 }
 
-void Location::sample(uint64_t cost_ns) {
-    cost_ns -= std::min(cost_ns, flush_in_sample_ns_);
+void Location::sample(uint64_t part_ns) {
+    part_ns -= std::min(part_ns, flush_in_sample_ns_);
     flush_in_sample_ns_ = 0;
-    until_sample_ = sample_period;
-    if (cost_ns > suspicious_ns && involuntary_switches() != switches_) {
+    if (part_ns > suspicious_ns && involuntary_switches() != switches_) {
         samples_left_out_++;
         return;
     }
-    sampled_ns_ += cost_ns;
+    sampled_ns_ += 2 * part_ns;
     samples_++;
 }
 
@@ -69,7 +68,7 @@ void Location::failed(OTF2_ErrorCode code) {
 uint64_t Location::begin_region(uint32_t region, bool detailed, const void* from) {
     open_regions_.push_back({region, detailed});
     if (!detailed) return 0;
-    const uint64_t time = event_counters_ ? stamp_before() : stamp();
+    const uint64_t time = event_counters_ ? stamp_before() : early_stamp();
     enter(time, region_of_program(region), from);
     return time;
 }
@@ -87,7 +86,7 @@ uint64_t Location::end_region(uint32_t region, const char* name, bool detailed) 
     for (bool found = false; !found; open_regions_.pop_back()) {
         found = open_regions_.back().region == region;
         if (!open_regions_.back().written) continue;
-        if (!time) time = event_counters_ && detailed ? stamp_after() : stamp();
+        if (!time) time = event_counters_ && detailed ? stamp_after() : early_stamp();
         leave(time, region_of_program(open_regions_.back().region));
     }
     return time;

@@ -14,11 +14,11 @@
 #include <optional>
 
 #include "call_sites.hpp"
-#include "clock.hpp"
 #include "counters.hpp"
 #include "noise.hpp"
 #include "own_part.hpp"
 #include "tail.hpp"
+#include "thread_clock.hpp"
 
 namespace polter::write {
 
@@ -41,18 +41,17 @@ struct Collective {
 class Location {
   public:
     // Stamps, and writes the noise that ended by then.
-    uint64_t stamp() {
-        const uint64_t time = now();
-        if (noise_ && noise_->moved(time)) [[unlikely]]
-            noise_->take(time, *this);
-        return time;
-    }
+    uint64_t stamp() { return stamped(clock_.now()); }
+    // The same where the processor may read the clock some instructions early: at the beginning of a call, and at regions.
+    uint64_t early_stamp() { return stamped(clock_.unordered_now()); }
+    // Without noise, for what is not recorded.
+    uint64_t read_clock() { return clock_.now(); }
 
     bool counts() const { return event_counters_ != nullptr; }
     // With the counters: what reading them costs lies outside of what is between the two stamps.
     uint64_t stamp_before() {
         const bool moved = event_counters_->read();
-        const uint64_t time = stamp();
+        const uint64_t time = early_stamp();
         if (moved) write_counters(time);
         return time;
     }
@@ -188,17 +187,20 @@ class Location {
     // records without a place of its own (README.md), and does not count as dropped. Returns the stamp.
     uint64_t end_startup();
 
-    // Own cost is sampled: one call in `sample_period` takes two more clock reads. Asked before the call's first stamp.
+    // Own cost is sampled: of one call in `sample_period`, in turn, what the tracer does before the call itself or behind it takes two more
+    // clock reads and a system call. Asked before the call's first stamp.
     static constexpr uint32_t sample_period = 64;
     bool sampled() {
         if (--until_sample_ != 0) [[likely]]
             return false;
-        begin_sample();
+        until_sample_ = sample_period;
         return true;
     }
-    // Flushes are measured whole, so they are none of it. A sample during which the thread was taken off the CPU would stand for as many
-    // calls: it is left out.
-    void sample(uint64_t cost_ns);
+    bool samples_end() { return (samples_ + samples_left_out_) % 2 != 0; }
+    void begin_sample();
+    // Stands for both parts. Flushes are measured whole, so they are none of it. A part during which the thread was taken off the CPU would
+    // stand for as many calls: it is left out.
+    void sample(uint64_t part_ns);
     uint64_t own_cost_ns() const;  // of all calls, by the samples; and of flushes
 
     // What the metric records add up to: by account and culprit (local string id; no_culprit: unknown).
@@ -212,6 +214,11 @@ class Location {
     friend class Archive;
     Location(Archive& archive, uint64_t id, std::unique_ptr<NoiseFeed> noise);
 
+    uint64_t stamped(uint64_t time) {
+        if (noise_ && noise_->moved(time)) [[unlikely]]
+            noise_->take(time, *this);
+        return time;
+    }
     template <typename Write, typename... Values>
     void put(Write write, OTF2_AttributeList* attributes, uint64_t time, Values... values) {
         if (stopped_->load(std::memory_order_relaxed)) [[unlikely]]
@@ -232,10 +239,10 @@ class Location {
     OTF2_AttributeList* call_site_attribute(const void* from);
     void write_counters(uint64_t time);
     void failed(OTF2_ErrorCode code);
-    void begin_sample();
 
     Archive& archive_;
     const std::atomic<bool>* stopped_;
+    ThreadClock clock_;
     OTF2_EvtWriter* writer_ = nullptr;
     OTF2_AttributeList* attributes_ = nullptr;  // emptied by each record that takes it
     std::unique_ptr<NoiseFeed> noise_;

@@ -2,6 +2,7 @@
 #include "process_group.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -56,8 +57,10 @@ class SocketTransport : public replay::Transport {
             peer.in.erase(peer.in.begin(), end);
             *from = static_cast<int>(i);
             next_ = i + 1;
+            empty_ = 0;
             return true;
         }
+        if (++empty_ > 8) rest();
         return false;
     }
 
@@ -88,6 +91,14 @@ class SocketTransport : public replay::Transport {
                 peer.out.erase(peer.out.begin(), peer.out.begin() + sent);
             }
     }
+    // There are more processes than cores: who has nothing to do leaves them to the others, until something can be read or written.
+    void rest() {
+        std::vector<pollfd> sockets;
+        for (const Peer& peer : peers_)
+            if (peer.socket >= 0 && !peer.over)
+                sockets.push_back({peer.socket, static_cast<short>(peer.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+        poll(sockets.data(), sockets.size(), 1);
+    }
     static void pull(Peer& peer) {
         uint8_t part[4096];
         for (;;) {
@@ -103,6 +114,7 @@ class SocketTransport : public replay::Transport {
     std::mt19937_64 random_;
     bool moody_;
     size_t next_ = 0;
+    int empty_ = 0;  // polls since the last message
 };
 
 std::string run(replay::Group& group, const std::function<std::string(replay::Group&)>& work) {

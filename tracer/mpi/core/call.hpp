@@ -28,13 +28,17 @@ class Call {
     uint64_t returned() const { return returned_; }
     uint32_t region() const { return region_; }
 
-    // The last thing before the call itself, so that a sampled one sees the whole cost of its beginning.
+    // The last thing before the call itself, so that a sample of its beginning is whole.
     void begun() {
-        if (sampled_) [[unlikely]]
-            begun_ = write::now();
+        if (sampled_ == Sampled::begin) [[unlikely]]
+            sample_begin();
     }
     // The call has come back: its end is now. Records of the end are written after this, then leave().
-    void come_back() { returned_ = counted() ? location_->stamp_after() : location_->stamp(); }
+    void come_back() {
+        if (sampled_ == Sampled::end) [[unlikely]]
+            location_->begin_sample();
+        returned_ = counted() ? location_->stamp_after() : location_->stamp();
+    }
     void leave() {
         if (!location_) return;
         if (!returned_) come_back();
@@ -59,26 +63,28 @@ class Call {
             location_ = adopt_thread();
             if (!location_) return;
         }
-        sampled_ = location_->sampled();
-        if (sampled_ && location_->counts()) [[unlikely]]
-            began_ = write::now();  // the counters are read before the stamp
-        entered_ = counted() ? location_->stamp_before() : location_->stamp();
+        if (location_->sampled()) [[unlikely]]
+            choose_sample();
+        entered_ = counted() ? location_->stamp_before() : location_->early_stamp();
         location_->enter(entered_, region_, from);
     }
     bool counted() const { return location_->counts() && process.detail.on(); }
     void left() {
         left_ = true;
-        if (sampled_) [[unlikely]]
-            sample();
+        if (sampled_ != Sampled::no) [[unlikely]]
+            sample_end();
     }
-    void sample();
+    enum class Sampled : uint8_t { no, begin, end };
+    void choose_sample();
+    void sample_begin();
+    void sample_end();
 
     write::Location* location_ = nullptr;
     uint64_t entered_ = 0, returned_ = 0;
-    uint64_t began_ = 0;  // where sampled and counters are read: before that
-    uint64_t begun_ = 0;  // where sampled: when our part before the call was over
+    uint64_t began_ = 0;  // where its beginning is sampled and counters are read: before that
     uint32_t region_;
-    bool left_ = false, sampled_ = false;
+    bool left_ = false;
+    Sampled sampled_ = Sampled::no;
 };
 
 // The guard of a function that is a detail.
