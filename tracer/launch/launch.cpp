@@ -15,6 +15,7 @@
 #include <seal.hpp>
 
 #include "../conventions.hpp"
+#include "collect/collect.hpp"
 #include "environment.hpp"
 #include "experiment.hpp"
 #include "exporter.hpp"
@@ -270,6 +271,7 @@ Outcome run(const Options& options) {
         for (auto& warning : options.companion->end()) outcome.warnings.push_back(std::move(warning));
     after_job(outcome, [&] {
         wait_for_ranks(experiment, job, grace_seconds, outcome.warnings);
+        collect_from_nodes(options.command, experiment, job);
         exporter.release();
         seal_into(outcome, options.command, flavour, exporter);
     });

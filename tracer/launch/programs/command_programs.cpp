@@ -133,4 +133,31 @@ CommandPrograms programs_of(const std::vector<std::string>& command) {
     return Follower().run(command);
 }
 
+std::optional<std::vector<std::string>> with_other_program(const std::vector<std::string>& command, const std::vector<std::string>& program,
+                                                           const std::vector<std::string>& options) {
+    Words rest = command;
+    const Starter* starter = nullptr;
+    for (int depth = 0; depth < deepest && !rest.empty(); ++depth) {
+        starter = find_starter(rest.front());
+        if (!starter || starter->kind != StarterKind::wrapper) break;
+        rest = rest.subspan(program_at(*starter, rest, is_program));
+    }
+    if (rest.empty() || !starter || (starter->kind != StarterKind::mpi_launcher && starter->kind != StarterKind::other_launcher)) return {};
+    std::vector<std::string> out(command.begin(), command.end() - static_cast<long>(rest.size()) + 1);
+    for (size_t begin = 1; begin <= rest.size();) {
+        size_t end = begin;
+        while (end < rest.size() && (starter->kind != StarterKind::mpi_launcher || rest[end] != ":")) ++end;
+        std::vector<std::string> part{rest.front()};
+        part.insert(part.end(), rest.begin() + static_cast<long>(begin), rest.begin() + static_cast<long>(end));
+        const auto at = program_at(*starter, part, is_program);
+        if (at >= part.size()) return {};
+        if (begin > 1) out.push_back(":");
+        out.insert(out.end(), options.begin(), options.end());
+        out.insert(out.end(), part.begin() + 1, part.begin() + static_cast<long>(at));
+        out.insert(out.end(), program.begin(), program.end());
+        begin = end + 1;
+    }
+    return out;
+}
+
 }  // namespace polter::launch

@@ -2,6 +2,7 @@
 // Which programs a command starts, found by reading it. Nothing is executed, and what stands behind a program are its arguments.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,5 +22,10 @@ struct CommandPrograms {
 
 // Launchers (each part of "mpirun A : B"), wrappers (env, timeout, numactl, …), `sh -c TEXT` and the first line of scripts are followed.
 CommandPrograms programs_of(const std::vector<std::string>& command);
+
+// The same command with other words in place of each program that its launcher starts (each part of "mpirun A : B"), and with more options
+// for each part. None: no launcher stands on the command line itself, or no program.
+std::optional<std::vector<std::string>> with_other_program(const std::vector<std::string>& command, const std::vector<std::string>& program,
+                                                           const std::vector<std::string>& options);
 
 }  // namespace polter::launch
