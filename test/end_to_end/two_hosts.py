@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two hosts on one machine: network namespaces that are connected, UTS and time namespaces, and an agent in place of ssh. Where the clock of
-one is to be another machine's, a preloaded library skews it."""
+one is to be another machine's, a preloaded library skews it. Where the hosts are to share no file system, the second has a /tmp of its own."""
 import contextlib
 import os
 import pathlib
@@ -12,15 +12,18 @@ import time
 import polter_run as p
 
 HOSTS = ("polter-a", "polter-b")
+ADDRESSES = ("10.231.7.1", "10.231.7.2")
 AHEAD_NS = 5_000_000_000_000  # what the second one's time namespace adds
 SKEW = p.BUILD / "test" / "programs" / "libskewed-clock.so"
 
 AGENT = """#!/bin/sh
 # mpirun's in place of ssh: [options] HOST COMMAND…
+test ! -e {folder}/closed || { echo "no route to host" >&2; exit 255; }
 while [ "${1#-}" != "$1" ]; do shift; done
-case $1 in *.1|*-a) net={a}; name=polter-a; ahead=0 ;; *) net={b}; name=polter-b; ahead={ahead} ;; esac
+case $1 in *.1|*-a) net={a}; name=polter-a; ahead=0; own= ;; *) net={b}; name=polter-b; ahead={ahead}; own={own} ;; esac
 shift
-exec ip netns exec $net unshare --uts --time --monotonic $ahead --fork sh -c 'hostname "$0"; eval "$@"' $name "$@"
+exec ip netns exec $net unshare --uts --time --mount --monotonic $ahead --fork sh -c '
+    hostname "$0"; test -z "$1" || mount --bind "$1" /tmp; shift; eval "$@"' $name "$own" "$@"
 """
 
 
@@ -43,19 +46,46 @@ def sh(*words):
 
 
 class Hosts:
-    def __init__(self, folder, net):
+    def __init__(self, folder, net, shared=True):
+        """`shared` false: the second host sees the first one's /tmp as little as the other way round."""
         self.folder, self.net = folder, net
+        self.tmp = None if shared else folder / "tmp"  # the second host's /tmp
+        if self.tmp:
+            self.tmp.mkdir(mode=0o1777)
         self.agent = folder / "agent"
-        self.agent.write_text(AGENT.replace("{a}", net[0]).replace("{b}", net[1]).replace("{ahead}", str(AHEAD_NS // 10**9)))
+        text = AGENT
+        for name, value in {"a": net[0], "b": net[1], "ahead": AHEAD_NS // 10**9, "own": self.tmp or "", "folder": folder}.items():
+            text = text.replace("{" + name + "}", str(value))
+        self.agent.write_text(text)
         self.agent.chmod(0o755)
 
-    def job(self, flavour, program, *arguments):
-        """One rank on each host; mpirun runs on the first."""
+    def launcher(self, flavour):
+        """Without hosts and program; it runs on the first one."""
         if flavour == "openmpi":
             return ["mpirun.openmpi", "--mca", "plm_rsh_agent", self.agent, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "10.231.7.0/24",
-                    "--mca", "oob_tcp_if_include", "10.231.7.0/24", "--bind-to", "none", "-H", "10.231.7.1,10.231.7.2", "-n", "2", program, *arguments]
-        return ["mpirun.mpich", "-launcher", "rsh", "-launcher-exec", self.agent, "-hosts", "10.231.7.1,10.231.7.2", "-n", "2", "-ppn", "1", program,
-                *arguments]
+                    "--mca", "oob_tcp_if_include", "10.231.7.0/24", "--bind-to", "none", "--map-by", "node", "--oversubscribe"]
+        return ["mpirun.mpich", "-launcher", "rsh", "-launcher-exec", self.agent]
+
+    def job(self, flavour, program, *arguments, ranks=2):
+        """Ranks by turns on both hosts."""
+        hosts = ["-H" if flavour == "openmpi" else "-hosts", ",".join(ADDRESSES)]
+        by_turns = [] if flavour == "openmpi" else ["-ppn", "1"]
+        return [*self.launcher(flavour), *hosts, "-n", str(ranks), *by_turns, program, *arguments]
+
+    def job_by_file(self, flavour, program, *arguments):
+        file = self.folder / "hostfile"
+        file.write_text("".join(f"{address} slots=1\n" if flavour == "openmpi" else f"{address}:1\n" for address in ADDRESSES))
+        return [*self.launcher(flavour), "-hostfile" if flavour == "openmpi" else "-f", file, "-n", "2", program, *arguments]
+
+    def job_of_two(self, flavour, first, second):
+        """A program on each host, each with its arguments."""
+        if flavour == "openmpi":
+            return [*self.launcher(flavour), "-H", ADDRESSES[0], "-n", "1", *first, ":", "-H", ADDRESSES[1], "-n", "1", *second]
+        return [*self.launcher(flavour), "-hosts", ",".join(f"{address}:1" for address in ADDRESSES), "-n", "1", *first, ":", "-n", "1", *second]
+
+    def close(self):
+        """The agent reaches no host any more."""
+        (self.folder / "closed").touch()
 
     def on_first(self, words):
         script = f"hostname {HOSTS[0]}; exec \"$@\""
@@ -63,7 +93,7 @@ class Hosts:
 
 
 @contextlib.contextmanager
-def hosts():
+def hosts(shared=True):
     net = [f"polter-{os.getpid()}-{name}" for name in "ab"]
     link = [f"plt{os.getpid()}{name}"[:15] for name in "ab"]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="polter-hosts-"))
@@ -72,14 +102,14 @@ def hosts():
             sh("ip", "netns", "add", name)
         sh("ip", "link", "add", link[0], "netns", net[0], "type", "veth", "peer", "name", link[1], "netns", net[1])
         for i, name in enumerate(net):
-            sh("ip", "-n", name, "addr", "add", f"10.231.7.{i + 1}/24", "dev", link[i])
+            sh("ip", "-n", name, "addr", "add", f"{ADDRESSES[i]}/24", "dev", link[i])
             sh("ip", "-n", name, "link", "set", link[i], "up")
             sh("ip", "-n", name, "link", "set", "lo", "up")
         until = time.monotonic() + 10
         while not all(" UP " in sh("ip", "-n", net[i], "-br", "link", "show", "dev", link[i]) for i in (0, 1)) and time.monotonic() < until:
             time.sleep(0.02)
         sh("ip", "netns", "exec", net[1], "unshare", "--uts", "--time", "--monotonic", "5", "--fork", "true")
-        yield Hosts(folder, net)
+        yield Hosts(folder, net, shared)
     finally:
         for name in net:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False, timeout=20)

@@ -17,8 +17,8 @@ OFFSET_NS, RATE_PPM = 4_000_000_000_000, 80
 PHASES, WORK = 150, 1_000_000
 
 
-def traced(hosts, flavour, folder, program, environment, *arguments, exporter="none"):
-    words = hosts.on_first([p.POLTER, "run", "--json", "--exporter", exporter, "--mpi", flavour, "-o", folder / "e", "--",
+def traced(hosts, flavour, folder, program, environment, *arguments, exporter="none", options=()):
+    words = hosts.on_first([p.POLTER, "run", "--json", "--exporter", exporter, "--mpi", flavour, *options, "-o", folder / "e", "--",
                             *hosts.job(flavour, p.PROGRAMS / flavour / program, *arguments)])
     environment = {**t.ENVIRONMENT, **p.said_by_bsp(folder / "e"), **environment}
     done = p.command(words, environment)
