@@ -75,7 +75,8 @@ Differences differences(const test::Program& program, replay::Faults faults = {}
 }  // namespace
 
 TEST_CASE("nothing removed: the archive is the trace") {
-    if (!can_print()) MESSAGE("no otf2-print: attributes and arguments are not compared");
+    const bool prints = can_print();
+    if (!prints) MESSAGE("no otf2-print: attributes and arguments are not compared");
     for (uint64_t seed = 1; seed <= programs; ++seed) {
         CAPTURE(seed);
         test::Program program = program_of(seed);
@@ -85,7 +86,8 @@ TEST_CASE("nothing removed: the archive is the trace") {
         test::write_trace(program.trace, directory.path("t"));
         write(directory.path("t"), directory.path("a"), std::vector<std::string>{});
         CHECK(timeline(directory.path("t")) == timeline(directory.path("a")));
-        if (can_print()) CHECK(printed(directory.path("t"), directory) == printed(directory.path("a"), directory));
+        if (prints && seed <= 6)  // it takes longer than all else
+            CHECK(printed(directory.path("t"), directory) == printed(directory.path("a"), directory));
     }
 }
 
