@@ -114,6 +114,9 @@ inline constexpr const char* env_window = "POLTER_WINDOW";    // "from:to", ns s
 
 inline constexpr const char* env_counters = "POLTER_COUNTERS";  // perf_event.hpp has its form; unset: none
 
+inline constexpr const char* env_node_folder = "POLTER_NODE_FOLDER";  // node_folder.hpp
+inline constexpr const char* env_collect = "POLTER_COLLECT";          // launch/collect/protocol.hpp
+
 inline constexpr const char* env_launcher = POLTER_ENV_LAUNCHER;
 inline constexpr const char* env_forward = POLTER_ENV_FORWARD;
 

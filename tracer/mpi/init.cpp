@@ -18,6 +18,7 @@
 #include "collectives/windows.hpp"
 #include "fortran.hpp"
 #include "messages/partitioned.hpp"
+#include "place.hpp"
 #include "teams.hpp"
 
 namespace polter::mpi {
@@ -195,7 +196,10 @@ void Init::begin_trace() {
     write::CounterPlan counters;
     std::string no_counters;
     read_counter_plan(counters, no_counters);
-    process.archive = write::Archive::create({experiment_, counters, buffer_chunks(), &process.on}, self, exporter_, error);
+    const Place place = place_of_files(experiment_, environment(trace::env_job));
+    error = place.error;
+    if (!place.folder.empty())
+        process.archive = write::Archive::create({place.folder, counters, buffer_chunks(), &process.on}, self, exporter_, error);
     if (!process.archive) {
         std::fprintf(stderr, "polter: rank %u is not traced, the program goes on: %s\n", self.rank, error.c_str());
         return;
@@ -204,7 +208,7 @@ void Init::begin_trace() {
     write::Location* location = process.archive->add_location(0, gettid(), std::move(feed_), entered_);
     if (!location) return;
     const int rank = static_cast<int>(self.rank), size = static_cast<int>(self.size);
-    process.clocks = ClockExchange::begin(experiment_, self.world, rank, size, self.clock).release();
+    if (place.shared) process.clocks = ClockExchange::begin(experiment_, self.world, rank, size, self.clock).release();
     if (process.clocks) {
         process.clocks->run(process.archive, clocks_at_init_ns);
         process.clocks->repeat(std::strtoull(environment(trace::env_clock_interval).c_str(), nullptr, 10));
