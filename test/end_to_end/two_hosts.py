@@ -96,7 +96,8 @@ class Hosts:
 def hosts(shared=True):
     net = [f"polter-{os.getpid()}-{name}" for name in "ab"]
     link = [f"plt{os.getpid()}{name}"[:15] for name in "ab"]
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="polter-hosts-"))
+    # Launchers look for their agent on the second host too.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="polter-hosts-", dir=None if shared else p.BUILD))
     try:
         for name in net:
             sh("ip", "netns", "add", name)

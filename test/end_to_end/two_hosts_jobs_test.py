@@ -187,7 +187,7 @@ class RealPrograms(Bed):
     def test_hpcc(self):
         if "openmpi" not in p.FLAVOURS or not shutil.which("hpcc"):
             self.skipTest("no hpcc")
-        self.check(4, ["hpcc"], INPUTS / "hpccinf.txt")
+        self.check(2, ["hpcc"], INPUTS / "hpccinf.txt")
 
 
 class Exporters(Bed):
