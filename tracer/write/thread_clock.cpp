@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t followed_ns = 100'000;
 constexpr int64_t least_base_ns = 2'000'000;  // for the first rate: 100 ns of it are 50 ppm, in 100 us 5 ns
 constexpr int64_t next_base_ns = 100'000'000;
-constexpr uint64_t most_reading_ticks = 400;   // of the clock, between two readings of the TSC, and of those; more: interrupted in between
+constexpr uint64_t most_reading_ticks = 400;  // of the clock, between two readings of the TSC, and of those; more: interrupted in between
 constexpr unsigned most_disagreements = 3;
 constexpr unsigned enough_rates = 2;  // alike: the clock was not set while the first was found
 
@@ -58,8 +58,7 @@ bool ThreadClock::agrees(uint64_t ticks, uint64_t ns) const {
     constexpr auto most = static_cast<int64_t>(most_disagreement_ns);
     const auto since = static_cast<int64_t>(ns - ns_), base = static_cast<int64_t>(ns - base_ns_);
     if (since < 0 || base < 0 || ticks < ticks_) return false;
-    return off(base_ticks_, base_ns_) <= most + base / largest_rate_change &&
-           (since > 2 * followed_ns || off(ticks_, ns_) <= most);
+    return off(base_ticks_, base_ns_) <= most + base / largest_rate_change && (since > 2 * followed_ns || off(ticks_, ns_) <= most);
 }
 
 // Reads both clocks. The clock itself is what is returned, whatever becomes of the point.

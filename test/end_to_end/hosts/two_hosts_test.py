@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs over two hosts: their clocks are corrected to within the bound that the trace states; no message ends before it begins; a step is
 reported; a competitor is named with its host."""
+import pathlib
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import threading
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import polter_run as p
 import two_hosts as t
 

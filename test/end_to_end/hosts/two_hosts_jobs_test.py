@@ -8,6 +8,7 @@ jobs without polter hung there), so it is left out otherwise."""
 import functools
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -15,14 +16,15 @@ import sys
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import polter_run as p
 import two_hosts as t
 
 SHORT = (20, 100_000)
 FLAVOURS = [flavour for flavour in p.FLAVOURS if flavour != "mpich" or os.environ.get("POLTER_TEST_MPICH")]
 COMPARED = ["sends", "sent_bytes", "receives", "received_bytes", "collectives"]
-INPUTS = p.pathlib.Path(__file__).parent.parent / "tracer" / "programs"
-MELT = p.pathlib.Path(__file__).parents[2] / "scripts" / "melt.in"
+INPUTS = pathlib.Path(__file__).parents[2] / "tracer" / "programs"
+MELT = pathlib.Path(__file__).parents[3] / "scripts" / "melt.in"
 
 
 def polter(hosts, folder, job, *options):
