@@ -9,6 +9,7 @@
 #include "../verb.hpp"
 #include "analyzers/bench/bsp.hpp"
 #include "analyzers/inject/spec.hpp"
+#include "analyzers/samples/statistics.hpp"
 
 namespace polter::cli {
 
@@ -19,12 +20,6 @@ struct Arguments {
     bench::Bsp bsp;
     std::string grain = "10ms";
 };
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    return n == 0 ? 0 : n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 void run(const Arguments& arguments) {
     const std::string text = bench::run_bsp(arguments.bsp);
@@ -39,8 +34,8 @@ void run(const Arguments& arguments) {
                json.at("phases").get<int64_t>(), json.at("units").get<int64_t>(), json.at("collective").get<std::string>());
     fmt::print(
         "elapsed {:.3f} ms; the slowest rank's work: median {:.3f} ms, least {:.3f} ms, most {:.3f} ms; longest wait: median {:.3f} ms\n",
-        json.at("elapsed_ns").get<double>() / 1e6, median(slowest) / 1e6, *std::min_element(slowest.begin(), slowest.end()) / 1e6,
-        *std::max_element(slowest.begin(), slowest.end()) / 1e6, median(wait) / 1e6);
+        json.at("elapsed_ns").get<double>() / 1e6, samples::median(slowest) / 1e6, *std::min_element(slowest.begin(), slowest.end()) / 1e6,
+        *std::max_element(slowest.begin(), slowest.end()) / 1e6, samples::median(wait) / 1e6);
 }
 
 }  // namespace
