@@ -17,20 +17,29 @@ namespace polter::interference {
 
 namespace {
 
-// A folder that vanishes with its owner.
+// The first process makes a folder for all, which vanishes with its owner.
 class Folder {
   public:
-    Folder() : path_(replay::temporary_directory() + "/polter-interference-XXXXXX") {
-        if (!mkdtemp(path_.data())) throw replay::InputError(path_ + ": no temporary folder can be made; set TMPDIR");
+    explicit Folder(replay::Group* group) : mine_(!group || group->rank() == 0) {
+        if (mine_) {
+            path_ = replay::temporary_directory() + "/polter-interference-XXXXXX";
+            if (!mkdtemp(path_.data())) throw replay::InputError(path_ + ": no temporary folder can be made; set TMPDIR");
+        }
+        if (!group) return;
+        replay::Bytes path;
+        path.put(path_.data(), path_.size());
+        const replay::Bytes first = group->gather(path).front();
+        path_.assign(first.data.begin(), first.data.end());
     }
     ~Folder() {
         std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
+        if (mine_) std::filesystem::remove_all(path_, ignored);
     }
     Folder(const Folder&) = delete;
     std::string path(const char* name) const { return path_ + "/" + name; }
 
   private:
+    bool mine_;
     std::string path_;
 };
 
@@ -52,13 +61,20 @@ void split_by_cause(Hit& hit, const SegmentNoise& noise) {
     for (const auto& [cause, ns] : noise.by_cause) hit.causes[cause] = *hit.os_noise_ns * static_cast<double>(ns) / all;
 }
 
-void add_noise(Analyzed& analyzed, int64_t origin, const std::function<void(double)>& progress) {
-    const Folder folder;
+// All processes of the group call it, the first one with the run.
+replay::Result without_noise(const Folder& folder, const std::string& trace, replay::Group* group,
+                             const std::function<void(double)>& progress) {
     replay::Options options;
-    options.trace = analyzed.run.trace;
+    options.trace = trace;
     options.write_approximated = folder.path("without-noise");
     options.progress = progress;
-    const replay::Result result = replay::replay(options);
+    options.group = group;
+    return replay::replay(options);
+}
+
+void add_noise(Analyzed& analyzed, int64_t origin, replay::Group* group, const std::function<void(double)>& progress) {
+    const Folder folder(group);
+    const replay::Result result = without_noise(folder, analyzed.run.trace, group, progress);
     analyzed.measured_ns = result.measured_ns;
     analyzed.noise_unknown = not_measured(result);
     analyzed.noise_known = analyzed.noise_unknown.empty();
@@ -72,7 +88,7 @@ void add_noise(Analyzed& analyzed, int64_t origin, const std::function<void(doub
             "possibilities (polter replay says why)");
     Estimate& estimate = analyzed.estimate;
     if (estimate.hits.empty()) return;
-    const std::vector<double> growth = growth_of(analyzed.run, read_segments(options.write_approximated, origin));
+    const std::vector<double> growth = growth_of(analyzed.run, read_segments(folder.path("without-noise"), origin));
     std::vector<size_t> wanted;
     for (const Hit& hit : estimate.hits) wanted.push_back(hit.segment);
     const auto noise = read_noise(analyzed.run.trace, origin, analyzed.run, wanted);
@@ -121,6 +137,10 @@ Result analyze(const Options& options) {
     for (size_t i = 0; i < options.traces.size(); ++i) {
         Analyzed analyzed;
         const bool profile = is_profile(options.traces[i]);
+        if (options.group && options.group->rank() > 0) {
+            if (options.noise && !profile) without_noise(Folder(options.group), options.traces[i], options.group, {});
+            continue;
+        }
         const int64_t origin = profile ? 0 : exports::first_event(options.traces[i]);
         analyzed.run = profile ? read_profile(options.traces[i]) : read_segments(options.traces[i], origin);
         analyzed.estimate = estimate(analyzed.run);
@@ -130,10 +150,11 @@ Result analyze(const Options& options) {
             analyzed.noise_unknown = "the run was not replayed (--no-noise)";
         else
             try {
-                add_noise(analyzed, origin, [&](double part) {
+                add_noise(analyzed, origin, options.group, [&](double part) {
                     if (options.progress) options.progress((static_cast<double>(i) + part) / all);
                 });
             } catch (const replay::InputError& error) {  // the estimate stands without the replay
+                if (options.group) throw;                // the others would wait
                 analyzed.noise_known = false;
                 analyzed.noise_unknown = std::string("the run cannot be replayed: ") + error.what();
             }

@@ -14,6 +14,7 @@
 
 #include "analyzers/samples/statistics.hpp"
 #include "grouping.hpp"
+#include "replay/parallel/group.hpp"
 #include "replay/result/result.hpp"
 
 namespace polter::interference {
@@ -76,7 +77,8 @@ struct Analyzed {
 
 struct Options {
     std::vector<std::string> traces;
-    bool noise = true;  // replay each run
+    bool noise = true;               // replay each run
+    replay::Group* group = nullptr;  // the processes that share the replay; the first one does the rest, and has the result
     std::function<void(double)> progress;
 };
 

@@ -5,18 +5,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "../../tracer/launch/launch.hpp"
-#include "../../tracer/launch/layout.hpp"
 #include "../progress_bar.hpp"
 #include "../result_text.hpp"
+#include "../together.hpp"
 #include "../verb.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/model/model_file.hpp"
-#include "replay/parallel/group.hpp"
 #include "replay/trace/archive.hpp"
 
 namespace polter::cli {
@@ -105,34 +103,6 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     }
 }
 
-// All the processes of one launcher as one. The first prints, errors too; the others end with the same exit code.
-void run_together(const Arguments& arguments, replay::Group& group) {
-    bool failed = true;
-    try {
-        run_one(arguments, &group);
-        flush_output();
-        failed = false;
-    } catch (const replay::PeerError& peer) {
-        if (group.rank() == 0) tell(peer);
-    } catch (const std::exception& own) {
-        if (group.rank() == 0) tell(own);
-        group.fail(own.what());
-    }
-    std::fflush(nullptr);
-    group.close(failed);
-    if (failed) throw Exit{1};
-}
-
-void run(const Arguments& arguments) {
-    auto transport = replay::launched_together([](const std::string& file) { return launch::find_part(file).string(); });
-    if (!transport) {
-        go_apart();
-        return run_one(arguments, nullptr);
-    }
-    replay::Group group(std::move(transport));
-    run_together(arguments, group);
-}
-
 }  // namespace
 
 void add_replay(CLI::App& parent) {
@@ -194,7 +164,7 @@ void add_replay(CLI::App& parent) {
         "         polter replay --write-approximated quiet polter-lmp-20260102-030405   # quiet/traces.otf2, for any OTF2 tool\n"
         "         polter replay --save-model here.json long-run && polter replay --use-model here.json short-run\n"
         "         mpirun -n 4 polter replay polter-lmp-20260102-030405   # a large trace: four processes, the same result");
-    verb->callback([arguments] { run(*arguments); });
+    verb->callback([arguments] { together_or_apart([&](replay::Group* group) { run_one(*arguments, group); }); });
 }
 
 }  // namespace polter::cli

@@ -11,6 +11,7 @@
 #include "../../../tracer/launch/launch.hpp"
 #include "../../progress_bar.hpp"
 #include "../../result_text.hpp"
+#include "../../together.hpp"
 #include "../../verb.hpp"
 
 namespace polter::cli {
@@ -23,12 +24,16 @@ struct Arguments {
     bool all = false, no_noise = false;
 };
 
-void run(Arguments arguments) {
-    go_apart();
-    for (const std::string& trace : arguments.options.traces) launch::seal_left_behind(trace, false);
+void run(Arguments arguments, replay::Group* group) {
+    const bool prints = !group || group->rank() == 0;
+    if (prints)
+        for (const std::string& trace : arguments.options.traces) launch::seal_left_behind(trace, false);
+    if (group) group->gather({});  // the others wait for that
     arguments.options.noise = !arguments.no_noise;
-    if (!arguments.common.quiet && isatty(STDERR_FILENO)) arguments.options.progress = progress_bar();
+    arguments.options.group = group;
+    if (prints && !arguments.common.quiet && isatty(STDERR_FILENO)) arguments.options.progress = progress_bar();
     const interference::Result result = interference::analyze(arguments.options);
+    if (!prints) return;
     replay::TextOptions layout = text_options();
     layout.all = arguments.all;
     if (arguments.common.json)
@@ -53,8 +58,9 @@ void add_interference(CLI::App& parent) {
     verb->footer(
         "The program must have blocking collectives of all ranks (Barrier, Allreduce, ...), at most some 100 a second.\n"
         "Example: polter interference polter-lmp-20260102-030405\n"
-        "         polter interference run1 run2 run3");
-    verb->callback([arguments] { run(*arguments); });
+        "         polter interference run1 run2 run3\n"
+        "         mpirun -n 4 polter interference DIR      # a large trace: four processes replay it, the same result");
+    verb->callback([arguments] { together_or_apart([&](replay::Group* group) { run(*arguments, group); }); });
 }
 
 }  // namespace polter::cli

@@ -14,6 +14,7 @@
 #include "analyzers/interference/mutations.hpp"
 #include "analyzers/interference/profile.hpp"
 #include "replay/base/error.hpp"
+#include "support/process_group.hpp"
 #include "support/trace_spec.hpp"
 
 namespace {
@@ -26,7 +27,7 @@ using Kind = test::Record::Kind;
 struct Phase {
     std::vector<int64_t> work;  // by rank
     std::vector<int64_t> stolen = {};
-    double counted = 0;
+    double counted = 0;                 // -1: no number
     uint64_t bytes = 0;                 // from rank 0 to rank 1
     std::vector<int64_t> in_call = {};  // by rank, of noise inside the barrier
     int64_t last_leaves_later = 0;      // the last rank
@@ -37,6 +38,7 @@ std::string written(const test::TemporaryDirectory& directory, const std::string
                     bool counter = false) {
     const size_t ranks = phases.front().work.size();
     test::TraceSpec spec(ranks);
+    spec.real = "PAPI_TOT_INS";
     spec.accounts = {"os:preempt"};
     if (counter) spec.accounts.push_back("PAPI_TOT_INS");
     spec.properties["EXPORTER"] = "simulated";
@@ -235,6 +237,30 @@ TEST_CASE("each mutation of a rule is caught") {
     }
 }
 
+TEST_CASE("the result is the same by any number of processes, also more than ranks") {
+    const test::TemporaryDirectory directory;
+    std::vector<Phase> noisy(12, Phase{{100, 60, 80}});
+    noisy[2].stolen = {300, 0, 0};
+    noisy[6] = {{400, 60, 80}, {}, 0, 0, {0, 250, 0}};
+    noisy[9].stolen = {0, 0, 500};
+    const std::vector<std::string> traces = {written(directory, "noisy", noisy),
+                                             written(directory, "quiet", std::vector<Phase>(12, Phase{{100, 60, 80}}))};
+    const auto answer = [&](replay::Group* group) {
+        interference::Options options;
+        options.traces = traces;
+        options.group = group;
+        const auto result = interference::analyze(options);
+        return group && group->rank() > 0 ? std::string() : interference::to_json(result).dump();
+    };
+    const std::string alone = answer(nullptr);
+    CHECK(nlohmann::json::parse(alone).at("runs").at(0).at("os_noise").at("accumulated_noise_ns") == 780);
+    for (const int processes : {2, 3, 5})
+        CHECK(test::together(processes, 1, [&](replay::Group& group) { return answer(&group); }).front() == alone);
+    // Where one of them fails, all do, and none waits for the others.
+    std::filesystem::remove_all(traces[1]);
+    for (const auto& said : test::together(2, 1, [&](replay::Group& group) { return answer(&group); })) CHECK(said.find("failed") == 0);
+}
+
 TEST_CASE("the paper's classes and its logistic function") {
     CHECK(interference::probability_of(7.5) == doctest::Approx(0.212).epsilon(0.002));
     CHECK(interference::probability_of(11.25) == 0.5);
@@ -279,6 +305,12 @@ TEST_CASE("what it cannot judge gets a reason") {
     test::write_trace(spec, directory.path("none"));
     CHECK(message(directory.path("none")).find("blocking collectives") != std::string::npos);
     CHECK(message(directory.path("not there")).find("not there") != std::string::npos);
+    const std::string no_number = message(written(directory, "nan", {{{100, 90}, {}, -1}, {{100, 90}}, {{100, 90}}}, true));
+    CHECK_MESSAGE(no_number.find("PAPI_TOT_INS is no number") != std::string::npos, no_number);
+    // Equal times are no error: nothing is interference.
+    const auto calm = analyzed({written(directory, "equal", std::vector<Phase>(10, Phase{{100, 100}}))}).runs.front().estimate;
+    CHECK(calm.percent == 0);
+    CHECK(calm.hits.empty());
     // A truncated event file: what can be read is used and the loss is told, or nothing can be, and that is told.
     const std::string trace = written(directory, "truncated", std::vector<Phase>(200, Phase{{100, 90}}));
     size_t damaged = 0;
@@ -302,6 +334,17 @@ TEST_CASE("what it cannot judge gets a reason") {
     still.kinds = {{0}};
     still.calls = {{}};
     CHECK_THROWS_WITH_AS(interference::estimate(still), doctest::Contains("length 0"), replay::InputError);
+}
+
+TEST_CASE("an archive whose definitions are truncated gets a reason") {
+    const test::TemporaryDirectory directory;
+    for (const char* file : {"traces.otf2", "traces.def"}) {
+        const std::string trace = written(directory, std::string("truncated-") + file, std::vector<Phase>(10, Phase{{100, 90}}));
+        const auto path = std::filesystem::path(trace) / file;
+        REQUIRE(std::filesystem::exists(path));
+        std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+        CHECK_THROWS_AS(analyzed({trace}), replay::InputError);
+    }
 }
 
 TEST_CASE("warnings: a high rate, no counter, much that is not judged, groups that differ widely") {
@@ -366,13 +409,14 @@ TEST_CASE("a profile's bins: the nearest become one until they are few enough") 
 
 namespace {
 
-// As profile.c writes it: a segment's time and the bytes that it sent, which have one bin each.
-void write_profile(const std::string& folder, int rank, int ranks, const std::vector<int64_t>& times, const std::string& index = "") {
+// As profile.c writes it: a segment's time and how much it computed, which have a bin for each segment.
+void write_profile(const std::string& folder, int rank, int ranks, const std::vector<int64_t>& times, const std::string& index = "",
+                   const nlohmann::json& computing = nullptr) {
     std::filesystem::create_directories(folder);
     nlohmann::json metrics;
     for (const char* name :
          {"sends", "sends_begun", "receives", "receives_begun", "collectives_all", "collectives_from_one", "collectives_to_one",
-          "collectives_other", "bytes_sent", "bytes_received", "files_opened", "file_reads", "file_writes"}) {
+          "collectives_other", "bytes_sent", "bytes_received", "files_opened", "file_reads", "file_writes", "functions", "computing"}) {
         std::string zeros;
         for (size_t i = 0; i < times.size(); ++i) zeros += "00";
         metrics[name] = {{"bins", {1}}, {"index", zeros}};
@@ -380,14 +424,17 @@ void write_profile(const std::string& folder, int rank, int ranks, const std::ve
     std::string all;
     for (size_t i = 0; i < times.size(); ++i) all += "0123456789abcdef"[i / 16], all += "0123456789abcdef"[i % 16];
     metrics["time_ns"] = {{"bins", times}, {"index", index.empty() ? all : index}};
-    std::ofstream(folder + "/profile." + std::to_string(rank) + ".json") << nlohmann::json{{"schema", "polter.profile.rank/1"},
-                                                                                           {"rank", rank},
-                                                                                           {"ranks", ranks},
-                                                                                           {"segments", times.size()},
-                                                                                           {"lost", 0},
-                                                                                           {"before_ns", 50},
-                                                                                           {"after_ns", 70},
-                                                                                           {"metrics", metrics}};
+    if (!computing.is_null()) metrics["computing"] = {{"bins", computing}, {"index", all}};
+    std::ofstream(folder + "/profile." + std::to_string(rank) + ".json")
+        << nlohmann::json{{"schema", "polter.profile.rank/1"},
+                          {"rank", rank},
+                          {"ranks", ranks},
+                          {"counter", computing.is_null() ? "" : "INSTRUCTIONS"},
+                          {"segments", times.size()},
+                          {"lost", 0},
+                          {"before_ns", 50},
+                          {"after_ns", 70},
+                          {"metrics", metrics}};
 }
 
 }  // namespace
@@ -408,4 +455,48 @@ TEST_CASE("a profile gives the same answer as a trace") {
     CHECK_THROWS_WITH_AS(analyzed({directory.path("short")}), doctest::Contains("1 segments instead of 2"), replay::InputError);
     write_profile(directory.path("missing"), 0, 2, {100, 110});
     CHECK_THROWS_WITH_AS(analyzed({directory.path("missing")}), doctest::Contains("profile.1.json"), replay::InputError);
+}
+
+TEST_CASE("a profile's counter tells kinds of segments apart, where all ranks have it") {
+    const test::TemporaryDirectory directory;
+    // As in the hand-computed case of two kinds, without the third.
+    const std::vector<int64_t> times = {110, 310, 110, 310, 110, 410, 110, 310, 110, 310, 160, 310};
+    nlohmann::json computing;
+    for (int i = 0; i < 6; ++i) {
+        computing.push_back(1'000 + 10 * i);
+        computing.push_back(2'000 - 10 * i);
+    }
+    for (int rank = 0; rank < 2; ++rank) write_profile(directory.path("counted"), rank, 2, times, "", computing);
+    const auto counted = analyzed({directory.path("counted")}).runs.front();
+    CHECK(counted.run.counter == "INSTRUCTIONS");
+    CHECK(counted.estimate.groups.size() == 2);
+    CHECK(counted.estimate.percent == doctest::Approx(100 * (46.0 + 96.0) / (5 * 110 + 160 + 5 * 310 + 410)));
+    for (int rank = 0; rank < 2; ++rank)
+        write_profile(directory.path("half"), rank, 2, times, "", rank == 0 ? computing : nlohmann::json(nullptr));
+    const auto half = analyzed({directory.path("half")}).runs.front();
+    CHECK(half.run.counter.empty());
+    CHECK(half.estimate.groups.size() == 1);
+}
+
+TEST_CASE("a profile that cannot be judged gets a reason") {
+    const test::TemporaryDirectory directory;
+    const auto message = [&](const std::string& name, int ranks, const std::vector<int64_t>& times,
+                             const nlohmann::json& computing = nullptr) {
+        for (int rank = 0; rank < ranks; ++rank) write_profile(directory.path(name), rank, ranks, times, "", computing);
+        try {
+            analyzed({directory.path(name)});
+        } catch (const replay::InputError& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    CHECK(message("fine", 2, {100, 110, 100}) == "");
+    CHECK(message("alone", 1, {100, 110, 100}).find("one rank") != std::string::npos);
+    CHECK(message("none", 2, {}).find("fewer than two blocking collectives") != std::string::npos);
+    CHECK(message("one", 2, {100}).find("only one segment") != std::string::npos);
+    CHECK(message("still", 2, {0, 0, 0}).find("length 0") != std::string::npos);
+    CHECK(message("nan", 2, {100, 110}, {1, std::nan("")}).find("damaged") != std::string::npos);  // null in JSON
+    const auto file = std::filesystem::path(directory.path("fine")) / "profile.0.json";
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+    CHECK_THROWS_WITH_AS(analyzed({directory.path("fine")}), doctest::Contains("profile.0.json"), replay::InputError);
 }

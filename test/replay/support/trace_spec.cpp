@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <stdexcept>
 
@@ -65,7 +66,9 @@ struct Writer {
         for (size_t i = spec.one_class ? 0 : account; i < (spec.one_class ? totals.size() : account + 1); ++i) {
             OTF2_MetricValue value;
             value.unsigned_int = totals[i];
-            types.push_back(OTF2_TYPE_UINT64);
+            const bool real = spec.accounts[i] == spec.real;
+            if (real) value.floating_point = totals[i] == UINT64_MAX ? std::nan("") : static_cast<double>(totals[i]);
+            types.push_back(real ? OTF2_TYPE_DOUBLE : OTF2_TYPE_UINT64);
             values.push_back(value);
         }
         check(OTF2_EvtWriter_Metric(events, list, static_cast<uint64_t>(record.time), spec.one_class ? 0 : static_cast<uint32_t>(account),
@@ -317,9 +320,9 @@ struct Writer {
             check(OTF2_GlobalDefWriter_WriteRmaWin(definitions, i, empty, spec.windows[i], OTF2_RMA_WIN_FLAG_NONE));
         std::vector<OTF2_MetricMemberRef> members;
         for (uint32_t i = 0; i < spec.accounts.size(); ++i) {
-            check(OTF2_GlobalDefWriter_WriteMetricMember(definitions, i, text(spec.accounts[i]), empty, OTF2_METRIC_TYPE_OTHER,
-                                                         OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL, 0,
-                                                         text("ns")));
+            check(OTF2_GlobalDefWriter_WriteMetricMember(
+                definitions, i, text(spec.accounts[i]), empty, OTF2_METRIC_TYPE_OTHER, OTF2_METRIC_ACCUMULATED_START,
+                spec.accounts[i] == spec.real ? OTF2_TYPE_DOUBLE : OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL, 0, text("ns")));
             members.push_back(i);
             if (!spec.one_class)
                 check(OTF2_GlobalDefWriter_WriteMetricClass(definitions, i, 1, &i, OTF2_METRIC_ASYNCHRONOUS, OTF2_RECORDER_KIND_CPU));

@@ -69,6 +69,7 @@ struct TraceSpec {
     std::map<std::string, std::string> properties;                  // without POLTER::
     uint64_t ticks_per_second = 1'000'000'000;                      // record times are in ticks
     bool one_class = false;                                         // all accounts in one metric class, as foreign writers may
+    std::string real;                                               // the account whose values are doubles; UINT64_MAX stands for NaN
     bool baseline = true;
     uint64_t first_location = 0, location_step = 1;   // location ids need not be ranks
     std::map<size_t, size_t> threads;                 // further threads of ranks, by index: whose; they are the last in all lists
