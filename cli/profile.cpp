@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "../tracer/launch/counters.hpp"
 #include "../tracer/launch/experiment.hpp"
 #include "../tracer/launch/job.hpp"
 #include "../tracer/launch/layout.hpp"
@@ -28,15 +29,15 @@ void run_profiled(const JobArguments& arguments) {
         throw launch::Error(
             fmt::format("libpolter-profile-{}.so is not installed beside polter: build it with that MPI's development package", mpi));
     if (const auto refusal = launch::refusal_as_root(flavour, command); !refusal.empty()) throw launch::Error(refusal);
+    const auto counter = launch::counter_for_profile(arguments.launch.recording.perf, arguments.launch.recording.papi);
     const auto folder = launch::make_experiment(arguments.launch.output, launch::application_name(command, flavour.program)).string();
     const char* others = std::getenv("LD_PRELOAD");
     const std::string preloaded = others && *others ? fmt::format("{}:{}", library.string(), others) : library.string();
-    const int code = launch::run_job(command, {{"LD_PRELOAD", preloaded}, {"POLTER_PROFILE", folder}}, {false, arguments.common.json, {}});
+    launch::Environment environment{{"LD_PRELOAD", preloaded}, {"POLTER_PROFILE", folder}};
+    if (!counter.empty()) environment.emplace_back("POLTER_PROFILE_COUNTER", counter);
+    const int code = launch::run_job(command, environment, {false, arguments.common.json, {}});
     if (!interference::is_profile(folder)) {
-        tell(
-            fmt::format("run: {}: no rank left a profile: the program ended before MPI_Finalize, is linked statically, or calls MPI from "
-                        "Fortran under Open MPI",
-                        folder));
+        tell(fmt::format("run: {}: no rank left a profile: the program ended before MPI_Finalize, or is linked statically", folder));
         throw Exit{code ? code : 1};
     }
     interference::Options options;

@@ -10,22 +10,17 @@
  *     POLTER_EXPERIMENT=FOLDER                                    the log is FOLDER/delays.RANK.jsonl
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <mpi.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "preload.h"
 
 struct rule {
     double probability, mean_ns, sigma_ns;
@@ -41,15 +36,8 @@ static int active, rank;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry* entries;
 static size_t used, room, lost;
-static __thread int depth; /* only the outermost call is delayed */
 static __thread uint64_t state;
 static unsigned threads;
-
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 static double draw(void) { /* (0, 1] */
     if (!state)
@@ -91,7 +79,7 @@ static void delay(const struct rule* rule, const char* call) {
     errno = error;
 }
 
-static void begin_delays(void) {
+static void begin_measuring(void) {
     static const char* const names[] = {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"};
     const char* text = getenv("POLTER_DELAYS");
     if (!text || sscanf(text, "%llu %lf %lf %lf %lf %lf %lf", &seed, &of_mpi.probability, &of_mpi.mean_ns, &of_mpi.sigma_ns,
@@ -103,7 +91,7 @@ static void begin_delays(void) {
     __atomic_store_n(&active, 1, __ATOMIC_RELAXED);
 }
 
-static void end_delays(void) {
+static void end_measuring(void) {
     if (!__atomic_exchange_n(&active, 0, __ATOMIC_RELAXED)) return;
     const char* folder = getenv("POLTER_EXPERIMENT");
     if (!folder) return;
@@ -120,41 +108,7 @@ static void end_delays(void) {
         fprintf(stderr, "polter: %s: the log of the delays cannot be written: %s\n", name, strerror(errno));
 }
 
-/* The next definition of a function, behind this library. */
-#define NEXT(name)                 \
-    static __typeof__(&name) next; \
-    if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
-
-#define MPI(rule, name, parameters, arguments) \
-    EXPORT int name parameters {               \
-        NEXT(name)                             \
-        depth++;                               \
-        const int result = next arguments;     \
-        if (--depth == 0) delay(&rule, #name); \
-        return result;                         \
-    }
-
-EXPORT int MPI_Init(int* argc, char*** argv) {
-    NEXT(MPI_Init)
-    depth++;
-    const int result = next(argc, argv);
-    depth--;
-    begin_delays();
-    return result;
-}
-EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-    NEXT(MPI_Init_thread)
-    depth++;
-    const int result = next(argc, argv, required, provided);
-    depth--;
-    begin_delays();
-    return result;
-}
-EXPORT int MPI_Finalize(void) {
-    NEXT(MPI_Finalize)
-    end_delays();
-    return next();
-}
+#define MPI(rule, name, parameters, arguments) PRELOAD(name, parameters, arguments, (void)0, delay(&rule, called))
 
 #define SEND (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c), (b, n, t, to, tag, c)
 #define ISEND (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* r), (b, n, t, to, tag, c, r)

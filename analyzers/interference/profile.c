@@ -6,29 +6,30 @@
  * bin. A metric has at most 256 bins; where a new value needs one more, the two that are nearest to each other become one.
  *
  *     POLTER_PROFILE=FOLDER      at MPI_Finalize each rank writes FOLDER/profile.RANK.json, schema polter.profile.rank/1
+ *     POLTER_PROFILE_COUNTER="TYPE CONFIG CONFIG1 CONFIG2 USER_ONLY NAME"
+ *                                the event of perf_event that tells how much was computed: counted outside MPI calls
  *
  * Source: LWM2 as described by Shah, Mueller, Wolf, Euro-Par 2018, "Profiling Methodology". Calls of other threads than the one that
  * called MPI_Init are not counted.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
-#include <mpi.h>
-#include <stdint.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "analyzers/inject/preload.h"
 
 #ifdef OPEN_MPI
 #pragma weak ompi_mpi_comm_world /* a launcher, which is preloaded too, does not have it */
 #endif
-#define EXPORT __attribute__((visibility("default")))
 
-#define METRICS(X)                                                                                                         \
-    X(time_ns)                                                                                                             \
-    X(sends) X(sends_begun) X(receives) X(receives_begun) X(collectives_all) X(collectives_from_one) X(collectives_to_one) \
-        X(collectives_other) X(bytes_sent) X(bytes_received) X(files_opened) X(file_reads) X(file_writes)
+#define METRICS(X)                                                                                                             \
+    X(time_ns)                                                                                                                 \
+    X(computing) X(functions) X(sends) X(sends_begun) X(receives) X(receives_begun) X(collectives_all) X(collectives_from_one) \
+        X(collectives_to_one) X(collectives_other) X(bytes_sent) X(bytes_received) X(files_opened) X(file_reads) X(file_writes)
 #define ENUMERATE(name) name,
 #define NAME(name) #name,
 enum metric { METRICS(ENUMERATE) METRIC_COUNT };
@@ -46,14 +47,37 @@ struct store {
 static struct store stores[METRIC_COUNT];
 static int64_t now_in[METRIC_COUNT];
 static size_t segments, room, lost;
-static int active, depth, rank, ranks;
+static int active, rank, ranks;
 static int64_t first_end, last_end, began;
 static __thread int counted_thread;
+static int counter = -1; /* of this thread: a descriptor of perf_event */
+static char counter_name[256];
+static uint64_t counted_before; /* when the last MPI call ended */
 
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+static uint64_t count(void) {
+    uint64_t value = 0;
+    return counter >= 0 && read(counter, &value, sizeof value) == (ssize_t)sizeof value ? value : 0;
+}
+
+static void open_counter(void) {
+    const char* text = getenv("POLTER_PROFILE_COUNTER");
+    unsigned type;
+    unsigned long long config[3];
+    int user_only;
+    struct perf_event_attr event;
+    if (!text ||
+        sscanf(text, "%u %llu %llu %llu %d %255[a-zA-Z0-9_:.=-]", &type, &config[0], &config[1], &config[2], &user_only, counter_name) != 6)
+        return;
+    memset(&event, 0, sizeof event);
+    event.size = sizeof event;
+    event.type = type;
+    event.config = config[0];
+    event.config1 = config[1];
+    event.config2 = config[2];
+    event.exclude_kernel = event.exclude_hv = user_only != 0;
+    counter = (int)syscall(SYS_perf_event_open, &event, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (counter < 0) fprintf(stderr, "polter: rank %d: %s cannot be counted: %s\n", rank, counter_name, strerror(errno));
+    counted_before = count();
 }
 
 /* Where `value` stands in the order, or would. */
@@ -132,11 +156,6 @@ static void segment_ends(void) {
     memset(now_in, 0, sizeof now_in);
 }
 
-/* The next definition of a function, behind this library. */
-#define NEXT(name)                 \
-    static __typeof__(&name) next; \
-    if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
-
 static int type_size(MPI_Datatype type) {
     NEXT(MPI_Type_size)
     int size = 0;
@@ -149,23 +168,37 @@ static int size_of(MPI_Comm comm) {
 }
 
 static int counts(void) {
-    return active && counted_thread && depth == 0;
+    return active && counted_thread;
 }
-static void bytes(enum metric metric, int64_t count, MPI_Datatype type) {
-    now_in[metric] += count * type_size(type);
+static void bytes(enum metric metric, int64_t number, MPI_Datatype type) {
+    now_in[metric] += number * type_size(type);
 }
 
-static void begin_profile(void) {
+/* Each function that a segment calls is a part of a number that stands for their set. `seen`: in which segment it was called last. */
+static void begin_call(const char* name, size_t* seen) {
+    now_in[computing] += (int64_t)(count() - counted_before);
+    if (*seen == segments + 1) return;
+    *seen = segments + 1;
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+    now_in[functions] += (int64_t)(hash >> 20); /* sums stay exact in JSON */
+}
+static void end_call(void) {
+    counted_before = count();
+}
+
+static void begin_measuring(void) {
     NEXT(MPI_Comm_rank)
     if (!getenv("POLTER_PROFILE")) return;
     next(MPI_COMM_WORLD, &rank);
     ranks = size_of(MPI_COMM_WORLD);
     counted_thread = 1;
+    open_counter();
     began = now();
     active = 1;
 }
 
-static void end_profile(void) {
+static void end_measuring(void) {
     if (!active) return;
     active = 0;
     char name[4096];
@@ -175,9 +208,9 @@ static void end_profile(void) {
         const int64_t end = now();
         fprintf(
             file,
-            "{\"schema\": \"polter.profile.rank/1\", \"rank\": %d, \"ranks\": %d, \"segments\": %zu, \"lost\": %zu, \"before_ns\": %lld, "
-            "\"after_ns\": %lld, \"metrics\": {",
-            rank, ranks, segments, lost, (long long)(first_end ? first_end - began : end - began),
+            "{\"schema\": \"polter.profile.rank/1\", \"rank\": %d, \"ranks\": %d, \"counter\": \"%s\", \"segments\": %zu, \"lost\": %zu, "
+            "\"before_ns\": %lld, \"after_ns\": %lld, \"metrics\": {",
+            rank, ranks, counter < 0 ? "" : counter_name, segments, lost, (long long)(first_end ? first_end - began : end - began),
             (long long)(first_end ? end - last_end : 0));
         for (int m = 0; m < METRIC_COUNT; m++) {
             fprintf(file, "%s\n\"%s\": {\"bins\": [", m ? "," : "", names[m]);
@@ -192,44 +225,19 @@ static void end_profile(void) {
         fprintf(stderr, "polter: %s: the profile cannot be written: %s\n", name, strerror(errno));
 }
 
-EXPORT int MPI_Init(int* argc, char*** argv) {
-    NEXT(MPI_Init)
-    depth++;
-    const int result = next(argc, argv);
-    depth--;
-    begin_profile();
-    return result;
-}
-EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-    NEXT(MPI_Init_thread)
-    depth++;
-    const int result = next(argc, argv, required, provided);
-    depth--;
-    begin_profile();
-    return result;
-}
-EXPORT int MPI_Finalize(void) {
-    NEXT(MPI_Finalize)
-    end_profile();
-    return next();
-}
-
 /* Counts with `what`, calls; ends a segment where `ends` says so. */
 #define CALL(name, parameters, arguments, what, ends) \
-    EXPORT int name parameters {                      \
-        NEXT(name)                                    \
-        const int mine = counts();                    \
-        if (mine) {                                   \
+    PRELOAD(                                          \
+        name, parameters, arguments,                  \
+        if (counts()) {                               \
+            static size_t seen;                       \
+            begin_call(called, &seen);                \
             what;                                     \
-            depth++;                                  \
-        }                                             \
-        const int result = next arguments;            \
-        if (mine) {                                   \
-            depth--;                                  \
+        },                                            \
+        if (counts()) {                               \
             if (ends) segment_ends();                 \
-        }                                             \
-        return result;                                \
-    }
+            end_call();                               \
+        })
 
 #define SENDS(name)                                                                                       \
     CALL(                                                                                                 \
@@ -353,3 +361,31 @@ FILES(file_writes, MPI_File_write_all, (MPI_File f, const void* b, int n, MPI_Da
 FILES(file_writes, MPI_File_write_at, (MPI_File f, MPI_Offset o, const void* b, int n, MPI_Datatype t, MPI_Status* s), (f, o, b, n, t, s))
 FILES(file_writes, MPI_File_write_at_all, (MPI_File f, MPI_Offset o, const void* b, int n, MPI_Datatype t, MPI_Status* s),
       (f, o, b, n, t, s))
+
+/* Calls that are not counted, and are no computing either. Polls leave the set of functions alone: how often one is needed varies. */
+#define WAITS(name, parameters, arguments) CALL(name, parameters, arguments, (void)0, 0)
+#define POLLS(name, parameters, arguments) \
+    PRELOAD(name, parameters, arguments, if (counts()) now_in[computing] += (int64_t)(count() - counted_before), if (counts()) end_call())
+WAITS(MPI_Wait, (MPI_Request * r, MPI_Status* s), (r, s))
+WAITS(MPI_Waitall, (int n, MPI_Request r[], MPI_Status s[]), (n, r, s))
+WAITS(MPI_Waitany, (int n, MPI_Request r[], int* i, MPI_Status* s), (n, r, i, s))
+WAITS(MPI_Waitsome, (int n, MPI_Request r[], int* o, int i[], MPI_Status s[]), (n, r, o, i, s))
+WAITS(MPI_Probe, (int from, int tag, MPI_Comm c, MPI_Status* s), (from, tag, c, s))
+WAITS(MPI_Mprobe, (int from, int tag, MPI_Comm c, MPI_Message* m, MPI_Status* s), (from, tag, c, m, s))
+WAITS(MPI_Mrecv, (void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Status* s), (b, n, t, m, s))
+WAITS(MPI_Start, (MPI_Request * r), (r))
+WAITS(MPI_Startall, (int n, MPI_Request r[]), (n, r))
+WAITS(MPI_Win_fence, (int a, MPI_Win w), (a, w))
+WAITS(MPI_Win_lock, (int l, int to, int a, MPI_Win w), (l, to, a, w))
+WAITS(MPI_Win_unlock, (int to, MPI_Win w), (to, w))
+WAITS(MPI_Win_flush, (int to, MPI_Win w), (to, w))
+WAITS(MPI_Win_start, (MPI_Group g, int a, MPI_Win w), (g, a, w))
+WAITS(MPI_Win_complete, (MPI_Win w), (w))
+WAITS(MPI_Win_wait, (MPI_Win w), (w))
+WAITS(MPI_Comm_split, (MPI_Comm c, int color, int key, MPI_Comm* n), (c, color, key, n))
+WAITS(MPI_Comm_dup, (MPI_Comm c, MPI_Comm* n), (c, n))
+POLLS(MPI_Test, (MPI_Request * r, int* f, MPI_Status* s), (r, f, s))
+POLLS(MPI_Testall, (int n, MPI_Request r[], int* f, MPI_Status s[]), (n, r, f, s))
+POLLS(MPI_Testany, (int n, MPI_Request r[], int* i, int* f, MPI_Status* s), (n, r, i, f, s))
+POLLS(MPI_Testsome, (int n, MPI_Request r[], int* o, int i[], MPI_Status s[]), (n, r, o, i, s))
+POLLS(MPI_Iprobe, (int from, int tag, MPI_Comm c, int* f, MPI_Status* s), (from, tag, c, f, s))

@@ -23,11 +23,21 @@ using nlohmann::json;
 constexpr size_t program_bins = 512;  // of a metric, for all ranks; the ranks have 256 each
 
 // The metrics of profile.c that are features, in the order of the features.
-constexpr const char* metric_of[] = {"sends",           "sends_begun",          "receives",           "receives_begun",
-                                     "collectives_all", "collectives_from_one", "collectives_to_one", "collectives_other",
-                                     "bytes_sent",      "bytes_received",       "files_opened",       "file_reads",
-                                     "file_writes"};
-static_assert(std::size(metric_of) == functions);
+constexpr const char* metric_of[] = {"sends",
+                                     "sends_begun",
+                                     "receives",
+                                     "receives_begun",
+                                     "collectives_all",
+                                     "collectives_from_one",
+                                     "collectives_to_one",
+                                     "collectives_other",
+                                     "bytes_sent",
+                                     "bytes_received",
+                                     "files_opened",
+                                     "file_reads",
+                                     "file_writes",
+                                     "functions"};
+static_assert(std::size(metric_of) == features);
 
 [[noreturn]] void fail(const std::string& file, const std::string& why) {
     throw replay::InputError(fmt::format("{}: {}; the profile is damaged, so make it again with polter run --profile", file, why));
@@ -90,8 +100,8 @@ bool is_profile(const std::string& folder) {
 Run read_profile(const std::string& folder) {
     Run run;
     run.trace = folder;
-    std::vector<std::vector<double>> times;
-    std::vector<std::vector<std::vector<double>>> metrics(functions);  // by metric and rank
+    std::vector<std::vector<double>> times, computing;
+    std::vector<std::vector<std::vector<double>>> metrics(features);  // by metric and rank
     int64_t lost = 0;
     run.ranks = 1;
     for (int64_t rank = 0; rank < run.ranks; ++rank) {
@@ -103,7 +113,11 @@ Run read_profile(const std::string& folder) {
             if (profile.at("rank") != rank || run.ranks < 1 || run.ranks > 10'000'000) fail(file, "its ranks are impossible");
             const auto segments = profile.at("segments").get<size_t>();
             times.push_back(values_of(profile, "time_ns", segments, file));
-            for (size_t m = 0; m < functions; ++m) metrics[m].push_back(values_of(profile, metric_of[m], segments, file));
+            computing.push_back(values_of(profile, "computing", segments, file));
+            const auto counter = profile.at("counter").get<std::string>();
+            if (rank == 0) run.counter = counter;
+            if (run.counter != counter) run.counter.clear();  // one of them could not count
+            for (size_t m = 0; m < features; ++m) metrics[m].push_back(values_of(profile, metric_of[m], segments, file));
             lost = std::max(lost, profile.at("lost").get<int64_t>());
             run.before = std::max(run.before, profile.at("before_ns").get<int64_t>());
             run.after = std::max(run.after, profile.at("after_ns").get<int64_t>());
@@ -114,6 +128,7 @@ Run read_profile(const std::string& folder) {
     if (run.ranks < 2)
         throw replay::InputError(folder + ": has one rank; interference shows where ranks wait for each other, so run two or more");
     quantise(times);
+    quantise(computing);
     for (auto& metric : metrics) quantise(metric);
     size_t least = times.front().size();
     for (const auto& rank : times) least = std::min(least, rank.size());
@@ -133,11 +148,14 @@ Run read_profile(const std::string& folder) {
         of.first = run.before;
         of.last = last;
         of.ends = ends;
-        of.computing.assign(least, 0);
+        if (run.counter.empty())
+            of.computing.assign(least, 0);
+        else
+            of.computing.assign(computing[rank].begin(), computing[rank].begin() + static_cast<std::ptrdiff_t>(least));
         for (size_t s = 0; s < least; ++s) {
-            Features features{};
-            for (size_t m = 0; m < functions; ++m) features[m] = static_cast<uint64_t>(metrics[m][rank][s]);
-            of.calls.push_back(known.try_emplace(features, static_cast<uint32_t>(known.size())).first->second);
+            Features own{};
+            for (size_t m = 0; m < features; ++m) own[m] = static_cast<uint64_t>(metrics[m][rank][s]);
+            of.calls.push_back(known.try_emplace(own, static_cast<uint32_t>(known.size())).first->second);
         }
     }
     std::vector<Features> calls(known.size());

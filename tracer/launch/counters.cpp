@@ -213,4 +213,18 @@ std::string counters_for_ranks(const std::vector<std::string>& perf, const std::
     return list.dump();
 }
 
+std::string counter_for_profile(const std::vector<std::string>& perf, const std::vector<std::string>& papi) {
+    if (perf.size() > 1 || !papi.empty())
+        throw Error("--profile counts one event, to tell how much a segment computes: give one with --perf, and none with --papi");
+    json events;
+    try {
+        events = perf_events(perf.empty() ? std::vector<std::string>{"PERF_COUNT_HW_INSTRUCTIONS:u"} : perf);
+    } catch (const Error&) {
+        if (!perf.empty()) throw;
+        return "";  // the profile says that there is none
+    }
+    const PerfEvent event = trace::perf_event_of(events.front());
+    return fmt::format("{} {} {} {} {} {}", event.type, event.config, event.config1, event.config2, event.user_only ? 1 : 0, event.name);
+}
+
 }  // namespace polter::launch

@@ -11,4 +11,8 @@ namespace polter::launch {
 // can be counted.
 std::string counters_for_ranks(const std::vector<std::string>& perf, const std::vector<std::string>& papi);
 
+// The event that says how much `polter run --profile` sees computed, as the ranks' POLTER_PROFILE_COUNTER has it: the one of `perf`, else
+// instructions in user mode, else none (empty). Throws Error as above, and where more is asked for than a profile can count.
+std::string counter_for_profile(const std::vector<std::string>& perf, const std::vector<std::string>& papi);
+
 }  // namespace polter::launch
