@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "latency.hpp"
+#include "mutations.hpp"
 
 namespace polter::latency {
 
@@ -15,6 +17,7 @@ namespace {
 constexpr double half = 0.5;
 
 Place place_of(const Measurement& m, int32_t a, int32_t b) {
+    if (mutated(Mutation::one_place)) return off_node;
     return m.hosts[static_cast<size_t>(a)] == m.hosts[static_cast<size_t>(b)] ? on_node : off_node;
 }
 
@@ -51,13 +54,14 @@ std::vector<Mode> modes_of(const Measurement& m, Place place) {
                 if (bin >= mode.peak.first && bin <= mode.peak.last) inside += count;
             }
             const double share = all == 0 ? 0 : static_cast<double>(inside) / static_cast<double>(all);
-            if (share < half) continue;
+            if (mutated(Mutation::any_share) ? share == 0 : share < half) continue;
             mode.pairs.push_back({pair.first, pair.second, share});
             ++ranks[pair.first];
             ++ranks[pair.second];
         }
         for (const auto& [rank, count] : ranks)
-            if (static_cast<double>(count) >= half * static_cast<double>(pairs_of_rank[rank])) mode.ranks.push_back(rank);
+            if (mutated(Mutation::any_rank) || static_cast<double>(count) >= half * static_cast<double>(pairs_of_rank[rank]))
+                mode.ranks.push_back(rank);
     }
     return modes;
 }
@@ -72,9 +76,12 @@ std::vector<double> least_by_peer(const Measurement& m, const std::vector<std::v
     std::vector<std::vector<double>> of_peer;
     for (int32_t rank = 0; rank < m.ranks; ++rank) {
         size_t number = 0;
-        for (const int32_t stage : m.stages) {
-            const int32_t peer = rank ^ stage;
-            if (peer >= m.ranks) continue;
+        std::vector<int32_t> peers;
+        for (const int32_t stage : m.stages)
+            if ((rank ^ stage) < m.ranks) peers.push_back(rank ^ stage);
+        if (mutated(Mutation::peers_by_rank)) std::sort(peers.begin(), peers.end());
+        for (const int32_t peer : peers) {
+            if (mutated(Mutation::number_of_the_same) && place_of(m, rank, peer) != place) continue;
             if (of_peer.size() <= number) of_peer.emplace_back();
             const double least = minima[static_cast<size_t>(rank)][static_cast<size_t>(peer)];
             if (least > 0 && place_of(m, rank, peer) == place) of_peer[number].push_back(least);
@@ -121,11 +128,27 @@ void add_warnings(Analysis& analysis) {
                         analysis.onset->from, analysis.onset->after_ns / 1e3, analysis.onset->before_ns / 1e3));
 }
 
+struct Excess {  // over the median, of the samples in a bin
+    double length = 0, time = 0;
+    uint64_t samples = 0;
+};
+
+// The median by time of lengths that ascend.
+double length_of(const std::vector<Excess>& excesses) {
+    const bool by_samples = mutated(Mutation::tail_by_samples);
+    const auto weight = [&](const Excess& one) { return by_samples ? static_cast<double>(one.samples) : one.time; };
+    double all = 0, below = 0;
+    for (const Excess& one : excesses) all += weight(one);
+    for (const Excess& one : excesses)
+        if ((below += weight(one)) >= half * all) return one.length;
+    return 0;
+}
+
 }  // namespace
 
 std::optional<Onset> onset_of(const std::vector<double>& least_by_peer) {
-    constexpr size_t at_least = 2;  // peers on each side
-    constexpr double longer = 1.1;  // all later ones are longer than all earlier ones by this factor
+    const size_t at_least = mutated(Mutation::one_slow_peer) ? 1 : 2;  // peers on each side
+    const double longer = mutated(Mutation::any_step) ? 1 : 1.1;       // all later ones are longer than all earlier ones by this factor
     std::vector<double> list;
     std::vector<size_t> number;
     for (size_t i = 0; i < least_by_peer.size(); ++i)
@@ -147,28 +170,42 @@ std::optional<Onset> onset_of(const std::vector<double>& least_by_peer) {
 }
 
 Tail tail_of(const samples::Histogram& h) {
-    constexpr double times_median = 10;
+    const double times_median = mutated(Mutation::tail_of_all) ? 1 : 10;
     Tail tail;
     const double median = h.quantile(half);
     tail.threshold_ns = times_median * median;
-    std::vector<std::pair<double, double>> excesses;  // length, time
+    std::vector<Excess> excesses;
     double excess = 0;
     for (uint32_t bin = h.bins().bin(tail.threshold_ns) + 1; bin < h.bins().count; ++bin) {
         if (h.counts()[bin] == 0) continue;
         const auto count = static_cast<double>(h.counts()[bin]);
-        const double length = std::min(h.bins().centre(bin), h.most()) - median;
+        const double length = std::min(h.bins().centre(bin), h.most()) - (mutated(Mutation::whole_samples) ? 0 : median);
         tail.samples += h.counts()[bin];
-        excesses.emplace_back(length, count * length);
+        excesses.push_back({length, count * length, h.counts()[bin]});
         excess += count * length;
     }
     if (tail.samples == 0) return tail;
+    const double all = h.mean() * static_cast<double>(h.samples());
     tail.share_of_samples = static_cast<double>(tail.samples) / static_cast<double>(h.samples());
-    tail.share_of_time = excess / (h.mean() * static_cast<double>(h.samples()));
-    double below = 0;
-    for (const auto& [length, time] : excesses) {
-        below += time;
-        tail.length_ns = length;
-        if (below >= excess * half) break;
+    tail.share_of_time = excess / all;
+    tail.length_ns = length_of(excesses);
+    // A tail has too few samples for bins as narrow as those of the histogram.
+    constexpr uint32_t wider = 6;
+    constexpr double least_share = 0.02;
+    const samples::Bins bins{h.bins().width, h.bins().top, std::max(10U, h.bins().count / wider)};
+    samples::Histogram by_time(bins);
+    for (const Excess& one : excesses) by_time.add_bin(bins.bin(one.length), static_cast<uint64_t>(std::llround(one.time)));
+    for (const samples::Peak& peak : by_time.peaks(mutated(Mutation::one_tail_mode) ? -1 : 0.8, least_share)) {
+        std::vector<Excess> members;
+        TailMode mode;
+        for (const Excess& one : excesses) {
+            if (bins.bin(one.length) < peak.first || bins.bin(one.length) > peak.last) continue;
+            members.push_back(one);
+            mode.samples += one.samples;
+            mode.share_of_time += one.time / all;
+        }
+        mode.length_ns = length_of(members);
+        tail.modes.push_back(mode);
     }
     return tail;
 }
@@ -179,8 +216,9 @@ Analysis analyze(Measurement measured) {
     analysis.minima.assign(ranks, std::vector<double>(ranks, 0));
     for (const Block& block : measured.blocks)
         for (const auto& [a, b] : {std::pair{block.a, block.b}, {block.b, block.a}}) {
+            if (a > b && mutated(Mutation::one_way)) continue;
             double& least = analysis.minima[static_cast<size_t>(a)][static_cast<size_t>(b)];
-            least = least == 0 ? block.least : std::min(least, block.least);
+            least = least == 0 || mutated(Mutation::last_block) ? block.least : std::min(least, block.least);
         }
     for (const Place place : {on_node, off_node}) {
         const auto modes = modes_of(measured, place);

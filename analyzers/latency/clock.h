@@ -36,7 +36,7 @@ static inline uint64_t ticks(const struct clock* clock) {
 #elif defined(__x86_64__)
     if (clock->counter) {
         uint32_t low, high;
-        __asm__ volatile("lfence\n\trdtsc" : "=a"(low), "=d"(high)::"memory"); /* not before what stands before it has ended */
+        __asm__ volatile("rdtsc" : "=a"(low), "=d"(high)::"memory"); /* without a fence: README.md */
         return (uint64_t)high << 32 | low;
     }
 #endif
@@ -62,15 +62,13 @@ static void measure_frequency(struct clock* clock) {
     if (before > 0 && fabs(clock->ticks_per_ns / before - 1) > clock->drift) clock->drift = fabs(clock->ticks_per_ns / before - 1);
 }
 
-/* *own_ns: what one sample costs beside the exchange, its stores included. */
-static void calibrate(struct clock* clock, double* own_ns) {
+static void calibrate(struct clock* clock) {
     uint64_t* times = memory(2 * PAIRS_TIMED * sizeof *times);
     memset(clock, 0, sizeof *clock);
     clock->counter = ticks_evenly();
     clock->ticks_per_ns = 1;
     clock->began_ns = system_ns();
     clock->began = ticks(clock);
-    *own_ns = 0;
 #ifndef POLTER_LATENCY_SIMULATED
     for (double now = system_ns(), until = now + 5e7; now < until;) now = system_ns();
     if (clock->counter) clock->ticks_per_ns = 0;
@@ -78,13 +76,10 @@ static void calibrate(struct clock* clock, double* own_ns) {
     clock->least_pair = 1e9;
     double sum = 0;
     for (int round = 0; round < 5; round++) {
-        const double begin = system_ns();
         for (int i = 0; i < PAIRS_TIMED; i++) {
             times[2 * i] = ticks(clock);
             times[2 * i + 1] = ticks(clock);
         }
-        const double each = (system_ns() - begin) / PAIRS_TIMED;
-        if (round == 0 || each < *own_ns) *own_ns = each; /* the quietest of five */
         sum = 0;
         for (int i = 1; i < PAIRS_TIMED; i++) {
             const double pair = (double)(times[2 * i] - times[2 * i - 1]);

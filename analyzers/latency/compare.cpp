@@ -8,6 +8,7 @@
 
 #include "analyzers/samples/json.hpp"
 #include "latency.hpp"
+#include "mutations.hpp"
 #include "replay/base/table.hpp"
 
 namespace polter::latency {
@@ -70,7 +71,9 @@ PlaceComparison compare_place(Place place, const Side& a, const Side& b, uint64_
     result.band_a = samples::dkw_band(result.blocks_a);
     result.band_b = samples::dkw_band(result.blocks_b);
     result.distance = distance_of(a.all, b.all);
-    result.critical = samples::ks_critical(static_cast<double>(result.blocks_a), static_cast<double>(result.blocks_b));
+    result.critical = mutated(Mutation::samples_alone)
+                          ? samples::ks_critical(static_cast<double>(result.samples_a), static_cast<double>(result.samples_b))
+                          : samples::ks_critical(static_cast<double>(result.blocks_a), static_cast<double>(result.blocks_b));
     result.peakedness_a = peakedness(a.all);
     result.peakedness_b = peakedness(b.all);
     std::mt19937_64 random(seed);

@@ -67,6 +67,7 @@ static uint64_t stolen(polter_noise* page, uint64_t* by_account) {
     return sum;
 }
 
+enum { GROUP = 4 };             /* samples that share readings of the clock */
 enum { NODE, NETWORK, PLACES }; /* partner on the same node, on another */
 enum { ONE, ONE_LEAST, PAIR, PAIR_LEAST, ONE_HIT, PAIR_HIT, KINDS };
 static const char* const kind_names[] = {"one_sided", "one_sided_minima", "pairwise", "pairwise_minima", "one_sided_hit", "pairwise_hit"};
@@ -81,7 +82,8 @@ struct bench {
     struct histogram timer, of[PLACES][KINDS];
     polter_noise* page;
     char *in, *out;
-    uint64_t *times, *noise; /* 2 * trials readings; what was stolen by the end of each sample */
+    uint64_t *times, *pairs; /* begin and end of each sample; two readings one behind the other, for each group */
+    uint64_t* noise;         /* what was stolen by a sample's end, where the page moved in it; else 0 */
     double *own, *peers, *sorted;
     unsigned char *hit, *peers_hit;
     uint64_t* block_counts;
@@ -94,25 +96,60 @@ static void exchange(struct bench* b, int partner) {
     MPI_Sendrecv(b->out, b->bytes, MPI_CHAR, partner, 0, b->in, b->bytes, MPI_CHAR, partner, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/*
+ * The readings around each exchange. The end of a sample is the begin of the next, except where the page was looked at in between. After a
+ * group, a second reading shows whether the clock is quiet; only then the readings go to memory that may not be near. No partner (-1): the
+ * same without exchanges.
+ */
+static inline __attribute__((always_inline)) void take_samples(struct bench* b, int partner, long trials) {
+    for (long i = 0; i < trials; i += GROUP) {
+        const long n = trials - i < GROUP ? trials - i : GROUP;
+        uint64_t here[2 * GROUP], at = ticks(&b->clock);
+        for (long k = 0; k < n; k++) {
+            here[2 * k] = at;
+            if (partner >= 0) exchange(b, partner);
+            at = here[2 * k + 1] = ticks(&b->clock);
+            if (__builtin_expect(moved(b->page), 0)) {
+                b->noise[i + k] = stolen(b->page, NULL);
+                at = ticks(&b->clock);
+            }
+        }
+        b->pairs[i / GROUP] = ticks(&b->clock) - at;
+        memcpy(&b->times[2 * i], here, (size_t)n * 2 * sizeof *here);
+    }
+}
+
+/* What one sample costs beside its exchange: the quietest of some rounds. */
+static double own_cost(struct bench* b, long trials) {
+    double least = 0;
+#ifndef POLTER_LATENCY_SIMULATED
+    for (int round = 0; round < 20; round++) {
+        const double begin = system_ns();
+        take_samples(b, -1, trials);
+        const double each = (system_ns() - begin) / (double)trials;
+        if (round == 0 || each < least) least = each;
+    }
+#else
+    (void)b;
+    (void)trials;
+#endif
+    return least;
+}
+
 static void block(struct bench* b, int partner, long cycle) {
     const double per_ns = b->clock.ticks_per_ns;
     for (long i = 0; i < b->warmups; i++) exchange(b, partner);
-    uint64_t stolen_before = stolen(b->page, NULL), last = stolen_before;
+    memset(b->noise, 0, sizeof *b->noise * (size_t)b->trials);
+    const uint64_t stolen_before = stolen(b->page, NULL);
+    uint64_t last = stolen_before;
     moved(b->page);
-    for (long i = 0; i < b->trials; i++) {
-        b->times[2 * i] = ticks(&b->clock);
-        exchange(b, partner);
-        b->times[2 * i + 1] = ticks(&b->clock);
-        if (__builtin_expect(moved(b->page), 0)) last = stolen(b->page, NULL);
-        b->noise[i] = last;
-    }
+    take_samples(b, partner, b->trials);
     /* From readings to nanoseconds. Each duration has one reading of the clock in it: the least that one was seen to take is subtracted. */
-    for (long i = 1; i < b->trials; i++)
-        if (b->noise[i] == b->noise[i - 1]) /* looking at what was stolen takes time between the two readings */
-            add(&b->timer, &b->bins, (double)(b->times[2 * i] - b->times[2 * i - 1]) / per_ns);
+    for (long i = 0; i < b->trials; i += GROUP) add(&b->timer, &b->bins, (double)b->pairs[i / GROUP] / per_ns);
     for (long i = 0; i < b->trials; i++) {
         b->own[i] = ((double)(b->times[2 * i + 1] - b->times[2 * i]) - b->clock.least_pair) / per_ns;
-        b->hit[i] = b->noise[i] != (i ? b->noise[i - 1] : stolen_before);
+        b->hit[i] = b->noise[i] != 0 && b->noise[i] != last;
+        if (b->noise[i] != 0) last = b->noise[i];
     }
     MPI_Sendrecv(b->own, (int)b->trials, MPI_DOUBLE, partner, 1, b->peers, (int)b->trials, MPI_DOUBLE, partner, 1, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
@@ -149,7 +186,7 @@ static void block(struct bench* b, int partner, long cycle) {
         b->blocks.used ? ",\n" : "", partner, cycle, (double)(b->times[0] - b->began) / per_ns,
         (double)(b->times[2 * b->trials - 1] - b->times[0]) / per_ns, least_pair, b->sorted[b->trials / 4], b->sorted[b->trials / 2],
         b->sorted[b->trials - 1 - b->trials / 4], b->sorted[b->trials - 1 - b->trials / 100], b->sorted[b->trials - 1], hits,
-        (unsigned long long)(b->noise[b->trials - 1] - stolen_before));
+        (unsigned long long)(last - stolen_before));
     if (b->keep_bins) {
         put(&b->blocks, ",\"bins\":");
         put_counts(&b->blocks, b->block_counts, b->bins.count);
@@ -294,8 +331,10 @@ int main(int argc, char** argv) {
     b->nodes = memory((size_t)b->size * sizeof *b->nodes);
     b->in = memory((size_t)b->bytes);
     b->out = memory((size_t)b->bytes);
-    b->times = memory(2 * trials * sizeof *b->times);
-    b->noise = memory(trials * sizeof *b->noise);
+    const size_t most = trials > PAIRS_TIMED ? trials : PAIRS_TIMED; /* the cost of samples is measured there too */
+    b->times = memory(2 * most * sizeof *b->times);
+    b->pairs = memory((most / GROUP + 1) * sizeof *b->pairs);
+    b->noise = memory(most * sizeof *b->noise);
     b->own = memory(trials * sizeof *b->own);
     b->peers = memory(trials * sizeof *b->peers);
     b->sorted = memory(trials * sizeof *b->sorted);
@@ -313,8 +352,9 @@ int main(int argc, char** argv) {
     (void)on_node;
     (void)bind_to_cpu;
 #endif
-    calibrate(&b->clock, &b->own_ns);
+    calibrate(&b->clock);
     b->page = open_page(atoi(argv[8]), b->rank);
+    b->own_ns = own_cost(b, PAIRS_TIMED);
     uint64_t before[64] = {0}, after[64] = {0};
     MPI_Barrier(MPI_COMM_WORLD);
     b->began = ticks(&b->clock);

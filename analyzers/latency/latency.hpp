@@ -84,12 +84,19 @@ struct Onset {
     double before_ns = 0, after_ns = 0;  // medians of the least latencies
 };
 
+// Disturbances of a tail that are about equally long: a peak of its time over the logarithm of the length.
+struct TailMode {
+    double length_ns = 0, share_of_time = 0;  // as those of the tail
+    uint64_t samples = 0;
+};
+
 // What is far above the median (ten times): disturbances, not the network's usual latency.
 struct Tail {
     double threshold_ns = 0;
     uint64_t samples = 0;
     double share_of_samples = 0, share_of_time = 0;  // time: of the excess over the median
     double length_ns = 0;                            // of an excess, the median by time
+    std::vector<TailMode> modes;                     // of at least 2 % of the tail's time, shortest first
 };
 
 struct Analysis {

@@ -7,6 +7,7 @@
 
 #include "analyzers/samples/json.hpp"
 #include "latency.hpp"
+#include "mutations.hpp"
 
 namespace polter::latency {
 
@@ -77,6 +78,7 @@ void add_rank(Measurement& all, const json& from) {
 
 Measurement parse_parts(const std::vector<json>& parts) try {
     Measurement all;
+    std::vector<std::pair<int64_t, const json*>> ranks;
     for (const json& raw : parts) {
         if (!raw.is_object() || raw.value("schema", "") != "polter.latency.raw/1")
             throw samples::Error("this is no result of the latency benchmark (schema polter.latency.raw/1)");
@@ -92,8 +94,11 @@ Measurement parse_parts(const std::vector<json>& parts) try {
             all.hosts.resize(static_cast<size_t>(all.ranks));
             all.clocks.resize(static_cast<size_t>(all.ranks));
         }
-        for (const json& rank : raw.at("of_ranks")) add_rank(all, rank);
+        for (const json& rank : raw.at("of_ranks")) ranks.emplace_back(rank.at("rank").get<int64_t>(), &rank);
     }
+    // Sums are rounded: added up in one order, they are the same however many processes collected the ranks' results.
+    if (!mutated(Mutation::as_they_come)) std::stable_sort(ranks.begin(), ranks.end());
+    for (const auto& [rank, from] : ranks) add_rank(all, *from);
     if (parts.empty() || std::count(all.hosts.begin(), all.hosts.end(), "") > 0)
         throw samples::Error("results of some ranks are missing; the result file is not complete, so run the benchmark again");
     std::stable_sort(all.blocks.begin(), all.blocks.end(),

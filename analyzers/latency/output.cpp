@@ -144,16 +144,28 @@ json to_json(const Analysis& analysis) {
     out["tails"] = json::object();
     for (size_t place = 0; place < places; ++place) {
         const auto& tail = analysis.tails[place];
-        out["tails"][place_names[place]] = !tail ? json()
-                                                 : json{{"threshold_ns", tail->threshold_ns},
-                                                        {"samples", tail->samples},
-                                                        {"share_of_samples", tail->share_of_samples},
-                                                        {"share_of_time", tail->share_of_time},
-                                                        {"length_ns", tail->length_ns}};
+        json tail_modes = json::array();
+        if (tail)
+            for (const TailMode& mode : tail->modes)
+                tail_modes.push_back({{"length_ns", mode.length_ns}, {"share_of_time", mode.share_of_time}, {"samples", mode.samples}});
+        out["tails"][place_names[place]] =
+            !tail
+                ? json()
+                : json{{"threshold_ns", tail->threshold_ns},   {"samples", tail->samples},     {"share_of_samples", tail->share_of_samples},
+                       {"share_of_time", tail->share_of_time}, {"length_ns", tail->length_ns}, {"modes", tail_modes}};
     }
     out["noise"] = {{"marked", m.marked}, {"exporter", analysis.exporter_why}, {"stolen_ns", m.stolen_ns}};
     out["blocks"] = blocks_json(m);
     return out;
+}
+
+// Where a tail has several lengths: each with its part of the time.
+static std::string tail_modes_text(const Tail& tail) {
+    std::string text;
+    for (const TailMode& mode : tail.modes)
+        text += fmt::format("{}{} ({:.2g} %, {} samples)", text.empty() ? ": " : ", ", time(mode.length_ns), 100 * mode.share_of_time,
+                            mode.samples);
+    return tail.modes.size() < 2 ? "" : text;
 }
 
 std::string to_text(const Analysis& analysis, size_t columns) {
@@ -187,7 +199,8 @@ std::string to_text(const Analysis& analysis, size_t columns) {
                        fmt::format("Tail {}: {:.3g} % of the samples are above {}, ten times the median; their excess is {:.3g} % of the "
                                    "time, typically {} long",
                                    words(place), 100 * tail->share_of_samples, time(tail->threshold_ns), 100 * tail->share_of_time,
-                                   time(tail->length_ns)),
+                                   time(tail->length_ns)) +
+                           tail_modes_text(*tail),
                        2, columns) +
                    "\n";
     if (m.marked) {

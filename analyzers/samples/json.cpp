@@ -44,7 +44,7 @@ Histogram histogram_from(const json& from) try {
     histogram.above = from.at("above_top").get<uint64_t>();
     return histogram;
 } catch (const json::exception& error) {
-    throw Error(std::string("no histogram (") + error.what() + ")");
+    throw Error(std::string("a histogram is damaged, so make the result again (") + error.what() + ")");
 }
 
 json result_of(const std::string& schema, const std::vector<std::string>& warnings, const std::map<std::string, std::string>& provenance) {

@@ -61,12 +61,14 @@ export function latency(l: Json): HTMLElement {
     [{ label, values: d.curve.map((c: number[]) => c[which]), colour: "--s4" }], { xText: time, yText: (v) => v.toPrecision(2), logarithmic: true, xLabel: "latency from" });
   const blocks = [...l.blocks].sort((a: Json, b: Json) => a.begin_ns - b.begin_ns);
   const values = (key: string) => blocks.map((b: Json) => b[key]);
+  const tails = places.flatMap(([key, words]) => (l.tails[key]?.modes ?? []).map((m: Json) => [{ text: words }, ns(m.length_ns), { text: count(m.samples) }, { text: percent(100 * m.share_of_time) }]));
   return section("latency", "Latency between ranks", `${count(l.configuration.ranks)} ranks, messages of ${count(l.configuration.bytes)} bytes both ways; ${percent(100 * l.clock.quiet_share)} of the pairs of clock readings were undisturbed.`,
     ...all.slice(0, 2).flatMap(([label, d]) => [curve(label, d, 1, "Density"), curve(label, d, 2, "Cumulative share")]),
     table("Latencies", [{ title: "Pairs" }, num("Samples"), num("Least"), num("Mode"), num("Median"), num("Mean"), num("99 %"), num("Most")],
       all.map(([label, d]) => [{ text: label }, { text: count(d.histogram.samples) }, ns(d.least_ns), ns(d.mode_ns), ns(d.median_ns), ns(d.mean_ns), ns(d.p99_ns), ns(d.most_ns)])),
     table("Modes, and the pairs behind them", [{ title: "Pairs" }, num("Centre"), num("Share"), num("Pairs of ranks"), { title: "Ranks with half of their pairs there" }],
       l.modes.map((m: Json) => [{ text: places.find(([key]) => key === m.place)?.[1] ?? "" }, ns(m.centre.value), { text: percent(100 * m.share) }, { text: count(m.pairs.length) }, { text: name(m.ranks.join(", ") || "–", 200) }])),
+    tails.length > 0 ? table("Far above the median: disturbances by their usual lengths", [{ title: "Pairs" }, num("Excess"), num("Samples"), num("Share of the time", true)], tails) : null,
     l.pair_minima_ns.length > 0 ? pairs(l.pair_minima_ns) : null,
     blocks.length > 1 ? plot("Latency over time, by block of a pair and a cycle.", values("begin_ns"),
       [{ label: "median", values: values("median_ns"), colour: "--s4" }, { label: "99 %", values: values("p99_ns"), colour: "--s1" }, { label: "least", values: values("least_ns"), colour: "--s2" }],
