@@ -1,70 +1,71 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bars of polter latency on this machine, by hand and with the machine alone; no ctest, as other load would decide.
+"""Bars of polter latency on this machine, by hand and with the machine alone: two ranks on one node.
 
-Two ranks on one node, in turn quiet and with 1 % of one rank's CPU taken by polter inject in pieces of 0.2 ms: the clock's cost and
-quietness, the tail's share of the time and its length, and the least latency."""
-import json
-import os
+    machine_bars.py clock           how quiet the clock is, and what a sample costs
+    machine_bars.py preempted       in turn quiet and with 1 % of one rank's CPU taken by polter inject in pieces of 0.2 ms: share of the time
+                                    and length of the tail's mode at such lengths, and the least latency
+"""
+import math
 import pathlib
 import statistics
 import subprocess
 import sys
 import time
 
-BUILD = pathlib.Path(__file__).resolve().parents[3] / "build"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from machine import BUILD, arguments, measured, run_json  # noqa: E402
+
 LENGTH_NS, SHARE = 200_000, 0.01
+POLTER = BUILD / "polter"
 
 
-def go_first():
-    """Before whatever else runs on this machine, where that is allowed."""
-    try:
-        os.setsid()
-    except OSError:
-        pass
-    try:
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-        pathlib.Path("/proc/self/autogroup").write_text("-20", encoding="utf-8")
-    except OSError as error:
-        print(f"not before others: {error}", file=sys.stderr)
+def measure(cycles):
+    result = run_json([POLTER, "latency", "--json", "--trials", 200_000, "--warmups", 1_000, "--cycles", cycles, "--mpi", "openmpi"])
+    modes = [m for m in result["tails"]["on_node"]["modes"] if abs(math.log(m["length_ns"] / LENGTH_NS)) < 0.3]
+    mode = max(modes, key=lambda m: m["share_of_time"], default={"share_of_time": 0, "length_ns": 0})
+    return {"quiet": result["clock"]["quiet_share"], "own": result["clock"]["own_cost"]["value"], "share": mode["share_of_time"],
+            "length": mode["length_ns"], "least": result["distributions"]["on_node"]["pairwise_minima"]["median_ns"],
+            "tail": result["tails"]["on_node"]["share_of_time"]}
 
 
-def measure(*options):
-    done = subprocess.run([BUILD / "polter", "latency", "--json", "--trials", "200000", "--warmups", "1000", "--cycles", "40", "--mpi", "openmpi", *options],
-                          capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)
+def disturbed():
+    spec = f"periodic,period={LENGTH_NS / SHARE:.0f}ns,load={100 * SHARE:.0f}%,cpus=1"
+    with subprocess.Popen([POLTER, "inject", "-q", "--seconds", "300", spec], stdout=subprocess.DEVNULL) as injector:
+        time.sleep(0.5)
+        result = measure(40)
+        injector.terminate()
+    return result
+
+
+def median(results, key):
+    return statistics.median(r[key] for r in results)
+
+
+def clock(runs, pieces):
+    quiet = [pieces.get(f"clock{i}", lambda: measure(5)) for i in range(runs)]
+    print(" ".join(f"{100 * r['quiet']:.3f}%/{r['own']:.1f}ns" for r in quiet))
+    return [(median(quiet, "quiet") >= 0.999, f"pairs of readings below 50 ns: {100 * median(quiet, 'quiet'):.3f} % (at least 99.9)"),
+            (median(quiet, "own") <= 20, f"own cost: {median(quiet, 'own'):.1f} ns a sample (at most 20)")]
+
+
+def preempted(runs, pieces):
+    quiet, noisy = [], []
+    for i in range(runs):
+        quiet.append(pieces.get(f"quiet{i}", lambda: measure(40)))
+        noisy.append(pieces.get(f"disturbed{i}", disturbed))
+    share, length = median(noisy, "share") - median(quiet, "share"), median(noisy, "length")
+    least = median(noisy, "least"), median(quiet, "least")
+    for name, results in (("quiet", quiet), ("disturbed", noisy)):
+        print(name, " ".join(f"{100 * r['share']:.3f}%/{r['length'] / 1e3:.0f}us/{r['least']:.0f}ns (tail {100 * r['tail']:.1f}%)" for r in results))
+    return [(abs(share / SHARE - 1) <= 0.05, f"tail: {100 * share:.4f} % of the time for {100 * SHARE:.0f} % (within 5 %)"),
+            (abs(length / LENGTH_NS - 1) <= 0.05, f"its length: {length / 1e3:.1f} us for {LENGTH_NS / 1e3:.0f} us (within 5 %)"),
+            (abs(least[0] / least[1] - 1) <= 0.02, f"least of a block: {least[0]:.1f} ns disturbed, {least[1]:.1f} ns quiet (within 2 %, a bin)")]
 
 
 def main():
-    quiet, disturbed = [], []
-    go_first()
-    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 3):
-        quiet.append(measure())
-        spec = f"periodic,period={LENGTH_NS / SHARE:.0f}ns,load={100 * SHARE:.0f}%,cpus=1"
-        with subprocess.Popen([BUILD / "polter", "inject", "-q", "--seconds", "300", spec], stdout=subprocess.DEVNULL) as injector:
-            time.sleep(0.5)
-            disturbed.append(measure())
-            injector.terminate()
-    failed = 0
-
-    def check(holds, what):
-        nonlocal failed
-        failed += not holds
-        print(f"{'held' if holds else 'MISSED'}: {what}")
-
-    median = lambda results, value: statistics.median(value(r) for r in results)
-    check(median(quiet, lambda r: r["clock"]["quiet_share"]) >= 0.999, f"pairs of readings below 50 ns: {100 * median(quiet, lambda r: r['clock']['quiet_share']):.3f} % (at least 99.9)")
-    check(median(quiet, lambda r: r["clock"]["own_cost"]["value"]) <= 20, f"own cost: {median(quiet, lambda r: r['clock']['own_cost']['value']):.1f} ns a sample (at most 20)")
-    tail = lambda r: r["tails"]["on_node"]
-    share = median(disturbed, lambda r: tail(r)["share_of_time"]) - median(quiet, lambda r: tail(r)["share_of_time"])
-    length = median(disturbed, lambda r: tail(r)["length_ns"])
-    check(abs(share / SHARE - 1) <= 0.05, f"tail: {100 * share:.4f} % of the time for {100 * SHARE:.0f} % (within 5 %); quiet {100 * median(quiet, lambda r: tail(r)['share_of_time']):.4f} %")
-    check(abs(length / LENGTH_NS - 1) <= 0.05, f"its length: {length / 1e3:.1f} us for {LENGTH_NS / 1e3:.0f} us (within 5 %)")
-    least = lambda results: median(results, lambda r: r["distributions"]["on_node"]["pairwise_minima"]["median_ns"])
-    check(abs(least(disturbed) / least(quiet) - 1) <= 0.02, f"least of a block: {least(disturbed):.1f} ns disturbed, {least(quiet):.1f} ns quiet (within 2 %, a bin)")
-    return failed > 0
+    chosen = arguments(__doc__, ["clock", "preempted"], 5)
+    return measured(chosen, lambda pieces: (clock if chosen.which == "clock" else preempted)(chosen.runs, pieces))
 
 
 if __name__ == "__main__":
