@@ -8,6 +8,7 @@ import { ns, num, section } from "./sections";
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Json = Record<string, any>;
 
+const captioned = (caption: string, chart: HTMLElement) => el("figure", {}, el("figcaption", {}, caption), chart);
 const percent = (value: number) => `${value.toFixed(1).replace("-", "−")} %`;
 
 export function interference(r: Result): HTMLElement | null {
@@ -19,15 +20,15 @@ export function interference(r: Result): HTMLElement | null {
   const groups = i.groups.filter((g: Json) => g.used).sort((a: Json, b: Json) => b.over_median_ns - a.over_median_ns);
   return section("interference", "Interference",
     `Segments between collectives of all ranks that do the same should take equally long. What took longer than its group's threshold (median + 4 MAD) was hit: ${percent(i.interference.value)} of the time (${percent(low)} to ${percent(high)}), ${i.class}. What hits all segments alike is not in it, but in the delay by OS noise above.`,
-    plot("Length of the segments over time, and those that were hit. The table below has the groups.", ends,
-      [{ label: "segment", values: i.timeline.map((s: number[]) => s[1]), colour: "--s4" }, { label: "hit", values: ends.map((end) => hit.get(end) ?? null), colour: "--s0" }],
-      { xText: time, yText: time, logarithmic: false, xLabel: "at" }),
+    captioned("Length of the segments over time", plot("Length of the segments over time, and those that were hit. The table below has the groups.", ends,
+      [{ label: "segment", values: i.timeline.map((s: number[]) => s[1]), colour: "--s4" }, { label: "hit", values: ends.map((end) => hit.get(end) ?? null), colour: "--s0", single: true }],
+      { xText: time, yText: time, logarithmic: false, xLabel: "at" })),
     table("Groups of segments that do the same", [num("Segments"), num("Hit"), num("Median"), num("MAD"), num("Threshold"), num("Excess over the median", true)],
       groups.map((g: Json) => [{ text: count(g.segments) }, { text: count(g.hit) }, ns(g.median_ns), ns(g.mad_ns), ns(g.threshold_ns), ns(g.over_median_ns)]), 8),
     i.os_noise ? table("What the excess was", [{ title: "Cause" }, { title: "Process or device" }, num("Excess", true)],
       [...i.os_noise.causes.map((c: Json) => [{ text: name(c.source) }, { text: name(c.culprit) }, ns(c.ns)]),
         [{ text: "no OS noise" }, { text: "network, file system, the program" }, ns(i.os_noise.not_os_noise_ns)]], 10) : null,
-    ...i.warnings.map((w: string) => el("p", { class: "note" }, name(w, 1000))));
+    ...i.warnings.map((w: string) => el("p", { class: "note" }, `Warning: ${name(w, 1000)}`)));
 }
 
 // The least latency of each pair; opacity is its part of the greatest.
@@ -44,7 +45,7 @@ function pairs(minima: number[][]): HTMLElement {
   };
   paint();
   whenColoursChange(paint);
-  const tip = el("p", { class: "status" }, `Rank × rank; darkest: ${time(most)}`);
+  const tip = el("p", { class: "status" }, `Rank × rank; strongest colour: ${time(most)}`);
   canvas.addEventListener("pointermove", (e) => {
     const a = Math.floor((e.offsetY / canvas.clientHeight) * n), b = Math.floor((e.offsetX / canvas.clientWidth) * n);
     if (minima[a]?.[b]) tip.textContent = `ranks ${a} and ${b}: ${time(minima[a][b])}`;
@@ -57,21 +58,21 @@ const places: [string, string][] = [["on_node", "within nodes"], ["off_node", "b
 export function latency(l: Json): HTMLElement {
   const all: [string, Json][] = places.flatMap(([key, words]) => [["pairwise", words], ["pairwise_minima", `${words}, least of a block`], ["pairwise_hit", `${words}, hit by noise`]].map(([kind, label]) => [label, l.distributions[key][kind]] as [string, Json]))
     .filter(([, d]) => d.histogram.samples > 0);
-  const curve = (label: string, d: Json, which: number, what: string) => plot(`${what} of the latency ${label}. The table below has its figures.`, d.curve.map((c: number[]) => c[0]).map((x: number) => Math.max(x, 1)),
-    [{ label, values: d.curve.map((c: number[]) => c[which]), colour: "--s4" }], { xText: time, yText: (v) => v.toPrecision(2), logarithmic: true, xLabel: "latency from" });
+  const curve = (label: string, d: Json, which: number, what: string) => captioned(`${what}, ${label}`, plot(`${what} of the latency ${label}. The table below has its figures.`, d.curve.map((c: number[]) => c[0]).map((x: number) => Math.max(x, 1)),
+    [{ label, values: d.curve.map((c: number[]) => c[which]), colour: "--s4" }], { xText: time, yText: (v) => String(Number(v.toPrecision(2))), logarithmic: which === 1 || "x", xLabel: "latency from" }));
   const blocks = [...l.blocks].sort((a: Json, b: Json) => a.begin_ns - b.begin_ns);
   const values = (key: string) => blocks.map((b: Json) => b[key]);
   const tails = places.flatMap(([key, words]) => (l.tails[key]?.modes ?? []).map((m: Json) => [{ text: words }, ns(m.length_ns), { text: count(m.samples) }, { text: percent(100 * m.share_of_time) }]));
   return section("latency", "Latency between ranks", `${count(l.configuration.ranks)} ranks, messages of ${count(l.configuration.bytes)} bytes both ways; ${percent(100 * l.clock.quiet_share)} of the pairs of clock readings were undisturbed.`,
-    ...all.slice(0, 2).flatMap(([label, d]) => [curve(label, d, 1, "Density"), curve(label, d, 2, "Cumulative share")]),
+    ...all.slice(0, 2).flatMap(([label, d]) => [curve(label, d, 1, "Density (share of the samples per ns)"), curve(label, d, 2, "Cumulative share")]),
     table("Latencies", [{ title: "Pairs" }, num("Samples"), num("Least"), num("Mode"), num("Median"), num("Mean"), num("99 %"), num("Most")],
       all.map(([label, d]) => [{ text: label }, { text: count(d.histogram.samples) }, ns(d.least_ns), ns(d.mode_ns), ns(d.median_ns), ns(d.mean_ns), ns(d.p99_ns), ns(d.most_ns)])),
     table("Modes, and the pairs behind them", [{ title: "Pairs" }, num("Centre"), num("Share"), num("Pairs of ranks"), { title: "Ranks with half of their pairs there" }],
       l.modes.map((m: Json) => [{ text: places.find(([key]) => key === m.place)?.[1] ?? "" }, ns(m.centre.value), { text: percent(100 * m.share) }, { text: count(m.pairs.length) }, { text: name(m.ranks.join(", ") || "–", 200) }])),
     tails.length > 0 ? table("Far above the median: disturbances by their usual lengths", [{ title: "Pairs" }, num("Excess"), num("Samples"), num("Share of the time", true)], tails) : null,
     l.pair_minima_ns.length > 0 ? pairs(l.pair_minima_ns) : null,
-    blocks.length > 1 ? plot("Latency over time, by block of a pair and a cycle.", values("begin_ns"),
+    blocks.length > 1 ? captioned("Latency over time, by block of a pair and a cycle", plot("Latency over time, by block of a pair and a cycle. The table of latencies has the sums.", values("begin_ns"),
       [{ label: "median", values: values("median_ns"), colour: "--s4" }, { label: "99 %", values: values("p99_ns"), colour: "--s1" }, { label: "least", values: values("least_ns"), colour: "--s2" }],
-      { xText: time, yText: time, logarithmic: false, xLabel: "at" }) : null,
-    ...l.warnings.map((w: string) => el("p", { class: "note" }, name(w, 1000))));
+      { xText: time, yText: time, logarithmic: "y", xLabel: "at" })) : null,
+    ...l.warnings.map((w: string) => el("p", { class: "note" }, `Warning: ${name(w, 1000)}`)));
 }

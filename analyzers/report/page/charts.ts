@@ -67,9 +67,10 @@ export function heatMap(t: Timeline, what: "noise" | "delay", goTo: (begin: numb
     el("p", { class: "status" }, el("span", { class: "scale" }, "0 ", ramp, ` ${time(most)}${what === "noise" ? ` in ${time(level.bucket_ns)}` : ""}`), tip));
 }
 
-export interface Curve { label: string; values: (number | null)[]; colour: string }
+// single: points that are not joined.
+export interface Curve { label: string; values: (number | null)[]; colour: string; single?: boolean }
 
-export function plot(label: string, x: number[], curves: Curve[], options: { xText: (v: number) => string; yText: (v: number) => string; logarithmic: boolean; xLabel: string }): HTMLElement {
+export function plot(label: string, x: number[], curves: Curve[], options: { xText: (v: number) => string; yText: (v: number) => string; logarithmic: boolean | "x" | "y"; xLabel: string }): HTMLElement {
   const host = el("div", { class: "plot", role: "img", "aria-label": label });
   let drawn = 0;
   const draw = () => {
@@ -79,13 +80,13 @@ export function plot(label: string, x: number[], curves: Curve[], options: { xTe
     host.replaceChildren();
     const line = { stroke: style("--muted"), grid: { stroke: style("--line"), width: 1 }, ticks: { stroke: style("--line") }, font: "12px system-ui, sans-serif" };
     const text = (f: (v: number) => string) => (_: uPlot, values: (number | null)[]) => values.map((v) => (v === null ? "" : f(v)));
-    const distr = options.logarithmic ? { distr: 3 as const } : {};
+    const distr = (axis: "x" | "y") => (options.logarithmic === true || options.logarithmic === axis ? { distr: 3 as const } : null);
     new uPlot({
       width, height: 250, cursor: { drag: { x: false, y: false } },
-      scales: { x: { time: false, ...distr }, y: options.logarithmic ? distr : { range: (_u, _low, high) => [0, high > 0 ? high * 1.05 : 1] } },
+      scales: { x: { time: false, ...(distr("x") ?? {}) }, y: distr("y") ?? { range: (_u, _low, high) => [0, high > 0 ? high * 1.05 : 1] } },
       axes: [{ ...line, values: text(options.xText) }, { ...line, size: 70, values: text(options.yText) }],
       series: [{ label: options.xLabel, value: (_u, v) => (v === null ? "" : options.xText(v)) },
-        ...curves.map((c) => ({ label: c.label, stroke: style(c.colour), width: 2, points: { show: x.length < 200, size: 5 }, spanGaps: true, value: (_u: uPlot, v: number | null) => (v === null ? "" : options.yText(v)) }))],
+        ...curves.map((c) => ({ label: c.label, stroke: style(c.colour), width: 2, points: { show: c.single || x.length < 200, size: c.single ? 7 : 5 }, spanGaps: !c.single, ...(c.single ? { paths: () => null } : {}), value: (_u: uPlot, v: number | null) => (v === null ? "" : options.yText(v)) }))],
     }, [x, ...curves.map((c) => c.values)] as uPlot.AlignedData, host);
   };
   new ResizeObserver(() => { if (host.clientWidth !== drawn) draw(); }).observe(host);

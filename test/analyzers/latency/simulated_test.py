@@ -29,14 +29,14 @@ def platform():
     return "\n".join(lines + ["</zone>", "</platform>"])
 
 
-def measure(arguments, folder, program, shuffle=0):
+def measure(arguments, folder, program, shuffle=0, ranks=HOSTS, trials=None):
     (folder / "platform.xml").write_text(platform())
     (folder / "hosts").write_text("".join(f"n{i}\n" for i in range(HOSTS)))
     raw = folder / f"{pathlib.Path(program).name}-{shuffle}.json"
     settings = {"smpi/simulate-computation": "no", "smpi/privatization": "no", "network/model": "CM02", "surf/precision": "1e-10"}
-    command = [arguments.smpirun, "-np", str(HOSTS), "-platform", folder / "platform.xml", "-hostfile", folder / "hosts", "--log=root.thresh:warning"]
+    command = [arguments.smpirun, "-np", str(ranks), "-platform", folder / "platform.xml", "-hostfile", folder / "hosts", "--log=root.thresh:warning"]
     command += [f"--cfg={key}:{value}" for key, value in settings.items()]
-    command += [program, "1", str(arguments.trials), "1", "1", "1000", "50", "1e9", "0", str(shuffle), raw]
+    command += [program, "1", str(trials or arguments.trials), "1", "1", "1000", "50", "1e9", "0", str(shuffle), raw]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=500)
     if done.returncode != 0:
         sys.exit(f"the simulation failed:\n{(done.stdout + done.stderr)[-2000:]}")
@@ -65,6 +65,7 @@ def main():
     parser.add_argument("--polter", required=True)
     parser.add_argument("--program", required=True)
     parser.add_argument("--delayed", required=True, help="the same with a library that delays each partner of a rank from the 17th on by 10 us")
+    parser.add_argument("--preempted", required=True, help="the same with rank 1 preempted for 100 us every 10 ms")
     parser.add_argument("--trials", type=int, default=4)
     arguments = parser.parse_args()
     arguments.smpirun = shutil.which("smpirun")
@@ -93,6 +94,15 @@ def main():
         delayed = measure(arguments, folder, arguments.delayed, shuffle=7)
         peers = delayed["slower_peers"]
         check(peers is not None and peers["from"] == 17, f"partners above the 16th are delayed: {peers}")
+        quiet = measure(arguments, folder, arguments.program, ranks=2, trials=50_000)
+        disturbed = measure(arguments, folder, arguments.preempted, ranks=2, trials=50_000)
+        check(quiet["tails"]["off_node"]["samples"] == 0, "no tail where nothing disturbs")
+        tail = disturbed["tails"]["off_node"]
+        check(abs(tail["share_of_time"] / 0.01 - 1) <= 0.05, f"preempted for 1 % of the time: {100 * tail['share_of_time']:.4f} %, within 5 %")
+        check(abs(tail["length_ns"] / 100_000 - 1) <= 0.05, f"for 100 us each: {tail['length_ns'] / 1e3:.2f} us, within 5 %")
+        check([m["samples"] for m in tail["modes"]] == [tail["samples"]], "one mode of the tail, which has all of it")
+        least = [r["distributions"]["off_node"]["pairwise_minima"]["least_ns"] for r in (quiet, disturbed)]
+        check(abs(least[1] - least[0]) <= 1, f"the least latency has not moved: {least} ns")
     return 1 if failed else 0
 
 
