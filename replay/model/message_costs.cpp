@@ -12,18 +12,22 @@ struct Known {
 Known known(const Model& model, CostClass of) {
     const auto ask = [&](CostKind kind) {
         of.kind = kind;
-        return model.cost(of);
+        Cost cost = model.cost(of);
+        if (model.faults().extrapolate) cost.extrapolated = false;
+        return cost;
     };
     return {ask(CostKind::receive_after_send), ask(CostKind::receive_after_post), ask(CostKind::send_own), ask(CostKind::send_after_post)};
 }
 
 // What was never seen costs what the first of the others does that was, or down to half of that: the transfer is the same, but the calls'
 // own work may differ. Or it costs what its upper limit allows.
+// So does what was seen of other sizes only, if the other side was seen of this one.
 void borrow(Cost& cost, std::initializer_list<Cost> others) {
-    if (cost.known) return;
-    const int64_t limit = cost.high;
+    const bool extrapolated = cost.known;
+    if (cost.known && (!cost.extrapolated)) return;
+    const int64_t limit = extrapolated ? 0 : cost.high;
     for (const Cost& other : others) {
-        if (!other.known) continue;
+        if (!other.known || (extrapolated && other.extrapolated)) continue;
         cost = {other.low / 2, other.mid, other.high, false};
         if (limit > 0) {
             cost.low = std::min(cost.low, limit);
@@ -32,6 +36,7 @@ void borrow(Cost& cost, std::initializer_list<Cost> others) {
         }
         return;
     }
+    if (extrapolated) return;
     cost.mid = limit;
     for (const Cost& other : others)
         if (other.high > 0 && (cost.high == 0 || other.high < cost.high)) cost.mid = cost.high = other.high;

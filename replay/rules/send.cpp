@@ -16,11 +16,6 @@ bool waits_for_receiver(Engine& engine, const Operation& operation, bool same_ho
     return engine.model().rendezvous(same_host, operation.partitioned > 0, operation.size);
 }
 
-// Own work before a message leaves, at most: the call, and a copy at 20 GB/s.
-int64_t injection_ns(uint64_t bytes) {
-    return 1000 + static_cast<int64_t>(std::min<uint64_t>(bytes, uint64_t{1} << 40) / 20);
-}
-
 bool does_more(const Thread& thread, const Match& match) {
     return match.synchronous || thread.operations.size() > 1;
 }

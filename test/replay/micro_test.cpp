@@ -187,6 +187,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"allreduce_once", {.delays_nobody = true}},
         {"clock_error", {.trust_clocks = true}},
         {"gatherv_held", {.senders_never_wait = true}},
+        {"exscan_held", {.senders_never_wait = true}},
         {"free_apart", {.freeing_waits = true}},
         {"farm", {.tasks_as_measured = true}},
         {"farm", {.keep_place = true}},

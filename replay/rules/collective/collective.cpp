@@ -12,6 +12,8 @@
 // algorithm is known, its messages tell more (by_messages.cpp).
 #include "collective.hpp"
 
+#include <otf2/otf2.h>
+
 #include <algorithm>
 
 namespace polter::replay::rules {
@@ -66,8 +68,9 @@ Last last_before_leave(Engine& engine, const Collective& c, uint32_t member, con
     return last;
 }
 
-// The root of a broadcast, or any other member of a reduction: by what the operation computes it waits for nobody.
+// The root of a broadcast, any other member of a reduction, the first of a scan: by what the operation computes it waits for nobody.
 bool only_sends(const Collective& c, uint32_t member) {
+    if (c.waits == Waits::prefix) return member == 0;
     return c.waits == Waits::one_to_n ? member == c.root : c.waits == Waits::n_to_one && member != c.root;
 }
 
@@ -121,6 +124,7 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
             if (!root) return {};
             break;
         case Waits::prefix:
+            if (member == 0) return c.members[member].held ? last_before_leave(engine, c, member, thread) : Last{};
             fold_lower(engine, c, member);
             return {true, c.members[member].latest, c.members[member].arrival, {}, c.members[member].fold_node};
         case Waits::n_to_n_likely:
@@ -183,7 +187,9 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
         const int64_t most_without = engine.faults().swap_bounds ? cost.low : cost.high;
         // In the upper bound only what no tail without noise was ever as long as, by a margin, and only where nothing else can have been
         // why.
-        const bool noise_alone = lanes.bounded() && !last.partial && only_removed(c, member, last.enter, lanes);
+        // (Creating a communicator is several exchanges, one after the other, and seldom done: not there.)
+        const bool noise_alone =
+            lanes.bounded() && !last.partial && c.operation != OTF2_COLLECTIVE_OP_CREATE_HANDLE && only_removed(c, member, last.enter, lanes);
         const int64_t certain = noise_alone ? std::max<int64_t>(0, tail - most_without - (cost.high - cost.mid)) : 0;
         for (size_t i = 0; i < lanes.count; ++i) {
             const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;
@@ -318,11 +324,6 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
     if (by_structure) {
         end.tail = 0;  // noise has hit its steps
         end.stepwise = true;
-        const Lanes& lanes = engine.lanes();
-        if (lanes.bounded() && !c.instance.structure().certain) {
-            by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);
-            by_structure[lanes.high] = std::min(by_structure[lanes.high], thread.delay[lanes.high]);
-        }
         engine.copy(thread.delay, by_structure);
     }
     if (dependency.keeps)

@@ -398,6 +398,7 @@ class Reference {
         const std::vector<size_t> ranks = members_of(trace_, collective.comm);
         const bool root = call.rank == ranks[static_cast<size_t>(record.peer)];
         const Whom rule = whom(record.operation);
+        if (rule == Whom::lower) return call.rank == ranks.front();
         return (rule == Whom::root && root) || (rule == Whom::root_all && !root);
     }
     Cost sending_cost(const CollectiveCall& collective, const Record& record) const {
@@ -436,7 +437,7 @@ class Reference {
             const Call& member = *collective.members[i];
             const bool matters = rule == Whom::all || (rule == Whom::all_that_came && member.enter <= call.leave) ||
                                  (rule == Whom::root && i == root && own != root) || (rule == Whom::root_all && own == root) ||
-                                 (rule == Whom::lower && i <= own);
+                                 (rule == Whom::lower && own > 0 && i <= own);
             if (!matters) continue;
             last.vertices.push_back(member.from);
             last.time = std::max(last.time, member.enter);
