@@ -52,7 +52,7 @@ void split_by_cause(Hit& hit, const SegmentNoise& noise) {
     for (const auto& [cause, ns] : noise.by_cause) hit.causes[cause] = *hit.os_noise_ns * static_cast<double>(ns) / all;
 }
 
-void add_noise(Analyzed& analyzed, int64_t origin, const std::function<void(double)>& progress) {
+void add_noise(Analyzed& analyzed, int64_t origin, bool keep_without, const std::function<void(double)>& progress) {
     const Folder folder;
     replay::Options options;
     options.trace = analyzed.run.trace;
@@ -71,8 +71,10 @@ void add_noise(Analyzed& analyzed, int64_t origin, const std::function<void(doub
             "without noise the program may behave differently, so the OS noise in segments is one of the "
             "possibilities (polter replay says why)");
     Estimate& estimate = analyzed.estimate;
-    if (estimate.hits.empty()) return;
-    const std::vector<double> growth = growth_of(analyzed.run, read_segments(options.write_approximated, origin));
+    if (estimate.hits.empty() && !keep_without) return;
+    Run without = read_segments(options.write_approximated, origin);
+    const std::vector<double> growth = growth_of(analyzed.run, without);
+    if (keep_without) analyzed.without = std::move(without);
     std::vector<size_t> wanted;
     for (const Hit& hit : estimate.hits) wanted.push_back(hit.segment);
     const auto noise = read_noise(analyzed.run.trace, origin, analyzed.run, wanted);
@@ -130,7 +132,7 @@ Result analyze(const Options& options) {
             analyzed.noise_unknown = "the run was not replayed (--no-noise)";
         else
             try {
-                add_noise(analyzed, origin, [&](double part) {
+                add_noise(analyzed, origin, options.keep_without, [&](double part) {
                     if (options.progress) options.progress((static_cast<double>(i) + part) / all);
                 });
             } catch (const replay::InputError& error) {  // the estimate stands without the replay
