@@ -76,7 +76,9 @@ void measure_one_thread(const char* where) {
     const long long waited = waited_ns() - outer;
     CHECK(values[0] <= waited);
     CHECK(values[0] >= waited_inside - least_ns);  // /proc is read at intervals that depend on what reading costs
-    CHECK(values[1] == values[0]);                 // nothing else is measured by it
+    // Nothing else is measured by it. PAPI asks for one event after the other, and the thread may wait in between.
+    CHECK(values[1] >= values[0]);
+    CHECK(values[1] <= waited);
     CHECK(values[2] == 0);
     CHECK(read[0] > 0);
     CHECK(read[0] <= values[0]);
