@@ -98,6 +98,23 @@ TEST_CASE("the programs of a command: options, their values and arguments are no
     CHECK(application_name({"mpirun", "app"}, "/usr/bin/other") == "other");
 }
 
+TEST_CASE("a launcher's command with another program in place of each of its own") {
+    const Programs programs({"app", "other", "mpirun", "mpiexec", "srun", "env", "timeout", "collector"});
+    const auto changed = [](const std::string& line, const std::vector<std::string>& options = {}) {
+        std::vector<std::string> words;
+        std::istringstream text(line);
+        for (std::string word; text >> word;) words.push_back(word);
+        const auto command = with_other_program(words, {"collector"}, options);
+        return command ? fmt::format("{}", fmt::join(*command, " ")) : "none";
+    };
+    CHECK(changed("mpirun -n 2 -H a,b app data") == "mpirun -n 2 -H a,b collector");
+    CHECK(changed("mpirun -n 2 app : -n 1 other x") == "mpirun -n 2 collector : -n 1 collector");
+    CHECK(changed("mpirun -n 2 -x A app : -n 1 other x", {"-x", "B"}) == "mpirun -x B -n 2 -x A collector : -x B -n 1 collector");
+    CHECK(changed("timeout 60 mpirun -n 2 app") == "timeout 60 mpirun -n 2 collector");
+    CHECK(changed("srun -n 2 app : other") == "srun -n 2 collector");  // the colon is an argument
+    for (const char* line : {"app data", "mpirun -n 2", "timeout 60 app", "env A=b", ""}) CHECK_MESSAGE(changed(line) == "none", line);
+}
+
 TEST_CASE("the programs of sh -c, and of scripts") {
     const Programs programs({"app", "other", "data", "mpirun", "sh", "echo", "env"});
     auto of = [](const std::vector<std::string>& words) {

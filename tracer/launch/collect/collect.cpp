@@ -169,11 +169,19 @@ void collect_from_nodes(const std::vector<std::string>& command, const fs::path&
     fs::remove(log, ignored);
     if (why.empty()) return;  // whatever is missing now is nowhere
     const auto after = count_ranks(experiment);
+    if (after.of == 0)
+        throw Error(fmt::format(
+            "no rank left a file in {}, so the job may not have started: what it said stands above. If ranks ran on nodes that do not see "
+            "this directory ({}), their files are in {} there, from where they could not be collected: {}. Copy the folders in {}/{} of "
+            "each "
+            "node to {}/{}",
+            experiment.string(), fmt::join(hosts, ", "), folder, why, folder, trace::ranks_folder, experiment.string(),
+            trace::ranks_folder));
     throw Error(fmt::format(
         "{} of {} ranks left their files in {}; nodes that do not see this directory ({}) keep theirs in {}, from where they could not be "
         "collected: {}. Copy the folders in {}/{} of each node to {}/{}; without them the trace lacks these ranks",
-        after.there, after.of ? std::to_string(after.of) : "the job's", experiment.string(), fmt::join(hosts, ", "), folder, why, folder,
-        trace::ranks_folder, experiment.string(), trace::ranks_folder));
+        after.there, after.of, experiment.string(), fmt::join(hosts, ", "), folder, why, folder, trace::ranks_folder, experiment.string(),
+        trace::ranks_folder));
 }
 
 }  // namespace polter::launch

@@ -16,6 +16,7 @@ namespace polter::launch::collect {
 
 inline constexpr const char* program = "polter-collect";
 inline constexpr size_t longest_line = 4096;
+inline constexpr int hello_s = 5;     // until who has connected says that it is ours: others wait meanwhile
 inline constexpr int silence_s = 60;  // of the other side, after which it is given up
 inline constexpr int turn_s = 1800;   // the same until it is a node's turn
 

@@ -66,7 +66,13 @@ void take_file(Connection& from, const fs::path& to, uint64_t size) {
     const char* failed = nullptr;
     while (size && !failed) {
         const size_t got = from.read(block, std::min<uint64_t>(size, sizeof block));
-        if (::write(file, block, got) != static_cast<ssize_t>(got)) failed = std::strerror(errno);
+        for (size_t done = 0; done < got && !failed;) {
+            const ssize_t written = ::write(file, block + done, got - done);
+            if (written >= 0)
+                done += static_cast<size_t>(written);
+            else if (errno != EINTR)
+                failed = std::strerror(errno);
+        }
         size -= got;
     }
     if (close(file) != 0 && !failed) failed = std::strerror(errno);
@@ -124,7 +130,7 @@ void Receiver::take(int socket) {
     Connection node(socket);
     std::string host;
     try {
-        std::istringstream first(node.line());
+        std::istringstream first(node.line(hello_s));
         std::string word, version, token;
         first >> word >> version >> token >> host;
         if (word != "collect" || version != "1" || token != invitation_.token || !is_name(host)) return;  // a stranger
