@@ -6,8 +6,10 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
+import unittest
 
 import polter_run as p
 
@@ -123,3 +125,16 @@ ENVIRONMENT = {"UCX_TLS": "tcp,self"}
 def skewed(began_ns, offset_ns, rate_ppm, step_ns=0, at_ns=0):
     """The environment in which the second host's clock is skewed (test/tracer/clocks/skewed_clock.c)."""
     return {"LD_PRELOAD": str(SKEW), "SKEWED_CLOCK": f"{HOSTS[1]} {began_ns} {offset_ns} {rate_ppm} {step_ns} {at_ns}"}
+
+
+def main(flavours):
+    """The tests of a file, or why they cannot run here."""
+    why = missing()
+    if not flavours:
+        why = "no MPI launcher that is tested here"
+    elif not shutil.which("otf2-print"):
+        why = "no otf2-print (Debian package otf2-tools)"
+    if why:
+        print("SKIP: " + why)
+        sys.exit(77)
+    unittest.main(verbosity=2)

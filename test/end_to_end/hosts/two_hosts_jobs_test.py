@@ -238,14 +238,4 @@ class Exporters(Bed):
 
 
 if __name__ == "__main__":
-    if not FLAVOURS:
-        print("SKIP: no Open MPI")
-        sys.exit(77)
-    if not shutil.which("otf2-print"):
-        print("SKIP: no otf2-print (Debian package otf2-tools)")
-        sys.exit(77)
-    why = t.missing()
-    if why:
-        print("SKIP: " + why)
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    t.main(FLAVOURS)

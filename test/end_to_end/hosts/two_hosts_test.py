@@ -4,7 +4,6 @@
 reported; a competitor is named with its host."""
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -108,14 +107,4 @@ class TwoHosts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not p.FLAVOURS:
-        print("SKIP: no MPI launcher")
-        sys.exit(77)
-    if not shutil.which("otf2-print"):
-        print("SKIP: no otf2-print (Debian package otf2-tools)")
-        sys.exit(77)
-    why = t.missing()
-    if why:
-        print("SKIP: " + why)
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    t.main(p.FLAVOURS)
