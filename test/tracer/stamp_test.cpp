@@ -98,6 +98,22 @@ TEST_CASE("the followed clock is the clock") {
     }
 }
 
+TEST_CASE("a clock that is found some ns before where the TSC led does not take the stamps back") {
+    write::ThreadClock clock;
+    furthest(clock, 20 * millisecond);
+    const int64_t offset = write::clock_offset_ns;
+    for (const int64_t step : {-300, 300}) {
+        uint64_t last = clock.now();
+        write::clock_offset_ns += step;
+        for (const uint64_t end = write::now() + millisecond; write::now() < end;) {
+            const uint64_t time = clock.now();
+            CHECK_UNARY(time >= last);
+            last = time;
+        }
+    }
+    write::clock_offset_ns = offset;
+}
+
 TEST_CASE("where the clock is not what the TSC says, it is read each time from then on") {
     write::ThreadClock clock;
     furthest(clock, 5 * millisecond);
