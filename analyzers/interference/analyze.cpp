@@ -72,7 +72,8 @@ replay::Result without_noise(const Folder& folder, const std::string& trace, rep
     return replay::replay(options);
 }
 
-void add_noise(Analyzed& analyzed, int64_t origin, replay::Group* group, const std::function<void(double)>& progress) {
+void add_noise(Analyzed& analyzed, int64_t origin, bool keep_without, replay::Group* group,
+               const std::function<void(double)>& progress) {
     const Folder folder(group);
     const replay::Result result = without_noise(folder, analyzed.run.trace, group, progress);
     analyzed.measured_ns = result.measured_ns;
@@ -87,8 +88,10 @@ void add_noise(Analyzed& analyzed, int64_t origin, replay::Group* group, const s
             "without noise the program may behave differently, so the OS noise in segments is one of the "
             "possibilities (polter replay says why)");
     Estimate& estimate = analyzed.estimate;
-    if (estimate.hits.empty()) return;
-    const std::vector<double> growth = growth_of(analyzed.run, read_segments(folder.path("without-noise"), origin));
+    if (estimate.hits.empty() && !keep_without) return;
+    Run without = read_segments(folder.path("without-noise"), origin);
+    const std::vector<double> growth = growth_of(analyzed.run, without);
+    if (keep_without) analyzed.without = std::move(without);
     std::vector<size_t> wanted;
     for (const Hit& hit : estimate.hits) wanted.push_back(hit.segment);
     const auto noise = read_noise(analyzed.run.trace, origin, analyzed.run, wanted);
@@ -150,7 +153,7 @@ Result analyze(const Options& options) {
             analyzed.noise_unknown = "the run was not replayed (--no-noise)";
         else
             try {
-                add_noise(analyzed, origin, options.group, [&](double part) {
+                add_noise(analyzed, origin, options.keep_without, options.group, [&](double part) {
                     if (options.progress) options.progress((static_cast<double>(i) + part) / all);
                 });
             } catch (const replay::InputError& error) {  // the estimate stands without the replay

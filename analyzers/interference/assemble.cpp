@@ -70,6 +70,10 @@ void assemble(Run& run, const std::string& name, const std::vector<RankSegments>
         std::vector<uint32_t> kind;
         for (const RankSegments& rank : ranks) {
             if (&rank == &ranks.front() || !mutated(Mutation::first_rank_alone)) segment.end = std::max(segment.end, rank.ends[s]);
+            if (s < rank.entered.size() && (segment.slowest < 0 || rank.entered[s] > segment.entered)) {
+                segment.entered = rank.entered[s];
+                segment.slowest = static_cast<int32_t>(&rank - ranks.data());
+            }
             computing.push_back(rank.computing[s]);
             kind.push_back(id_of_raw[rank.calls[s]]);
         }

@@ -9,6 +9,7 @@ namespace polter::interference {
 struct RankSegments {
     int64_t first = 0, last = 0;  // end of the first collective; last event
     std::vector<int64_t> ends;
+    std::vector<int64_t> entered;  // the collectives that end them; empty: not known
     std::vector<double> computing;
     std::vector<uint32_t> calls;  // index of what it communicated
 };

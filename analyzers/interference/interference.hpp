@@ -72,12 +72,14 @@ struct Analyzed {
     bool noise_known = false;
     std::string noise_unknown;                                                                 // why it is not
     int64_t measured_ns = 0, accumulated_noise_ns = 0, bounds_low_ns = 0, bounds_high_ns = 0;  // of the replay; bounds: of the noise
+    std::optional<Run> without;  // the same run on the replay's timeline without noise, where asked for and known
     std::vector<std::string> warnings;
 };
 
 struct Options {
     std::vector<std::string> traces;
     bool noise = true;               // replay each run
+    bool keep_without = false;       // fill Analyzed::without
     replay::Group* group = nullptr;  // the processes that share the replay; the first one does the rest, and has the result
     std::function<void(double)> progress;
 };

@@ -189,6 +189,7 @@ class Collector : public Cutter {
         RankSegments& rank = ranks_[static_cast<size_t>(rank_)];
         if (whole) {
             rank.ends.push_back(time);
+            rank.entered.push_back(entered_);
             rank.computing.push_back(computing_);
             rank.calls.push_back(known_.try_emplace(now_, static_cast<uint32_t>(known_.size())).first->second);
         } else {

@@ -42,6 +42,8 @@ struct Segment {
     int64_t end = 0, duration = 0;  // of the last rank; the first segment begins where the last rank left the first collective
     double computing = 0;           // median over the ranks
     uint32_t kind = 0;              // index of Run::kinds
+    int64_t entered = 0;            // when the last rank entered the collective that ends it; a profile does not know
+    int32_t slowest = -1;           // that rank; -1: not known
 };
 
 struct Run {
