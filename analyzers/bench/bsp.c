@@ -17,11 +17,21 @@
 #include <string.h>
 #include <time.h>
 
+#ifdef POLTER_BSP_SIMULATED /* on SimGrid: time is simulated, and the workload "time" lasts as long as drawn (test/analyzers/variability) \
+                             */
+#include "simulated.h"
+#else
 static long long now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
+static void spin(long long grain) {
+    const long long end = now() + grain;
+    while (now() < end) {
+    }
+}
+#endif
 
 static void* memory(size_t bytes) {
     void* p = calloc(1, bytes ? bytes : 1);
@@ -131,9 +141,7 @@ static void work(const struct workload* load, long long units, long long grain) 
     if (load->unit) {
         for (long long i = 0; i < units; i++) load->unit();
     } else { /* fixed time: the work done varies with the noise, the time does not */
-        const long long end = now() + grain;
-        while (now() < end) {
-        }
+        spin(grain);
     }
 }
 
@@ -270,6 +278,7 @@ int main(int argc, char** argv) {
     const long long own_grain = (long long)((double)grain * (1 + imbalance * share));
     long long *worked = memory(sizeof *worked * phases), *waited = memory(sizeof *waited * phases);
     long long *slowest = memory(sizeof *slowest * phases), *longest_wait = memory(sizeof *longest_wait * phases);
+    long long *shortest_wait = memory(sizeof *shortest_wait * phases), *slowest_rank = memory(sizeof *slowest_rank * phases);
     MPI_Request requests[8];
     long long begin = 0;
 
@@ -288,8 +297,12 @@ int main(int argc, char** argv) {
     }
     const long long elapsed = now() - begin;
 
-    MPI_Reduce(worked, slowest, (int)phases, MPI_LONG_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
+    /* The shortest time in the collective is the last arrival's: what the collective itself takes. */
+    MPI_Allreduce(worked, slowest, (int)phases, MPI_LONG_LONG, MPI_MAX, MPI_COMM_WORLD);
     MPI_Reduce(waited, longest_wait, (int)phases, MPI_LONG_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(waited, shortest_wait, (int)phases, MPI_LONG_LONG, MPI_MIN, 0, MPI_COMM_WORLD);
+    for (long phase = 0; phase < phases; phase++) worked[phase] = worked[phase] == slowest[phase] ? rank : size;
+    MPI_Reduce(worked, slowest_rank, (int)phases, MPI_LONG_LONG, MPI_MIN, 0, MPI_COMM_WORLD);
     int failed = 0;
     if (rank == 0) {
         FILE* file = strcmp(argv[10], "-") == 0 ? stdout : fopen(argv[10], "w");
@@ -300,7 +313,9 @@ int main(int argc, char** argv) {
                     "\"warmups\": %ld, \"collective\": \"%s\", \"imbalance_percent\": %s, \"halo\": %d,\n \"elapsed_ns\": %lld",
                     argv[1], size, grain, units, phases, warmups, argv[6], argv[7], halo.count, elapsed);
             list(file, "slowest_work_ns", slowest, phases);
+            list(file, "slowest_rank", slowest_rank, phases);
             list(file, "longest_wait_ns", longest_wait, phases);
+            list(file, "shortest_wait_ns", shortest_wait, phases);
             fprintf(file, "}\n");
         }
         if (!file || fflush(file) != 0 || (file != stdout && fclose(file) != 0)) {
