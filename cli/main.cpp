@@ -152,6 +152,7 @@ int dispatch(int argc, char** argv) {
     add_validate(app);
     add_interference(app);
     add_latency(app);
+    add_variability(app);
     add_doctor(app);
     add_completion(app);
     try {

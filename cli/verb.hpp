@@ -54,6 +54,7 @@ void add_bench(CLI::App& parent);
 void add_validate(CLI::App& parent);
 void add_interference(CLI::App& parent);
 void add_latency(CLI::App& parent);
+void add_variability(CLI::App& parent);
 void add_doctor(CLI::App& parent);
 void add_completion(CLI::App& parent);
 

@@ -8,6 +8,7 @@
 #include "../advice/advice.hpp"
 #include "../compare/compare.hpp"
 #include "../interference/interference.hpp"
+#include "../variability/variability.hpp"
 #include "replay/base/json_file.hpp"
 #include "replay/replay.hpp"
 #include "replay/trace/archive.hpp"
@@ -29,6 +30,20 @@ replay::Options options_of_page(const std::string& trace, std::function<void(dou
     return options;
 }
 
+// How the segments vary, without the points of plots that the page does not draw.
+void add_variability(const interference::Analyzed& analyzed, json& run) {
+    constexpr size_t most_kinds = 5;
+    variability::Options options;
+    options.resamples = 200;
+    json result = variability::to_json(variability::analyze(variability::from_run(analyzed), options));
+    json& kinds = result["kinds"];
+    if (kinds.size() > most_kinds) {
+        result["warnings"].push_back(fmt::format("of {} kinds of intervals, the {} that take longest are shown", kinds.size(), most_kinds));
+        kinds.erase(kinds.begin() + most_kinds, kinds.end());
+    }
+    run["variability"] = std::move(result);
+}
+
 // Of programs that have collectives; why not, of others. In short traces the OS noise in each segment too, which takes another replay.
 void add_interference(const std::string& trace, json& run) {
     constexpr uint64_t short_trace = 64 << 20;
@@ -36,7 +51,14 @@ void add_interference(const std::string& trace, json& run) {
     options.traces = {trace};
     try {
         options.noise = replay::event_bytes(trace) <= short_trace;
-        run["interference"] = interference::to_json(interference::analyze(options)).at("runs").at(0);
+        options.keep_without = options.noise;
+        const interference::Result result = interference::analyze(options);
+        run["interference"] = interference::to_json(result).at("runs").at(0);
+        try {
+            add_variability(result.runs.front(), run);
+        } catch (const std::exception& error) {
+            run["variability_unknown"] = error.what();
+        }
     } catch (const std::exception& error) {  // whatever it is: the rest of the page does not need it
         run["interference_unknown"] = error.what();
     }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""polter interference, run --profile and latency with real programs: what they write and print, and what they say of input that they cannot use."""
+"""polter interference, run --profile, variability and latency with real programs: what they write and print, and what they say of input that they cannot use."""
 import json
+import pathlib
 import shutil
 import sys
 import unittest
@@ -13,6 +14,16 @@ FLAVOURS = [f for f in ("openmpi", "mpich") if (p.BUILD / f"lib/polter/polter-bs
 
 def bsp(flavour, phases):
     return [*p.launcher(flavour, 2), p.BUILD / f"lib/polter/polter-bsp-{flavour}", "time", "200000", "0", phases, "2", "allreduce", "0", "0", "0", "/dev/null"]
+
+
+def faults(name, value):
+    """Where a result differs from its schema; nothing is checked without python3-jsonschema."""
+    try:
+        import jsonschema
+    except ImportError:
+        return []
+    schema = json.loads((pathlib.Path(__file__).parents[2] / f"docs/{name}.schema.json").read_text(encoding="utf-8"))
+    return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
 
 
 class Verbs(unittest.TestCase):
@@ -129,6 +140,31 @@ class Verbs(unittest.TestCase):
                 self.assertEqual(compared.returncode, 0, compared.stderr)
                 self.assertEqual(json.loads(compared.stdout)["schema"], "polter.latency.compare/1")
 
+    def test_variability(self):
+        for flavour in FLAVOURS:
+            with self.subTest(flavour), p.folder() as folder:
+                bench = p.command([p.POLTER, "bench", "bsp", "--json", "--workload", "time", "--grain", "200us", "--phases", 200, *p.launcher(flavour, 2)])
+                self.assertEqual(bench.returncode, 0, bench.stderr)
+                (folder / "bsp.json").write_text(bench.stdout)
+                measured = json.loads(bench.stdout)
+                self.assertTrue(all(0 <= rank < 2 for rank in measured["slowest_rank"]))
+                self.assertTrue(all(a <= b for a, b in zip(measured["shortest_wait_ns"], measured["longest_wait_ns"])))
+                done = p.command([p.POLTER, "variability", "--json", folder / "bsp.json", "--ranks", "4,8", "--check", folder / "bsp.json"])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                result = json.loads(done.stdout)
+                self.assertEqual([x["ranks"] for x in result["kinds"][0]["projections"]], [2, 4, 8])
+                self.assertTrue(result["check"]["typical_inside"])
+                self.assertGreater(result["check"]["share_inside"], 0.9)
+                done = p.command([p.POLTER, "run", "-q", "-o", folder / "trace", *bsp(flavour, 100)])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                done = p.command([p.POLTER, "variability", "--json", folder / "trace"])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                result = json.loads(done.stdout)
+                self.assertGreaterEqual(result["kinds"][0]["intervals"], 90)
+                self.assertEqual(faults("variability", result), [])
+                self.assertAlmostEqual(sum(part["of_variance"] for part in result["kinds"][0]["parts"]), 1, places=6)
+                self.assertGreater(result["kinds"][0]["length"]["mean"]["value"], 200_000)
+
     def test_input_that_cannot_be_used(self):
         with p.folder() as folder:
             (folder / "empty.json").write_text("{}")
@@ -138,6 +174,12 @@ class Verbs(unittest.TestCase):
                 (["interference"], 2, "TRACE"),
                 (["interference", folder / "nothing"], 1, "nothing"),
                 (["interference", folder], 1, str(folder)),
+                (["variability"], 2, "INPUT"),
+                (["variability", folder / "nothing.json"], 1, "nothing.json"),
+                (["variability", folder / "empty.json"], 1, "polter bench bsp"),
+                (["variability", folder / "half.json"], 1, "half.json"),
+                (["variability", folder], 1, str(folder)),
+                (["variability", folder / "empty.json", "--ranks", "0"], 2, "--ranks"),
                 (["latency", "--compare", folder / "empty.json"], 2, "--compare"),
                 (["latency", "--compare", folder / "empty.json", folder / "empty.json"], 1, "no result of polter latency"),
                 (["latency", "--from", folder / "half.json"], 1, "half.json"),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sections of the analyzers: interference of a run (polter.interference/1) and latencies (polter.latency/1). They compute no result.
+// Sections of the analyzers: interference of a run (polter.interference/1), variability of its intervals (polter.variability/1) and latencies
+// (polter.latency/1). They compute no result.
 import { plot, whenColoursChange } from "./charts";
 import { Result } from "./data";
 import { count, el, name, style, table, time } from "./format";
@@ -29,6 +30,31 @@ export function interference(r: Result): HTMLElement | null {
       [...i.os_noise.causes.map((c: Json) => [{ text: name(c.source) }, { text: name(c.culprit) }, ns(c.ns)]),
         [{ text: "no OS noise" }, { text: "network, file system, the program" }, ns(i.os_noise.not_os_noise_ns)]], 10) : null,
     ...i.warnings.map((w: string) => el("p", { class: "note" }, `Warning: ${name(w, 1000)}`)));
+}
+
+const range = (p: Json) => (p.interval ? `${time(p.interval[0])} to ${time(p.interval[1])}` : `no basis: ${count(p.needed_intervals)} intervals needed`);
+
+function kind(k: Json): (HTMLElement | null)[] {
+  const fit = k.fits.find((f: Json) => f.accepted), at = k.timeline.map((t: number[]) => t[0]);
+  return [
+    el("h3", {}, `${name(k.what)}: ${count(k.intervals)} intervals, mean ${time(k.length.mean.value)}, standard deviation ${time(k.length.deviation.value)}`),
+    plot("Length of the intervals, until the last rank has arrived. The tables below have their parts and projections.", at, [{ label: "length", values: k.timeline.map((t: number[]) => t[1]), colour: "--s4" }],
+      { xText: (v) => String(Math.round(v)), yText: time, logarithmic: false, xLabel: "interval" }),
+    table("What an interval is made of, and what makes intervals differ", [{ title: "Part" }, num("Mean", true), num("Part of the variance")], k.parts.map((p: Json) => [{ text: name(p.part) }, ns(p.mean_ns), { text: percent(100 * p.of_variance) }])),
+    table("Length on more ranks, if each rank works as much as now", [num("Ranks"), num("Typical", true), { title: "95 % interval" }, { title: "Next interval within" }, num("Mean"), num("Typical without OS noise")],
+      k.projections.map((p: Json) => [{ text: count(p.ranks) }, ns(p.typical.value), { text: range(p.typical) }, { text: range(p.next) }, p.mean ? ns(p.mean.value) : { text: "?" }, p.typical_without_os_noise ? ns(p.typical_without_os_noise.value) : { text: "?" }])),
+    fit ? plot(`Lengths against the quantiles of the extreme value distribution that was fitted (${fit.method === "pwm" ? "probability-weighted moments" : "moments"}, ${fit.type}): on the line where it fits.`, fit.quantiles.map((q: number[]) => q[0]),
+      [{ label: "measured", values: fit.quantiles.map((q: number[]) => q[1]), colour: "--s4" }, { label: "fitted", values: fit.quantiles.map((q: number[]) => q[0]), colour: "--s0" }], { xText: time, yText: time, logarithmic: false, xLabel: "fitted" }) : null,
+    k.fits_agree ? null : el("p", { class: "note" }, "The two fits do not agree on a type of extreme value distribution: nothing parametric is said."),
+    ...k.warnings.map((w: string) => el("p", { class: "note" }, name(w, 1000)))];
+}
+
+export function variability(r: Result): HTMLElement | null {
+  const v: Json | undefined = r.variability;
+  if (!v) return r.variability_unknown ? section("variability", "Variability", `Not estimated: ${name(r.variability_unknown, 600)}`) : null;
+  return section("variability", "Variability", `How much the intervals between collectives of all ranks vary, and how long they would take on more ranks: the slowest of more ranks is slower. Taken for granted: ${count(v.ranks)} ranks are like any other ${count(v.ranks)} of the larger machine.`,
+    ...v.kinds.flatMap(kind), v.os_noise_unknown ? el("p", { class: "note" }, `OS noise is not told apart: ${name(v.os_noise_unknown, 400)}`) : null,
+    ...v.warnings.map((w: string) => el("p", { class: "note" }, name(w, 1000))));
 }
 
 // The least latency of each pair; opacity is its part of the greatest.

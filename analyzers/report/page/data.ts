@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data of the page: the JSON of `polter replay --attribution --timeline` (docs/replay-json.md) of each run, with its advice
 // (polter.advise/1), and of several runs their comparison (polter.compare/1), and
-// latencies (polter.latency/1); as far as the page reads it. Interference of a run (polter.interference/1) is in its `interference`.
+// latencies (polter.latency/1); as far as the page reads it. Of a run, `interference` is a run of polter.interference/1 and
+// `variability` a polter.variability/1.
 
 export interface Level {
   bucket_ns: number; buckets: number;

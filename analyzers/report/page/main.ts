@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The page: the answer, of several runs their comparison, then the sections of one run. It renders the data and computes no result.
-import { interference, latency } from "./analyzers";
+import { interference, latency, variability } from "./analyzers";
 import { comparison } from "./compare";
 import { open, Page, Result } from "./data";
 import { count, el, name } from "./format";
@@ -12,7 +12,7 @@ interface Shown { result: Result; view: TimelineView | null }
 function sections(r: Result): { list: HTMLElement[]; view: TimelineView | null } {
   const view = r.timeline ? new TimelineView(r) : null, measured = !r.noise_not_measured;
   const all = [s.quality(r), s.advice(r), measured ? s.causes(r) : null, s.where(r), view ? s.timeline(r, view) : null, s.path(r),
-    view && measured ? s.heat(r, view) : null, s.durations(r), s.events(r, view), s.culprits(r), s.operations(r), s.absorbed(r), interference(r), s.warnings(r)];
+    view && measured ? s.heat(r, view) : null, s.durations(r), s.events(r, view), s.culprits(r), s.operations(r), s.absorbed(r), interference(r), variability(r), s.warnings(r)];
   return { list: all.filter((one): one is HTMLElement => one !== null), view };
 }
 

@@ -222,7 +222,7 @@ try {
     assert.ok((await card.textContent()).includes(`${one.saves.percent_of_run_time.toFixed(1)} % of the run`));
   }
   const order = await page.$$eval("section", (list) => list.map((s) => s.id));
-  const expected = ["quality", "advice", "causes", "ranks", "timeline", "path", "heat", "durations", "events", "culprits", "operations", "absorbed", "interference", "latency", "warnings"];
+  const expected = ["quality", "advice", "causes", "ranks", "timeline", "path", "heat", "durations", "events", "culprits", "operations", "absorbed", "interference", "variability", "latency", "warnings"];
   assert.deepEqual(order, expected.filter((id) => order.includes(id)));
   await clean(page, "advice");
   await page.emulateMedia({ media: "print" });

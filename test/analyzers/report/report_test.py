@@ -175,6 +175,13 @@ class Report(unittest.TestCase):
             self.assertIn(shown["interference_unknown"], alone.stderr)
         else:
             self.assertEqual(json.loads(alone.stdout)["runs"][0], shown["interference"])
+        alone = polter("variability", "-q", "--json", str(self.folder / "1"))
+        if alone.returncode:
+            self.assertIn(shown.get("variability_unknown") or shown["interference_unknown"], alone.stderr)
+        else:
+            self.assertEqual([], self.faults("variability", shown["variability"]))
+            typical = [[p["typical"] for p in k["projections"]] for k in json.loads(alone.stdout)["kinds"]]
+            self.assertEqual(typical[:5], [[p["typical"] for p in k["projections"]] for k in shown["variability"]["kinds"]])
         self.assertEqual(1, polter("report", "-q", str(self.folder / "1"), "--latency", str(self.folder / "raw.json")).returncode)
 
     def test_pipes_and_links_stay_what_they_are(self):
