@@ -153,6 +153,7 @@ int dispatch(int argc, char** argv) {
     add_interference(app);
     add_latency(app);
     add_variability(app);
+    add_quality(app);
     add_doctor(app);
     add_completion(app);
     try {

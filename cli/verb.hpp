@@ -55,6 +55,7 @@ void add_validate(CLI::App& parent);
 void add_interference(CLI::App& parent);
 void add_latency(CLI::App& parent);
 void add_variability(CLI::App& parent);
+void add_quality(CLI::App& parent);
 void add_doctor(CLI::App& parent);
 void add_completion(CLI::App& parent);
 

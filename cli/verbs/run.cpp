@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 
@@ -12,6 +13,8 @@
 #include "../profile.hpp"
 #include "analyzers/inject/alongside.hpp"
 #include "analyzers/inject/delays.hpp"
+#include "analyzers/quality/features.hpp"
+#include "analyzers/quality/store.hpp"
 #include "analyzers/report/report.hpp"
 #include "replay/trace/child_process.hpp"
 
@@ -47,6 +50,42 @@ void align_logs(const launch::Outcome& outcome) {
                         outcome.experiment.string()));
 }
 
+struct Recorded {
+    std::string history;
+    double size = 0;
+    int64_t started_s = 0;
+};
+
+// Adds the job to the history, in a child process too.
+void record(const launch::Outcome& outcome, const Recorded& recorded) {
+    if (outcome.exit_code != 0 || outcome.traced.empty()) {
+        tell(fmt::format("{}: the job is not recorded, as it {}", recorded.history,
+                         outcome.exit_code != 0
+                             ? fmt::format("failed (exit code {}): its run time says nothing of others", outcome.exit_code)
+                             : "left no trace"));
+        return;
+    }
+    const pid_t self = getpid();
+    std::fflush(nullptr);
+    const auto end = replay::go_apart();
+    if (!end) {
+        int code = 0;
+        try {
+            quality::Job job = quality::job_of(outcome.traced.front().experiment);
+            job.size = recorded.size;
+            job.started_s = recorded.started_s;
+            quality::Store(recorded.history, true).add(std::move(job));
+        } catch (const std::exception& error) {
+            tell(fmt::format("the job is not recorded: {}", error.what()));
+            code = 1;
+        }
+        if (getpid() != self) _exit(code);
+        return;
+    }
+    if (!end->error.empty() || end->signal)
+        tell(fmt::format("{}: the job is not recorded, as its trace could not be read", recorded.history));
+}
+
 }  // namespace
 
 void add_run(CLI::App& parent) {
@@ -65,13 +104,21 @@ void add_run(CLI::App& parent) {
             "Delay MPI calls or file I/O from inside, which is no OS noise: mpi,probability=0.1,mean=100us,sigma=20us,seed=1 or io,...")
         ->option_text("SPEC")
         ->allow_extra_args(false);
+    const auto recorded = std::make_shared<Recorded>();
+    auto* history = verb->add_option("--record", recorded->history, "Keep the job in this history, for polter quality")
+                        ->option_text("DIR")
+                        ->check(named);
+    verb->add_option("--size", recorded->size, "Of the input, as a number: what the program's work grows with, for the history")
+        ->needs(history)
+        ->check(CLI::PositiveNumber)
+        ->option_text("X");
     const auto profile = std::make_shared<bool>(false);
     verb->add_flag("--profile", *profile, "No trace: only what polter interference needs, in bounded memory and at less cost");
     verb->footer(
         "COMMAND is what you would type without polter: a launcher with its program, or the program alone.\n"
         "With --json, standard output has only the JSON; the job's own output goes to standard error.\n"
         "Example: polter run -o melt mpirun -n 4 lmp -in melt.in");
-    verb->callback([verb, arguments, injected, delays, profile] {
+    verb->callback([verb, arguments, injected, delays, recorded, profile] {
         take_command(*verb, *arguments);
         if (const auto size = launch::launched_processes(); size > 1) {
             tell(
@@ -81,8 +128,13 @@ void add_run(CLI::App& parent) {
             throw Exit{2};
         }
         if (!delays->empty()) inject::preload_delays(*delays, arguments->launch.mpi, arguments->launch.command);
+        if (*profile && !recorded->history.empty()) throw CLI::ExcludesError("--record", "--profile");
         if (*profile) return run_profiled(*arguments);
-        arguments->sealed = align_logs;
+        recorded->started_s = std::time(nullptr);
+        arguments->sealed = [recorded](const launch::Outcome& outcome) {
+            align_logs(outcome);
+            if (!recorded->history.empty()) record(outcome, *recorded);
+        };
         if (injected->empty()) return finish_job(*arguments, launch::run(arguments->launch));
         inject::Alongside alongside(*injected);
         arguments->launch.companion = &alongside;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""polter interference, run --profile, variability and latency with real programs: what they write and print, and what they say of input that they cannot use."""
+"""polter interference, run --profile, variability, quality and latency with real programs: what they write and print, and what they say of input that they cannot use."""
 import json
 import pathlib
 import shutil
@@ -153,8 +153,9 @@ class Verbs(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 result = json.loads(done.stdout)
                 self.assertEqual([x["ranks"] for x in result["kinds"][0]["projections"]], [2, 4, 8])
-                self.assertTrue(result["check"]["typical_inside"])
-                self.assertGreater(result["check"]["share_inside"], 0.9)
+                # On a machine that is busy with something else intervals may be too much alike: then there is no basis.
+                self.assertIn(result["check"]["typical_inside"], (True, None))
+                self.assertGreater(result["check"]["share_inside"] or 1, 0.9)
                 done = p.command([p.POLTER, "run", "-q", "-o", folder / "trace", *bsp(flavour, 100)])
                 self.assertEqual(done.returncode, 0, done.stderr)
                 done = p.command([p.POLTER, "variability", "--json", folder / "trace"])
@@ -165,6 +166,30 @@ class Verbs(unittest.TestCase):
                 self.assertAlmostEqual(sum(part["of_variance"] for part in result["kinds"][0]["parts"]), 1, places=6)
                 self.assertGreater(result["kinds"][0]["length"]["mean"]["value"], 200_000)
 
+    def test_quality(self):
+        flavour = FLAVOURS[0]
+        with p.folder() as folder:
+            history = folder / "history"
+            for number in range(5):
+                done = p.command([p.POLTER, "run", "-q", "--record", history, "--size", 50, "-o", folder / f"run{number}", *bsp(flavour, 50)])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(len(list((history / "jobs").glob("*.job"))), number + 1, done.stderr)
+            listed = p.command([p.POLTER, "quality", "--list", history])
+            self.assertEqual(len(listed.stdout.splitlines()), 5)
+            done = p.command([p.POLTER, "quality", "--json", history])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = json.loads(done.stdout)
+            self.assertEqual((result["schema"], result["history"], result["job"]["processes"], result["job"]["size"]), ("polter.quality/1", 4, 2, 50))
+            self.assertEqual(result["job"]["application"], f"polter-bsp-{flavour}")
+            self.assertGreater(result["job"]["runtime_ns"], 50 * 200_000)
+            self.assertIn(result["verdict"], ("as expected", "slower", "faster"))
+            self.assertEqual(faults("quality", result), [])
+            # A job that fails is not recorded, and its exit code stays its own.
+            done = p.command([p.POLTER, "run", "-q", "--record", history, "-o", folder / "failed", "--mpi", flavour, "sh", "-c", "exit 7"])
+            self.assertEqual(done.returncode, 7)
+            self.assertIn("not recorded", done.stderr)
+            self.assertEqual(len(list((history / "jobs").glob("*.job"))), 5)
+
     def test_input_that_cannot_be_used(self):
         with p.folder() as folder:
             (folder / "empty.json").write_text("{}")
@@ -174,6 +199,10 @@ class Verbs(unittest.TestCase):
                 (["interference"], 2, "TRACE"),
                 (["interference", folder / "nothing"], 1, "nothing"),
                 (["interference", folder], 1, str(folder)),
+                (["quality"], 2, "HISTORY"),
+                (["quality", folder], 1, "no history"),
+                (["run", "--size", "3", "true"], 2, "--record"),
+                (["run", "--record", folder, "--profile", "true"], 2, "--profile"),
                 (["variability"], 2, "INPUT"),
                 (["variability", folder / "nothing.json"], 1, "nothing.json"),
                 (["variability", folder / "empty.json"], 1, "polter bench bsp"),

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The verdict on a job. Start reading here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "mutations.hpp"
+#include "quality.hpp"
+
+namespace polter::quality {
+
+std::string name_of(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::as_expected:
+            return "as expected";
+        case Verdict::slower:
+            return "slower";
+        case Verdict::faster:
+            return "faster";
+        default:
+            return "no basis";
+    }
+}
+
+namespace {
+
+// Of each source and culprit, the share of the run time that it took from the rank that lost most: here, less the median of the others.
+std::vector<Cause> causes_of(const Job& job, const std::vector<Job>& history) {
+    std::vector<Cause> causes;
+    for (const Stolen& one : job.stolen) {
+        std::vector<double> shares;
+        for (const Job& other : history) {
+            if (!other.noise_known) continue;
+            const auto same = std::find_if(other.stolen.begin(), other.stolen.end(),
+                                           [&](const Stolen& s) { return s.source == one.source && s.culprit == one.culprit; });
+            shares.push_back(same == other.stolen.end() ? 0 : static_cast<double>(same->ns) / static_cast<double>(other.runtime_ns));
+        }
+        if (shares.empty()) continue;
+        const double usual =
+            mutated(Mutation::usual_noise_counts) ? 0 : samples::median(std::move(shares)) * static_cast<double>(job.runtime_ns);
+        causes.push_back({one.source, one.culprit, one.rank, one.ns, std::llround(usual)});
+    }
+    std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) { return a.ns - a.usual_ns > b.ns - b.usual_ns; });
+    return causes;
+}
+
+std::vector<Difference> differences_of(const Job& job, const std::vector<Job>& history) {
+    std::vector<Difference> list;
+    for (const auto& [name, feature] : job.features) {
+        Difference most{name, 0, 0, 0};
+        for (size_t i = 0; i < intervals; ++i) {
+            std::vector<double> others;
+            for (const Job& other : history)
+                if (const auto found = other.features.find(name); found != other.features.end()) others.push_back(found->second.mean[i]);
+            if (others.size() < 3) continue;
+            const double usual = samples::median(others), mad = samples::mad(others, usual),
+                         deviation = std::max(1.4826 * mad, 1e-3 * std::abs(usual));
+            if (!(deviation > 0)) continue;
+            const double deviations = (feature.mean[i] - usual) / deviation;
+            if (std::abs(deviations) > std::abs(most.deviations)) most = {name, feature.mean[i], usual, deviations};
+        }
+        if (std::abs(most.deviations) > 3) list.push_back(most);
+    }
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Difference& a, const Difference& b) { return std::abs(a.deviations) > std::abs(b.deviations); });
+    return list;
+}
+
+}  // namespace
+
+Assessment assess(const Job& job, const std::vector<Job>& history) {
+    Assessment result;
+    result.job = job;
+    result.history = history.size();
+    for (const Inputs inputs : all_inputs) {
+        Compared compared;
+        compared.inputs = inputs;
+        try {
+            const Model model(history, inputs);
+            compared.left_out_error = model.left_out_error();
+            compared.components = model.components();
+            // The verdict comes from what the job was, not from how it went: rates change with what makes it slow, and would explain it
+            // away.
+            if (inputs == Inputs::attributes) {
+                result.prediction = model.predict(job);
+                result.coefficients = model.coefficients();
+            }
+        } catch (const samples::Error& error) {
+            compared.why = error.what();
+            if (inputs == Inputs::attributes) result.why = error.what();
+        }
+        result.models.push_back(std::move(compared));
+    }
+    if (!history.empty()) result.differences = differences_of(job, history);
+    if (!result.prediction) return result;
+    const Prediction& prediction = *result.prediction;
+    const double took = static_cast<double>(job.runtime_ns) * 1e-9;
+    result.difference = took / prediction.expected_s - 1;
+    if (prediction.leverage > prediction.allowed_leverage && !mutated(Mutation::far_is_near)) {
+        result.why = fmt::format("size, processes or nodes are far from those of the {} jobs before", history.size());
+        return result;
+    }
+    result.verdict = took > prediction.verdict_interval.high  ? Verdict::slower
+                     : took < prediction.verdict_interval.low ? Verdict::faster
+                                                              : Verdict::as_expected;
+    if (result.verdict != Verdict::slower) return result;
+    // What took at least a tenth of the delay from one rank.
+    const double delay = (took - prediction.expected_s) * 1e9;
+    for (const Cause& cause : causes_of(job, history))
+        if (static_cast<double>(cause.ns - cause.usual_ns) >= 0.1 * delay) result.because.push_back(cause);
+    if (!job.noise_known)
+        result.warnings.push_back(
+            "the job's noise was not measured, so nothing is said about why it was slower; polter doctor says what measures it");
+    return result;
+}
+
+}  // namespace polter::quality

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "model.hpp"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+
+#include "mutations.hpp"
+
+namespace polter::quality {
+
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+constexpr size_t least_freedom = 3;  // jobs beyond the coefficients
+constexpr size_t jobs_a_component = 5;
+constexpr double variance_kept = 0.95;
+
+double attribute(const Job& job, const std::string& name) {
+    if (name == "log size") return job.size > 0 ? std::log(job.size) : 0;
+    if (name == "log processes") return std::log(static_cast<double>(job.processes));
+    if (name == "log nodes") return std::log(static_cast<double>(job.nodes));
+    const auto total = job.totals.find(name.substr(4));  // "log NAME"
+    return total == job.totals.end() || total->second <= 0 ? 0 : std::log(total->second);
+}
+
+bool is_instructions(const std::string& name) {
+    return name.find("TOT_INS") != std::string::npos || name.find("INSTRUCTIONS") != std::string::npos ||
+           name.find("instructions") != std::string::npos;
+}
+
+// What noise did is no input: it would explain away what is to be found.
+bool is_noise(const std::string& name) {
+    return name.starts_with("noise:");
+}
+
+double log_time(const Job& job) {
+    return std::log(static_cast<double>(job.runtime_ns) * 1e-9);
+}
+
+// "NAME mean 3", "NAME deviation 3", "log NAME": a value of a job.
+double value_of(const Job& job, const std::string& name) {
+    if (name.starts_with("log ")) return attribute(job, name);
+    const size_t blank = name.rfind(' '), before = name.rfind(' ', blank - 1);
+    const auto found = job.features.find(name.substr(0, before));
+    if (found == job.features.end()) return 0;
+    const auto i = static_cast<size_t>(std::stoul(name.substr(blank + 1)));
+    return name.substr(before + 1, blank - before - 1) == "mean" ? found->second.mean[i] : found->second.deviation[i];
+}
+
+bool varies(const std::vector<Job>& jobs, const std::string& name) {
+    const double first = value_of(jobs.front(), name);
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [&](const Job& job) { return std::abs(value_of(job, name) - first) > 1e-12 * std::max(1.0, std::abs(first)); });
+}
+
+struct Solved {
+    Vector beta;
+    Matrix inverse;
+    Vector residuals, leverages;
+};
+
+// Least squares; unset where columns depend on each other.
+std::optional<Solved> solve(const Matrix& x, const Vector& y) {
+    const Eigen::ColPivHouseholderQR<Matrix> qr(x);
+    if (qr.rank() < x.cols()) return {};
+    Solved solved;
+    solved.beta = qr.solve(y);
+    solved.inverse = (x.transpose() * x).inverse();
+    solved.residuals = y - x * solved.beta;
+    solved.leverages = (x * solved.inverse).cwiseProduct(x).rowwise().sum();
+    return solved;
+}
+
+// Each job predicted from the others: residual / (1 - leverage).
+Vector left_out(const Solved& solved) {
+    if (mutated(Mutation::errors_of_the_fit)) return solved.residuals;
+    return solved.residuals.cwiseQuotient((1 - solved.leverages.array()).max(1e-9).matrix());
+}
+
+}  // namespace
+
+std::string name_of(Inputs inputs) {
+    switch (inputs) {
+        case Inputs::attributes:
+            return "size and processes";
+        case Inputs::rates:
+            return "and rates";
+        case Inputs::rates_and_work:
+            return "and rates and work";
+        default:
+            return "everything";
+    }
+}
+
+Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_t> components) : inputs_(inputs), jobs_(history.size()) {
+    if (history.size() < least_freedom + 1)
+        throw samples::Error("too few jobs of this application: at least 4, and 3 more than there are inputs that vary");
+    for (const char* name : {"log size", "log processes", "log nodes"})
+        if (varies(history, name)) attributes_.emplace_back(name);
+    if (inputs == Inputs::rates_and_work || inputs == Inputs::everything) {
+        std::vector<std::string> work;
+        for (const auto& [name, value] : history.front().totals)
+            if (is_instructions(name) && varies(history, "log " + name)) work.push_back("log " + name);
+        if (work.empty())
+            for (const char* name : {"log calls", "log bytes"})
+                if (varies(history, name)) work.emplace_back(name);
+        attributes_.insert(attributes_.end(), work.begin(), work.end());
+    }
+    const auto n = static_cast<Eigen::Index>(history.size());
+    Vector y(n);
+    Matrix fixed(n, static_cast<Eigen::Index>(attributes_.size()) + 1);
+    for (Eigen::Index i = 0; i < n; ++i) {
+        const Job& job = history[static_cast<size_t>(i)];
+        y(i) = log_time(job);
+        fixed(i, 0) = 1;
+        for (size_t j = 0; j < attributes_.size(); ++j) fixed(i, static_cast<Eigen::Index>(j) + 1) = attribute(job, attributes_[j]);
+    }
+    // Inputs that say the same (processes that grow with the size) cannot be told apart: the later one goes.
+    for (Eigen::Index j = 1; j < fixed.cols();) {
+        Eigen::ColPivHouseholderQR<Matrix> qr(fixed.leftCols(j + 1));
+        qr.setThreshold(1e-9);
+        if (qr.rank() == j + 1) {
+            ++j;
+            continue;
+        }
+        for (Eigen::Index k = j; k + 1 < fixed.cols(); ++k) fixed.col(k) = fixed.col(k + 1).eval();
+        fixed.conservativeResize(n, fixed.cols() - 1);
+        attributes_.erase(attributes_.begin() + static_cast<std::ptrdiff_t>(j - 1));
+    }
+    Matrix scores(n, 0);
+    if (inputs != Inputs::attributes) {
+        std::vector<std::string> names;
+        for (const auto& [name, feature] : history.front().features) {
+            if (is_noise(name)) continue;
+            for (size_t i = 0; i < intervals; ++i)
+                for (const char* of : {"mean", "deviation"}) names.push_back(name + " " + of + " " + std::to_string(i));
+        }
+        if (inputs == Inputs::everything)
+            for (const auto& [name, value] : history.front().totals) names.push_back("log " + name);
+        for (const std::string& name : names)
+            if (varies(history, name)) features_.names.push_back(name);
+        const auto columns = static_cast<Eigen::Index>(features_.names.size());
+        Matrix z(n, columns);
+        for (Eigen::Index j = 0; j < columns; ++j) {
+            for (Eigen::Index i = 0; i < n; ++i)
+                z(i, j) = value_of(history[static_cast<size_t>(i)], features_.names[static_cast<size_t>(j)]);
+            const double mean = z.col(j).mean(),
+                         deviation = mutated(Mutation::not_standardised)
+                                         ? 1
+                                         : std::sqrt((z.col(j).array() - mean).square().sum() / static_cast<double>(n - 1));
+            features_.mean.push_back(mean);
+            features_.deviation.push_back(deviation);
+            z.col(j) = (z.col(j).array() - mean) / deviation;
+        }
+        if (columns > 0) {
+            const Eigen::BDCSVD<Matrix> svd(z, Eigen::ComputeThinU | Eigen::ComputeThinV);
+            const Vector squares = svd.singularValues().array().square();
+            const auto most = std::min<Eigen::Index>(squares.size(), n / static_cast<Eigen::Index>(jobs_a_component));
+            Eigen::Index kept = 0;
+            for (double sum = 0; kept < most && sum < variance_kept * squares.sum() && squares(kept) > 1e-9 * squares(0); ++kept)
+                sum += squares(kept);
+            scores = z * svd.matrixV().leftCols(kept);
+            for (Eigen::Index k = 0; k < kept; ++k)
+                directions_.emplace_back(svd.matrixV().col(k).data(), svd.matrixV().col(k).data() + columns);
+        }
+    }
+    double best = 0;
+    std::optional<Solved> chosen;
+    const auto most = static_cast<size_t>(scores.cols());
+    for (size_t q = components ? std::min(*components, most) : 0; q <= (components ? std::min(*components, most) : most); ++q) {
+        Matrix x(n, fixed.cols() + static_cast<Eigen::Index>(q));
+        x << fixed, scores.leftCols(static_cast<Eigen::Index>(q));
+        if (x.cols() + static_cast<Eigen::Index>(least_freedom) > n) break;
+        auto solved = solve(x, y);
+        if (!solved) continue;
+        const double error = left_out(*solved).squaredNorm();
+        if (chosen && error >= best) continue;
+        best = error;
+        chosen = std::move(solved);
+        components_ = q;
+    }
+    if (!chosen)
+        throw samples::Error("too few jobs of this application for " + std::to_string(fixed.cols()) +
+                             " coefficients: " + std::to_string(jobs_) + ", and 3 more than coefficients are needed");
+    directions_.resize(components_);
+    const auto p = chosen->beta.size();
+    beta_.assign(chosen->beta.data(), chosen->beta.data() + p);
+    for (Eigen::Index i = 0; i < p; ++i) {
+        inverse_.emplace_back();
+        for (Eigen::Index j = 0; j < p; ++j) inverse_.back().push_back(chosen->inverse(i, j));
+        const auto at = static_cast<size_t>(i);
+        coefficients_.emplace_back(i == 0                     ? "1"
+                                   : at <= attributes_.size() ? attributes_[at - 1]
+                                                              : "component " + std::to_string(at - attributes_.size()),
+                                   beta_[at]);
+    }
+    freedom_ = static_cast<double>(n - p);
+    residual_ = std::sqrt(chosen->residuals.squaredNorm() / freedom_);
+    std::vector<double> errors;
+    const Vector out = left_out(*chosen);
+    for (Eigen::Index i = 0; i < n; ++i) errors.push_back(std::abs(1 - std::exp(-out(i))));
+    left_out_error_ = samples::median(std::move(errors));
+}
+
+std::vector<double> Model::row_of(const Job& job) const {
+    std::vector<double> row = {1};
+    for (const std::string& name : attributes_) row.push_back(attribute(job, name));
+    for (const auto& direction : directions_) {
+        double score = 0;
+        for (size_t j = 0; j < direction.size(); ++j)
+            score += direction[j] * (value_of(job, features_.names[j]) - features_.mean[j]) / features_.deviation[j];
+        row.push_back(score);
+    }
+    return row;
+}
+
+Prediction Model::predict(const Job& job) const {
+    const std::vector<double> x = row_of(job);
+    Prediction prediction;
+    double expected = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+        expected += beta_[i] * x[i];
+        for (size_t j = 0; j < x.size(); ++j) prediction.leverage += x[i] * inverse_[i][j] * x[j];
+    }
+    const auto p = static_cast<double>(x.size());
+    prediction.allowed_leverage = std::max(2 * p / static_cast<double>(jobs_), 3 * 1.0 / static_cast<double>(jobs_));
+    prediction.expected_s = std::exp(expected);
+    const boost::math::students_t_distribution<double> t(freedom_);
+    // One further job varies by itself too: 1 + leverage.
+    const double error = residual_ * std::sqrt((mutated(Mutation::interval_of_the_mean) ? 0 : 1) + prediction.leverage);
+    const auto within = [&](double level) {
+        const double width = boost::math::quantile(t, 1 - (1 - level) / 2) * error;
+        return samples::Interval{std::exp(expected - width), std::exp(expected + width)};
+    };
+    prediction.interval = within(samples::usual_level);
+    prediction.verdict_interval = within(verdict_level);
+    return prediction;
+}
+
+}  // namespace polter::quality

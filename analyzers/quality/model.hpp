@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The run time that a job should have had, from the jobs before it: principal components of what the ranks did, and least squares.
+//
+// Source: Aaziz and Cook 2017, section 2, which gives no formulas; ours are in the README. Run times are in seconds, their logarithms are
+// what is estimated.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/samples/statistics.hpp"
+#include "job.hpp"
+
+namespace polter::quality {
+
+enum class Inputs {
+    attributes,      // input size, processes, nodes
+    rates,           // and principal components of rates
+    rates_and_work,  // and how much work was done in all: instructions, else calls and bytes
+    everything       // and principal components of rates and totals together
+};
+inline constexpr Inputs all_inputs[] = {Inputs::attributes, Inputs::rates, Inputs::rates_and_work, Inputs::everything};
+std::string name_of(Inputs);
+
+inline constexpr double verdict_level = 0.99;  // of the prediction interval that a verdict is made of: 1 % of ordinary jobs lie outside
+
+struct Prediction {
+    double expected_s = 0;
+    samples::Interval interval, verdict_interval;  // 95 %, and verdict_level
+    double leverage = 0, allowed_leverage = 0;     // beyond, the job is unlike those before it
+};
+
+// A model of jobs of one application. Throws samples::Error where there are too few of them.
+class Model {
+  public:
+    // `components`: at most so many principal components; unset: as many as leaving one job out shows to be best.
+    Model(const std::vector<Job>& history, Inputs, std::optional<size_t> components = {});
+
+    Prediction predict(const Job&) const;
+    // Of the logarithm of the run time, by what they belong to: "1", "log size", "log processes", "log nodes", then components.
+    const std::vector<std::pair<std::string, double>>& coefficients() const { return coefficients_; }
+    size_t components() const { return components_; }
+    size_t jobs() const { return jobs_; }
+    double left_out_error() const { return left_out_error_; }  // median of |error| / run time, each job predicted from the others
+
+  private:
+    struct Standardised {
+        std::vector<std::string> names;
+        std::vector<double> mean, deviation;
+    };
+    std::vector<double> row_of(const Job&) const;
+
+    Inputs inputs_;
+    std::vector<std::string> attributes_;
+    Standardised features_;
+    std::vector<std::vector<double>> directions_;  // of the principal components, in standardised units
+    std::vector<double> beta_;
+    std::vector<std::vector<double>> inverse_;  // of X'X
+    std::vector<std::pair<std::string, double>> coefficients_;
+    double residual_ = 0, freedom_ = 0;
+    size_t components_ = 0, jobs_ = 0;
+    double left_out_error_ = 0;
+};
+
+}  // namespace polter::quality

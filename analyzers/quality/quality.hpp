@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Was a job as fast as it should have been, and if not, why? From the jobs of the same application before it.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model.hpp"
+#include "store.hpp"
+
+namespace polter::quality {
+
+enum class Verdict { as_expected, slower, faster, no_basis };
+std::string name_of(Verdict);
+
+// A feature in which the job is unlike the others, in standard deviations of theirs; of the interval that differs most.
+struct Difference {
+    std::string feature;
+    double value = 0, usual = 0, deviations = 0;
+};
+
+// Noise beyond what such jobs usually have, on the rank that lost most to it.
+struct Cause {
+    std::string source, culprit;
+    int32_t rank = 0;
+    int64_t ns = 0, usual_ns = 0;
+};
+
+struct Compared {
+    Inputs inputs = Inputs::attributes;
+    std::optional<double> left_out_error;  // unset: too few jobs
+    size_t components = 0;
+    std::string why;  // there is none
+};
+
+struct Assessment {
+    Job job;
+    size_t history = 0;
+    std::optional<Prediction> prediction;
+    std::vector<std::pair<std::string, double>> coefficients;
+    Verdict verdict = Verdict::no_basis;
+    std::string why;        // no basis
+    double difference = 0;  // (run time - expected) / expected
+    std::vector<Cause> because;
+    std::vector<Difference> differences;  // largest first
+    std::vector<Compared> models;
+    std::vector<std::string> warnings;
+};
+
+// `history`: jobs of the same application, without this one.
+Assessment assess(const Job&, const std::vector<Job>& history);
+nlohmann::json to_json(const Assessment&);  // schema polter.quality/1, docs/quality.schema.json
+std::string to_text(const Assessment&, size_t columns);
+
+}  // namespace polter::quality
