@@ -56,7 +56,7 @@ struct Recorded {
     int64_t started_s = 0;
 };
 
-// Adds the job to the history, in a child process too.
+// Adds the MPI jobs of the command to the history, in a child process too.
 void record(const launch::Outcome& outcome, const Recorded& recorded) {
     if (outcome.exit_code != 0 || outcome.traced.empty()) {
         tell(fmt::format("{}: the job is not recorded, as it {}", recorded.history,
@@ -71,10 +71,12 @@ void record(const launch::Outcome& outcome, const Recorded& recorded) {
     if (!end) {
         int code = 0;
         try {
-            quality::Job job = quality::job_of(outcome.traced.front().experiment);
-            job.size = recorded.size;
-            job.started_s = recorded.started_s;
-            quality::Store(recorded.history, true).add(std::move(job));
+            for (const launch::Traced& traced : outcome.traced) {
+                quality::Job job = quality::job_of(traced.experiment);
+                job.size = recorded.size;
+                job.started_s = recorded.started_s;
+                quality::Store(recorded.history, true).add(std::move(job));
+            }
         } catch (const std::exception& error) {
             tell(fmt::format("the job is not recorded: {}", error.what()));
             code = 1;
@@ -84,6 +86,12 @@ void record(const launch::Outcome& outcome, const Recorded& recorded) {
     }
     if (!end->error.empty() || end->signal)
         tell(fmt::format("{}: the job is not recorded, as its trace could not be read", recorded.history));
+}
+
+[[noreturn]] void end_job(const JobArguments& arguments, const launch::Outcome& outcome, const Recorded& recorded) {
+    if (!outcome.sealed && !recorded.history.empty()) record(outcome, recorded);
+    finish_job(arguments, outcome);
+    throw Exit{outcome.exit_code};
 }
 
 }  // namespace
@@ -135,10 +143,10 @@ void add_run(CLI::App& parent) {
             align_logs(outcome);
             if (!recorded->history.empty()) record(outcome, *recorded);
         };
-        if (injected->empty()) return finish_job(*arguments, launch::run(arguments->launch));
+        if (injected->empty()) end_job(*arguments, launch::run(arguments->launch), *recorded);
         inject::Alongside alongside(*injected);
         arguments->launch.companion = &alongside;
-        finish_job(*arguments, launch::run(arguments->launch));
+        end_job(*arguments, launch::run(arguments->launch), *recorded);
     });
 }
 

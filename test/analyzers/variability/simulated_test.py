@@ -36,6 +36,8 @@ def simulated(folder, program, part, ranks, phases, law, seed):
     (folder / "hosts").write_text("".join(f"n{i}\n" for i in range(ranks)), encoding="utf-8")
     command = [shutil.which("smpirun"), "-np", str(ranks), "-platform", folder / "platform.xml", "-hostfile", folder / "hosts", "--log=root.thresh:warning"]
     command += ["--cfg=smpi/simulate-computation:no", "--cfg=smpi/privatization:no", "--cfg=smpi/coll-selector:mpich", "--cfg=surf/precision:1e-10"]
+    # Collectives of few messages: the selector's own choices first have all ranks send to all, which takes minutes with 1024.
+    command += ["--cfg=smpi/allreduce:rdb", "--cfg=smpi/reduce:binomial", "--cfg=smpi/barrier:ompi_tree"]
     file = folder / f"{law}-{ranks}-{seed}.json"
     environment = dict(os.environ, POLTER_BSP_LAW=law, POLTER_BSP_SEED=str(seed), POLTER_BSP_PART=str(part))
     done = subprocess.run([*command, program, "time", str(GRAIN_NS), "1", str(phases), "0", "barrier", "0", "0", "0", file],
