@@ -61,7 +61,7 @@ std::string type_of(const Parametric& of) {
 void check_slowest(Kind& kind, int64_t ranks) {
     std::map<int32_t, size_t> times;
     for (const int32_t rank : kind.intervals.slowest) ++times[rank];
-    if (times.empty() || ranks < 2) return;
+    if (times.empty() || ranks < 2 || mutated(Mutation::any_rank_last)) return;
     const auto most = std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const auto n = static_cast<double>(kind.intervals.slowest.size()), p = 1 / static_cast<double>(ranks);
     const boost::math::binomial_distribution<double> chance(n, p);
@@ -76,6 +76,7 @@ void check_slowest(Kind& kind, int64_t ranks) {
 }
 
 void check_stationary(Kind& kind) {
+    if (mutated(Mutation::always_the_same)) return;
     std::vector<double> first = kind.intervals.work, second;
     second.assign(first.begin() + static_cast<std::ptrdiff_t>(first.size() / 2), first.end());
     first.resize(first.size() / 2);

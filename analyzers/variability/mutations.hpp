@@ -21,8 +21,10 @@ enum class Mutation {
     barrier_is_work,     // the last arrival is taken for the end of the barrier
     one_kind,            // segments of all groups together
     mean_unscaled,       // the mean length, as if no ranks were added
+    any_rank_last,       // a rank that arrives last again and again is no warning
+    always_the_same,     // a run that changes on its way is no warning
 };
-inline constexpr int mutations = 15;
+inline constexpr int mutations = 17;
 
 inline Mutation mutation = Mutation::none;
 inline bool mutated(Mutation which) {

@@ -37,7 +37,7 @@ Projected project_typical(const std::vector<double>& sorted, double factor, doub
 Projected project_next(const std::vector<double>& sorted, double factor, double independent, double level = samples::usual_level);
 
 // The mean length, so that a run takes the number of intervals times this: the mean over all choices of `factor` of the samples of the
-// greatest one. Without an interval: those that were tried covered 88 to 94 % where they said 95 %. Unset for fewer than 2 * factor
+// greatest one. Without an interval: a heavy tail's mean depends on values that the samples need not have. Unset for fewer than 2 * factor
 // samples.
 std::optional<double> mean_of_maxima(const std::vector<double>& sorted, double factor);
 

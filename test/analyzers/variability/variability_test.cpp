@@ -7,6 +7,7 @@
 #include <otf2/otf2.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -294,16 +295,6 @@ void check_trace(Expectations& e) {
     e.expect(!calm.intervals.exchanges && result.kinds[0].intervals.exchanges, "which kind exchanges messages");
 }
 
-std::string all_expectations() {
-    Expectations e;
-    check_references(e);
-    check_projection(e);
-    if (e.failed.empty()) check_correlated(e);
-    if (e.failed.empty()) check_trace(e);
-    if (e.failed.empty()) check_coverage(e, {laws()[2]}, 400, 0.93, 0.97);
-    return e.failed;
-}
-
 nlohmann::json bench(size_t phases) {
     std::vector<int64_t> work, rank, wait;
     std::mt19937_64 random(1);
@@ -323,6 +314,35 @@ nlohmann::json bench(size_t phases) {
             {"slowest_work_ns", work},
             {"slowest_rank", rank},
             {"shortest_wait_ns", wait}};
+}
+
+bool warned(const Result& result, const std::string& of) {
+    const auto& warnings = result.kinds[0].warnings;
+    return std::any_of(warnings.begin(), warnings.end(), [&](const std::string& w) { return w.find(of) != std::string::npos; });
+}
+
+// A rank that is always last, and a run that changes, are told; a run without either has no warning.
+void check_warnings(Expectations& e) {
+    nlohmann::json plain = bench(300), changed = bench(300);
+    for (size_t i = 0; i < 300; ++i) plain["slowest_rank"][i] = (i * 37) % 64;
+    for (size_t i = 150; i < 300; ++i) changed["slowest_work_ns"][i] = changed["slowest_work_ns"][i].get<int64_t>() + 20000;
+    Options options;
+    options.resamples = 20;
+    const auto of = [&](const nlohmann::json& json) { return analyze(from_bench(json, "bsp.json"), options); };
+    e.expect(of(plain).kinds[0].warnings.empty(), "a warning of a plain run");
+    e.expect(warned(of(bench(300)), "rank 7 arrives last"), "no warning of a rank that is always last");
+    e.expect(warned(of(changed), "differs from the second"), "no warning of a run that changes");
+}
+
+std::string all_expectations() {
+    Expectations e;
+    check_references(e);
+    check_projection(e);
+    if (e.failed.empty()) check_warnings(e);
+    if (e.failed.empty()) check_correlated(e);
+    if (e.failed.empty()) check_trace(e);
+    if (e.failed.empty()) check_coverage(e, {laws()[2]}, 400, 0.93, 0.97);
+    return e.failed;
 }
 
 }  // namespace
@@ -348,6 +368,36 @@ TEST_CASE("95 % intervals cover 93 to 97 %") {
     CHECK(e.failed == "");
 }
 
+// Why the paper's intervals are shown for comparison only. Printed and checked where POLTER_REPETITIONS asks for more.
+TEST_CASE("the 95 % intervals of the paper's projections cover less") {
+    if (!std::getenv("POLTER_REPETITIONS")) return;
+    constexpr int repetitions = 200;
+    double least = 1;
+    for (const Law& law : laws()) {
+        const double truth = quantile_of(law.of_maximum, std::pow(0.5703760016984968, 1.0 / 8));
+        std::array<double, 2> covered{}, accepted{};
+        std::mt19937_64 random(11);
+        for (int k = 0; k < repetitions; ++k) {
+            std::vector<double> maxima(200, 0);
+            for (double& most : maxima)
+                for (int rank = 0; rank < 64; ++rank) most = std::max(most, law.draw(random, rank));
+            std::sort(maxima.begin(), maxima.end());
+            for (const Method method : {Method::pwm, Method::mom}) {
+                const auto i = static_cast<size_t>(method);
+                const auto interval = project_parametric(method, maxima, 8, static_cast<uint64_t>(k), 200).interval;
+                accepted[i] += interval ? 1 : 0;
+                covered[i] += inside(interval, truth) ? 1 : 0;
+            }
+        }
+        for (size_t i = 0; i < 2; ++i) {
+            MESSAGE(law.name << ", " << name_of(static_cast<Method>(i)) << ": " << 100 * covered[i] / accepted[i] << " % of " << accepted[i]
+                             << " with an interval");
+            least = std::min(least, covered[i] / accepted[i]);
+        }
+    }
+    CHECK(least < 0.93);
+}
+
 TEST_CASE("a result of the benchmark") {
     Options options;
     options.ranks = {512};
@@ -355,9 +405,6 @@ TEST_CASE("a result of the benchmark") {
     REQUIRE(result.kinds.size() == 1);
     CHECK(result.kinds[0].projections.size() == 2);
     CHECK(result.kinds[0].projections[1].typical.value > result.kinds[0].projections[0].typical.value);
-    const auto& warnings = result.kinds[0].warnings;
-    CHECK(std::any_of(warnings.begin(), warnings.end(),
-                      [](const std::string& w) { return w.find("rank 7 arrives last") != std::string::npos; }));
     CHECK(to_json(result)["kinds"][0]["projections"][1]["ranks"] == 512);
     CHECK(to_text(result).find("512") != std::string::npos);
     // The same twice; too few intervals; fewer ranks; damaged files.
@@ -378,15 +425,10 @@ TEST_CASE("a result of the benchmark") {
     CHECK_THROWS_AS(project_next({}, 8, 0), samples::Error);
 }
 
-TEST_CASE("intervals that are all equal, and a run that changes") {
+TEST_CASE("intervals that are all equal") {
     nlohmann::json same = bench(300);
     for (auto& value : same["slowest_work_ns"]) value = 1000;
     const Result equal = analyze(from_bench(same, "bsp.json"), {});
     CHECK(equal.kinds[0].projections.back().typical.value == 1000);
     CHECK_FALSE(equal.kinds[0].agree);
-    nlohmann::json changed = bench(300);
-    for (size_t i = 150; i < 300; ++i) changed["slowest_work_ns"][i] = changed["slowest_work_ns"][i].get<int64_t>() + 20000;
-    const auto warnings = analyze(from_bench(changed, "bsp.json"), {}).kinds[0].warnings;
-    CHECK(std::any_of(warnings.begin(), warnings.end(),
-                      [](const std::string& w) { return w.find("differs from the second") != std::string::npos; }));
 }
