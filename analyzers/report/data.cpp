@@ -96,11 +96,19 @@ json latency_of(const std::string& file) {
     return latency;
 }
 
+json quality_of(const std::string& file) {
+    json quality = replay::read_json(file, "a result of polter quality --json");
+    if (!quality.is_object() || quality.value("schema", "") != "polter.quality/1" || !quality.contains("online"))
+        throw replay::InputError(file + ": is no result of polter quality (schema polter.quality/1); make one with polter quality --json");
+    return quality;
+}
+
 }  // namespace
 
 json data_of(const DataOptions& options) {
-    json data{{"schema", "polter.page/1"}, {"runs", json::array()}, {"comparison", nullptr}, {"latency", nullptr}};
+    json data{{"schema", "polter.page/1"}, {"runs", json::array()}, {"comparison", nullptr}, {"latency", nullptr}, {"quality", nullptr}};
     if (!options.latency.empty()) data["latency"] = latency_of(options.latency);
+    if (!options.quality.empty()) data["quality"] = quality_of(options.quality);
     if (options.sides.size() == 1) {
         json run;
         replayed(options_of_page(options.sides.front().front(), options.progress), run);

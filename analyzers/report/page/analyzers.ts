@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sections of the analyzers: interference of a run (polter.interference/1), variability of its intervals (polter.variability/1) and latencies
-// (polter.latency/1). They compute no result.
+// Sections of the analyzers: interference of a run (polter.interference/1), variability of its intervals (polter.variability/1), quality of a
+// job (polter.quality/1) and latencies (polter.latency/1). They compute no result.
 import { plot, whenColoursChange } from "./charts";
 import { Result } from "./data";
 import { count, el, name, style, table, time } from "./format";
@@ -55,6 +55,36 @@ export function variability(r: Result): HTMLElement | null {
   return section("variability", "Variability", `How much the intervals between collectives of all ranks vary, and how long they would take on more ranks: the slowest of more ranks is slower. Taken for granted: ${count(v.ranks)} ranks are like any other ${count(v.ranks)} of the larger machine.`,
     ...v.kinds.flatMap(kind), v.os_noise_unknown ? el("p", { class: "note" }, `OS noise is not told apart: ${name(v.os_noise_unknown, 400)}`) : null,
     ...v.warnings.map((w: string) => el("p", { class: "note" }, name(w, 1000))));
+}
+
+const seconds = (s: number) => time(1e9 * s);
+
+function followed(o: Json): (HTMLElement | null)[] {
+  if (o.no_basis) return [el("p", { class: "note" }, `While it ran: no basis: ${name(o.no_basis, 300)}`)];
+  const known = o.points.filter((p: Json) => p.late !== null), at: number[] = known.map((p: Json) => p.elapsed_ns);
+  const part = (of: (p: Json) => number) => known.map((p: Json) => 100 * of(p));
+  return [
+    known.length > 1 ? captioned("How late the job was while it ran", plot(`How late the job was while it ran, by its ${name(o.work)}, and how late ordinary jobs are at most. The table below has the figures.`, at,
+      [{ label: "late", values: part((p) => p.late), colour: "--s0" }, { label: "ordinary jobs at most", values: part((p) => p.interval_s[1] / p.usual_s - 1), colour: "--s4" }],
+      { xText: time, yText: percent, logarithmic: false, xLabel: "after" })) : null,
+    table(`What could be said while it ran, every ${time(o.interval_ns)}, by its ${name(o.work)}`, [num("After"), num("Work done"), num("Usually after"), num("Late", true), { title: "Verdict then" }, num("Run time from rates"), num("Its error")],
+      o.points.map((p: Json) => [ns(p.elapsed_ns), { text: percent(100 * p.done) }, { text: p.usual_s === null ? "?" : seconds(p.usual_s) }, { text: p.late === null ? "?" : percent(100 * p.late) },
+        { text: name(p.no_basis ?? p.verdict, 200) }, { text: p.run_time_from_rates_s === null ? "?" : seconds(p.run_time_from_rates_s) }, { text: p.left_out_error === null ? "?" : percent(100 * p.left_out_error) }]), 10)];
+}
+
+export function job(q: Json): HTMLElement {
+  const because = q.because.map((b: Json) => `${b.source}${b.culprit ? ` by ${b.culprit}` : ""}`).join(", and ");
+  const verdict = `${q.verdict}${because ? `, because ${because}` : ""}${q.no_basis ? `: ${q.no_basis}` : ""}`;
+  return section("job", "Quality of the job",
+    `${name(q.job.application)} took ${time(q.job.runtime_ns)}. ${q.expected ? `Expected from ${count(q.history)} jobs before it: ${seconds(q.expected.value)} (95 %: ${seconds(q.expected.interval[0])} to ${seconds(q.expected.interval[1])}); it took ${percent(100 * q.difference)} more. ` : ""}Verdict: ${name(verdict, 600)}.`,
+    q.because.length > 0 ? table("Why: noise beyond what such jobs have", [{ title: "Source" }, { title: "Process or device" }, num("Rank"), num("Took", true), num("Usually")],
+      q.because.map((b: Json) => [{ text: name(b.source) }, { text: name(b.culprit || "?") }, { text: count(b.rank) }, ns(b.ns), ns(b.usual_ns)])) : null,
+    q.differences.length > 0 ? table("What differs most from the jobs before", [{ title: "Feature" }, num("Here"), num("Usually"), num("Deviations", true)],
+      q.differences.map((d: Json) => [{ text: name(d.feature) }, { text: String(Number(d.value.toPrecision(4))) }, { text: String(Number(d.usual.toPrecision(4))) }, { text: d.deviations.toFixed(1).replace("-", "−") }]), 8) : null,
+    ...followed(q.online),
+    table("How well run times are estimated, each job from the others", [{ title: "Estimated from" }, num("Median error", true), num("Components")],
+      q.models.map((m: Json) => [{ text: name(m.inputs) }, { text: m.left_out_error === null ? "?" : percent(100 * m.left_out_error) }, { text: count(m.components) }])),
+    ...q.warnings.map((w: string) => el("p", { class: "note" }, `Warning: ${name(w, 1000)}`)));
 }
 
 // The least latency of each pair; opacity is its part of the greatest.

@@ -50,7 +50,7 @@ export interface Compared {
   comparisons: Comparison[];
 }
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
-export interface Page { schema: string; runs: Result[]; comparison: Compared | null; latency: Record<string, any> | null }
+export interface Page { schema: string; runs: Result[]; comparison: Compared | null; latency: Record<string, any> | null; quality: Record<string, any> | null }
 
 // Base64 of gzip in a script element that is not run.
 export async function open(id: string): Promise<Page> {

@@ -162,13 +162,16 @@ class Report(unittest.TestCase):
         made = polter("latency", "--from", str(self.folder / "raw.json"), "-o", str(self.folder / "latency.json"))
         self.assertEqual(0, made.returncode, made.stderr)
         self.assertEqual([], self.faults("latency", json.loads((self.folder / "latency.json").read_text())))
+        judged = {"schema": "polter.quality/1", "online": {}}
+        (self.folder / "quality.json").write_text(json.dumps(judged))
         page = self.folder / "analyzers.html"
-        run = polter("report", "-q", str(self.folder / "1"), "-o", str(page), "--latency", str(self.folder / "latency.json"))
+        run = polter("report", "-q", str(self.folder / "1"), "-o", str(page), "--latency", str(self.folder / "latency.json"), "--quality", str(self.folder / "quality.json"))
         if "built without its page" in run.stderr:
             self.skipTest("polter was built without the page")
         self.assertEqual(0, run.returncode, run.stderr)
         data = data_of(page)
         self.assertEqual("polter.latency/1", data["latency"]["schema"])
+        self.assertEqual(judged, data["quality"])
         self.assertNotIn("bins", data["latency"]["blocks"][0])
         shown, alone = data["runs"][0], polter("interference", "-q", "--json", str(self.folder / "1"))
         if alone.returncode:
@@ -183,6 +186,7 @@ class Report(unittest.TestCase):
             typical = [[p["typical"] for p in k["projections"]] for k in json.loads(alone.stdout)["kinds"]]
             self.assertEqual(typical[:5], [[p["typical"] for p in k["projections"]] for k in shown["variability"]["kinds"]])
         self.assertEqual(1, polter("report", "-q", str(self.folder / "1"), "--latency", str(self.folder / "raw.json")).returncode)
+        self.assertEqual(1, polter("report", "-q", str(self.folder / "1"), "--quality", str(self.folder / "raw.json")).returncode)
 
     def test_pipes_and_links_stay_what_they_are(self):
         trace, pipe, link, target = (self.folder / name for name in ("1", "pipe", "link.html", "target.html"))
