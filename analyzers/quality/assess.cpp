@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "mutations.hpp"
@@ -46,7 +47,17 @@ std::vector<Cause> causes_of(const Job& job, const std::vector<Job>& history) {
     return causes;
 }
 
-std::vector<Difference> differences_of(const Job& job, const std::vector<Job>& history) {
+// Rates differ with size and processes: where there are enough jobs that have the same, those alone are compared with.
+std::vector<Job> most_like(const Job& job, const std::vector<Job>& history) {
+    constexpr size_t enough = 5;
+    std::vector<Job> same;
+    std::copy_if(history.begin(), history.end(), std::back_inserter(same),
+                 [&](const Job& other) { return other.size == job.size && other.processes == job.processes && other.nodes == job.nodes; });
+    return same.size() >= enough ? same : history;
+}
+
+std::vector<Difference> differences_of(const Job& job, const std::vector<Job>& all) {
+    const std::vector<Job> history = most_like(job, all);
     std::vector<Difference> list;
     for (const auto& [name, feature] : job.features) {
         Difference most{name, 0, 0, 0};
@@ -56,7 +67,7 @@ std::vector<Difference> differences_of(const Job& job, const std::vector<Job>& h
                 if (const auto found = other.features.find(name); found != other.features.end()) others.push_back(found->second.mean[i]);
             if (others.size() < 3) continue;
             const double usual = samples::median(others), mad = samples::mad(others, usual),
-                         deviation = std::max(1.4826 * mad, 1e-3 * std::abs(usual));
+                         deviation = mutated(Mutation::unscaled_differences) ? 1e-3 : std::max(1.4826 * mad, 1e-3 * std::abs(usual));
             if (!(deviation > 0)) continue;
             const double deviations = (feature.mean[i] - usual) / deviation;
             if (std::abs(deviations) > std::abs(most.deviations)) most = {name, feature.mean[i], usual, deviations};
@@ -70,7 +81,7 @@ std::vector<Difference> differences_of(const Job& job, const std::vector<Job>& h
 
 }  // namespace
 
-Assessment assess(const Job& job, const std::vector<Job>& history) {
+Assessment assess(const Job& job, const std::vector<Job>& history, int64_t interval_ns) {
     Assessment result;
     result.job = job;
     result.history = history.size();
@@ -94,22 +105,23 @@ Assessment assess(const Job& job, const std::vector<Job>& history) {
         result.models.push_back(std::move(compared));
     }
     if (!history.empty()) result.differences = differences_of(job, history);
+    result.online = follow(job, history, interval_ns);
     if (!result.prediction) return result;
     const Prediction& prediction = *result.prediction;
     const double took = static_cast<double>(job.runtime_ns) * 1e-9;
-    result.difference = took / prediction.expected_s - 1;
-    if (prediction.leverage > prediction.allowed_leverage && !mutated(Mutation::far_is_near)) {
+    result.difference = took / prediction.expected - 1;
+    if (prediction.far() && !mutated(Mutation::far_is_near)) {
         result.why = fmt::format("size, processes or nodes are far from those of the {} jobs before", history.size());
         return result;
     }
-    result.verdict = took > prediction.verdict_interval.high  ? Verdict::slower
-                     : took < prediction.verdict_interval.low ? Verdict::faster
-                                                              : Verdict::as_expected;
+    const samples::Interval& interval = mutated(Mutation::verdict_at_95) ? prediction.interval : prediction.verdict_interval;
+    result.verdict = took > interval.high ? Verdict::slower : took < interval.low ? Verdict::faster : Verdict::as_expected;
     if (result.verdict != Verdict::slower) return result;
     // What took at least a tenth of the delay from one rank.
-    const double delay = (took - prediction.expected_s) * 1e9;
+    const double delay = (took - prediction.expected) * 1e9;
     for (const Cause& cause : causes_of(job, history))
-        if (static_cast<double>(cause.ns - cause.usual_ns) >= 0.1 * delay) result.because.push_back(cause);
+        if (static_cast<double>(cause.ns - cause.usual_ns) >= (mutated(Mutation::small_noise_counts) ? 0 : 0.1) * delay)
+            result.because.push_back(cause);
     if (!job.noise_known)
         result.warnings.push_back(
             "the job's noise was not measured, so nothing is said about why it was slower; polter doctor says what measures it");

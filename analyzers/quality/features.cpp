@@ -18,6 +18,22 @@ using replay::Definitions;
 
 using Sums = std::array<double, intervals>;
 
+constexpr int64_t most_steps = 128, least_step_ns = 1'000'000;
+
+int64_t step_of(int64_t length) {
+    int64_t step = least_step_ns;
+    while (step * most_steps < length) step *= 2;
+    return step;
+}
+
+bool is_share(const std::string& name) {
+    return name == "mpi" || name.starts_with("noise:") || name.starts_with("service:");
+}
+
+std::string total_name(const std::string& name) {
+    return name.starts_with("counter:") ? name.substr(8) : name;
+}
+
 // First reading: when the run ends. Second: what lies in which part of it.
 class Ends : public exports::Sink {
   public:
@@ -29,7 +45,10 @@ class Ends : public exports::Sink {
 class Collector : public exports::Sink {
   public:
     Collector(const Definitions& definitions, int64_t length)
-        : definitions_(definitions), length_(static_cast<double>(length)), ranks_(static_cast<size_t>(definitions.ranks)) {}
+        : definitions_(definitions), length_(static_cast<double>(length)), ranks_(static_cast<size_t>(definitions.ranks)) {
+        series_.step_ns = step_of(length);
+        steps_ = static_cast<size_t>(length / series_.step_ns) + 1;
+    }
     void begin(const exports::Place& place) override {
         skipped_ = place.thread > 0;
         rank_ = static_cast<size_t>(place.rank);
@@ -57,9 +76,11 @@ class Collector : public exports::Sink {
     }
     void noise(const exports::NoiseSlice& slice) override {
         const auto& account = definitions_.accounts[static_cast<size_t>(slice.account)];
-        if (skipped_ || account.service) return;
-        const std::string source = replay::display_name(account);
-        spread("noise:" + source, slice.begin, slice.end, static_cast<double>(slice.end - slice.begin));
+        if (skipped_) return;
+        std::string source = replay::display_name(account);
+        if (constexpr std::string_view prefix = "os-service:"; source.starts_with(prefix)) source.erase(0, prefix.size());
+        spread((account.service ? "service:" : "noise:") + source, slice.begin, slice.end, static_cast<double>(slice.end - slice.begin));
+        if (account.service) return;  // what the program asked for took nothing from it
         stolen_[{source, definitions_.culprit_name(slice.culprit)}][static_cast<int32_t>(rank_)] += slice.end - slice.begin;
     }
     void counter(int64_t time, size_t index, double value) override {
@@ -74,7 +95,7 @@ class Collector : public exports::Sink {
             for (const auto& [name, sums] : rank) names.insert(name);
         const double each_s = length_ * 1e-9 / static_cast<double>(intervals);
         for (const std::string& name : names) {
-            const bool share = name == "mpi" || name.starts_with("noise:");
+            const bool share = is_share(name);
             double total = 0;
             add(job, name, [&](const auto& rank, size_t i) {
                 const auto found = rank.find(name);
@@ -82,8 +103,9 @@ class Collector : public exports::Sink {
                 total += sum;
                 return share ? sum * 1e-9 / each_s : sum / each_s;
             });
-            if (!share) job.totals[name.starts_with("counter:") ? name.substr(8) : name] = total;
+            if (!share) job.totals[total_name(name)] = total;
         }
+        job.series = series_;
         const auto of = [&](const char* part) {
             for (const std::string& name : names)
                 if (name.starts_with("counter:") && name.find(part) != std::string::npos) return name;
@@ -128,9 +150,24 @@ class Collector : public exports::Sink {
     size_t part(int64_t time) const {
         return std::min(intervals - 1, static_cast<size_t>(std::max(0.0, static_cast<double>(time) / length_ * intervals)));
     }
-    void count(const std::string& name, int64_t time, double value) { ranks_[rank_][name][part(time)] += value; }
+    std::vector<double>& steps(const std::string& name) {
+        std::vector<double>& all = series_.steps[total_name(name)];
+        all.resize(steps_);
+        return all;
+    }
+    size_t step(int64_t time) const { return std::min(steps_ - 1, static_cast<size_t>(std::max<int64_t>(0, time) / series_.step_ns)); }
+    void count(const std::string& name, int64_t time, double value) {
+        ranks_[rank_][name][part(time)] += value;
+        steps(name)[step(time)] += value;
+    }
     void spread(const std::string& name, int64_t begin, int64_t end, double value) {
         Sums& sums = ranks_[rank_][name];
+        std::vector<double>& all = steps(name);
+        for (size_t i = step(begin), last = step(end); i <= last && end > begin; ++i) {
+            const int64_t from = std::max(begin, static_cast<int64_t>(i) * series_.step_ns),
+                          to = i == last ? end : static_cast<int64_t>(i + 1) * series_.step_ns;
+            all[i] += value * static_cast<double>(std::max<int64_t>(0, to - from)) / static_cast<double>(end - begin);
+        }
         const size_t first = part(begin), last = part(end);
         for (size_t i = first; i <= last; ++i) {
             const double from = std::max(static_cast<double>(begin), length_ * static_cast<double>(i) / intervals),
@@ -145,7 +182,8 @@ class Collector : public exports::Sink {
     std::map<std::pair<std::string, std::string>, std::map<int32_t, int64_t>> stolen_;
     std::map<size_t, double> last_;
     std::vector<bool> open_;
-    size_t rank_ = 0;
+    Series series_;
+    size_t steps_ = 1, rank_ = 0;
     int64_t entered_ = 0;
     int in_mpi_ = 0;
     bool skipped_ = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <set>
 
 #include "mutations.hpp"
 
@@ -18,6 +19,9 @@ using Vector = Eigen::VectorXd;
 constexpr size_t least_freedom = 3;  // jobs beyond the coefficients
 constexpr size_t jobs_a_component = 5;
 constexpr double variance_kept = 0.95;
+constexpr const char* bent = "log size^2";
+constexpr size_t sizes_of_a_curve = 4;
+constexpr double worth_a_curve = 0.8;  // a curve must leave at most this part of the squared error
 
 double attribute(const Job& job, const std::string& name) {
     if (name == "log size") return job.size > 0 ? std::log(job.size) : 0;
@@ -35,10 +39,6 @@ bool is_instructions(const std::string& name) {
 // What noise did is no input: it would explain away what is to be found.
 bool is_noise(const std::string& name) {
     return name.starts_with("noise:");
-}
-
-double log_time(const Job& job) {
-    return std::log(static_cast<double>(job.runtime_ns) * 1e-9);
 }
 
 // "NAME mean 3", "NAME deviation 3", "log NAME": a value of a job.
@@ -96,9 +96,35 @@ std::string name_of(Inputs inputs) {
     }
 }
 
-Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_t> components) : inputs_(inputs), jobs_(history.size()) {
+double runtime_s(const Job& job) {
+    return static_cast<double>(job.runtime_ns) * 1e-9;
+}
+
+struct Model::Design {
+    Eigen::Index jobs = 0;
+    Vector y;
+    Matrix fixed, scores;  // a column of ones and the attributes; principal components
+};
+
+Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_t> components, const Response& response)
+    : jobs_(history.size()) {
     if (history.size() < least_freedom + 1)
         throw samples::Error("too few jobs of this application: at least 4, and 3 more than there are inputs that vary");
+    Design design;
+    design.jobs = static_cast<Eigen::Index>(history.size());
+    design.y.resize(design.jobs);
+    for (Eigen::Index i = 0; i < design.jobs; ++i) {
+        const double value = response(history[static_cast<size_t>(i)]);
+        if (!(value > 0) || !std::isfinite(value)) throw samples::Error("a job of the history has nothing of what is to be estimated");
+        design.y(i) = std::log(value);
+    }
+    choose_attributes(history, inputs, design);
+    bend(history, design);
+    find_components(history, inputs, design);
+    choose(design, components);
+}
+
+void Model::choose_attributes(const std::vector<Job>& history, Inputs inputs, Design& design) {
     for (const char* name : {"log size", "log processes", "log nodes"})
         if (varies(history, name)) attributes_.emplace_back(name);
     if (inputs == Inputs::rates_and_work || inputs == Inputs::everything) {
@@ -110,16 +136,16 @@ Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_
                 if (varies(history, name)) work.emplace_back(name);
         attributes_.insert(attributes_.end(), work.begin(), work.end());
     }
-    const auto n = static_cast<Eigen::Index>(history.size());
-    Vector y(n);
-    Matrix fixed(n, static_cast<Eigen::Index>(attributes_.size()) + 1);
-    for (Eigen::Index i = 0; i < n; ++i) {
-        const Job& job = history[static_cast<size_t>(i)];
-        y(i) = log_time(job);
-        fixed(i, 0) = 1;
-        for (size_t j = 0; j < attributes_.size(); ++j) fixed(i, static_cast<Eigen::Index>(j) + 1) = attribute(job, attributes_[j]);
-    }
-    // Inputs that say the same (processes that grow with the size) cannot be told apart: the later one goes.
+    design.fixed = Matrix::Ones(design.jobs, static_cast<Eigen::Index>(attributes_.size()) + 1);
+    for (Eigen::Index i = 0; i < design.jobs; ++i)
+        for (size_t j = 0; j < attributes_.size(); ++j)
+            design.fixed(i, static_cast<Eigen::Index>(j) + 1) = attribute(history[static_cast<size_t>(i)], attributes_[j]);
+    drop_dependent(design);
+}
+
+// Inputs that say the same (processes that grow with the size) cannot be told apart: the later one goes.
+void Model::drop_dependent(Design& design) {
+    Matrix& fixed = design.fixed;
     for (Eigen::Index j = 1; j < fixed.cols();) {
         Eigen::ColPivHouseholderQR<Matrix> qr(fixed.leftCols(j + 1));
         qr.setThreshold(1e-9);
@@ -128,54 +154,79 @@ Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_
             continue;
         }
         for (Eigen::Index k = j; k + 1 < fixed.cols(); ++k) fixed.col(k) = fixed.col(k + 1).eval();
-        fixed.conservativeResize(n, fixed.cols() - 1);
+        fixed.conservativeResize(design.jobs, fixed.cols() - 1);
         attributes_.erase(attributes_.begin() + static_cast<std::ptrdiff_t>(j - 1));
     }
-    Matrix scores(n, 0);
-    if (inputs != Inputs::attributes) {
-        std::vector<std::string> names;
-        for (const auto& [name, feature] : history.front().features) {
-            if (is_noise(name)) continue;
-            for (size_t i = 0; i < intervals; ++i)
-                for (const char* of : {"mean", "deviation"}) names.push_back(name + " " + of + " " + std::to_string(i));
-        }
-        if (inputs == Inputs::everything)
-            for (const auto& [name, value] : history.front().totals) names.push_back("log " + name);
-        for (const std::string& name : names)
-            if (varies(history, name)) features_.names.push_back(name);
-        const auto columns = static_cast<Eigen::Index>(features_.names.size());
-        Matrix z(n, columns);
-        for (Eigen::Index j = 0; j < columns; ++j) {
-            for (Eigen::Index i = 0; i < n; ++i)
-                z(i, j) = value_of(history[static_cast<size_t>(i)], features_.names[static_cast<size_t>(j)]);
-            const double mean = z.col(j).mean(),
-                         deviation = mutated(Mutation::not_standardised)
-                                         ? 1
-                                         : std::sqrt((z.col(j).array() - mean).square().sum() / static_cast<double>(n - 1));
-            features_.mean.push_back(mean);
-            features_.deviation.push_back(deviation);
-            z.col(j) = (z.col(j).array() - mean) / deviation;
-        }
-        if (columns > 0) {
-            const Eigen::BDCSVD<Matrix> svd(z, Eigen::ComputeThinU | Eigen::ComputeThinV);
-            const Vector squares = svd.singularValues().array().square();
-            const auto most = std::min<Eigen::Index>(squares.size(), n / static_cast<Eigen::Index>(jobs_a_component));
-            Eigen::Index kept = 0;
-            for (double sum = 0; kept < most && sum < variance_kept * squares.sum() && squares(kept) > 1e-9 * squares(0); ++kept)
-                sum += squares(kept);
-            scores = z * svd.matrixV().leftCols(kept);
-            for (Eigen::Index k = 0; k < kept; ++k)
-                directions_.emplace_back(svd.matrixV().col(k).data(), svd.matrixV().col(k).data() + columns);
-        }
+}
+
+// Times such as a + b * size^3 are no power of the size: a second power of its logarithm is taken where leaving one job out shows that it
+// is worth it.
+void Model::bend(const std::vector<Job>& history, Design& design) {
+    std::set<double> sizes;
+    for (const Job& job : history) {
+        middle_ += attribute(job, "log size") / static_cast<double>(history.size());
+        sizes.insert(job.size);
     }
+    const Matrix& fixed = design.fixed;
+    if (attributes_.empty() || attributes_.front() != "log size" || sizes.size() < sizes_of_a_curve ||
+        fixed.cols() + 1 + static_cast<Eigen::Index>(least_freedom) > design.jobs || mutated(Mutation::straight))
+        return;
+    Matrix more(design.jobs, fixed.cols() + 1);
+    more << fixed, (fixed.col(1).array() - middle_).square().matrix();
+    const auto with = solve(more, design.y), without = solve(fixed, design.y);
+    if (!with || !without || left_out(*with).squaredNorm() > worth_a_curve * left_out(*without).squaredNorm()) return;
+    design.fixed = std::move(more);
+    attributes_.emplace_back(bent);
+}
+
+void Model::find_components(const std::vector<Job>& history, Inputs inputs, Design& design) {
+    const Eigen::Index n = design.jobs;
+    design.scores.resize(n, 0);
+    if (inputs == Inputs::attributes) return;
+    std::vector<std::string> names;
+    for (const auto& [name, feature] : history.front().features) {
+        if (is_noise(name)) continue;
+        for (size_t i = 0; i < intervals; ++i)
+            for (const char* of : {"mean", "deviation"}) names.push_back(name + " " + of + " " + std::to_string(i));
+    }
+    if (inputs == Inputs::everything)
+        for (const auto& [name, value] : history.front().totals) names.push_back("log " + name);
+    for (const std::string& name : names)
+        if (varies(history, name)) features_.names.push_back(name);
+    const auto columns = static_cast<Eigen::Index>(features_.names.size());
+    if (columns == 0) return;
+    Matrix z(n, columns);
+    for (Eigen::Index j = 0; j < columns; ++j) {
+        for (Eigen::Index i = 0; i < n; ++i) z(i, j) = value_of(history[static_cast<size_t>(i)], features_.names[static_cast<size_t>(j)]);
+        const double mean = z.col(j).mean(),
+                     deviation = mutated(Mutation::not_standardised)
+                                     ? 1
+                                     : std::sqrt((z.col(j).array() - mean).square().sum() / static_cast<double>(n - 1));
+        features_.mean.push_back(mean);
+        features_.deviation.push_back(deviation);
+        z.col(j) = (z.col(j).array() - mean) / deviation;
+    }
+    const Eigen::BDCSVD<Matrix> svd(z, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const Vector squares = svd.singularValues().array().square();
+    const auto most = std::min<Eigen::Index>(squares.size(), n / static_cast<Eigen::Index>(jobs_a_component));
+    Eigen::Index kept = 0;
+    for (double sum = 0; kept < most && sum < variance_kept * squares.sum() && squares(kept) > 1e-9 * squares(0); ++kept)
+        sum += squares(kept);
+    design.scores = z * svd.matrixV().leftCols(kept);
+    for (Eigen::Index k = 0; k < kept; ++k) directions_.emplace_back(svd.matrixV().col(k).data(), svd.matrixV().col(k).data() + columns);
+}
+
+// As many components as leaving one job out shows to be best.
+void Model::choose(Design& design, std::optional<size_t> components) {
+    const Eigen::Index n = design.jobs;
     double best = 0;
     std::optional<Solved> chosen;
-    const auto most = static_cast<size_t>(scores.cols());
-    for (size_t q = components ? std::min(*components, most) : 0; q <= (components ? std::min(*components, most) : most); ++q) {
-        Matrix x(n, fixed.cols() + static_cast<Eigen::Index>(q));
-        x << fixed, scores.leftCols(static_cast<Eigen::Index>(q));
+    const auto all = static_cast<size_t>(design.scores.cols()), most = std::min(components.value_or(all), all);
+    for (size_t q = components ? most : 0; q <= most; ++q) {
+        Matrix x(n, design.fixed.cols() + static_cast<Eigen::Index>(q));
+        x << design.fixed, design.scores.leftCols(static_cast<Eigen::Index>(q));
         if (x.cols() + static_cast<Eigen::Index>(least_freedom) > n) break;
-        auto solved = solve(x, y);
+        auto solved = solve(x, design.y);
         if (!solved) continue;
         const double error = left_out(*solved).squaredNorm();
         if (chosen && error >= best) continue;
@@ -184,7 +235,7 @@ Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_
         components_ = q;
     }
     if (!chosen)
-        throw samples::Error("too few jobs of this application for " + std::to_string(fixed.cols()) +
+        throw samples::Error("too few jobs of this application for " + std::to_string(design.fixed.cols()) +
                              " coefficients: " + std::to_string(jobs_) + ", and 3 more than coefficients are needed");
     directions_.resize(components_);
     const auto p = chosen->beta.size();
@@ -208,7 +259,8 @@ Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_
 
 std::vector<double> Model::row_of(const Job& job) const {
     std::vector<double> row = {1};
-    for (const std::string& name : attributes_) row.push_back(attribute(job, name));
+    for (const std::string& name : attributes_)
+        row.push_back(name == bent ? std::pow(attribute(job, "log size") - middle_, 2) : attribute(job, name));
     for (const auto& direction : directions_) {
         double score = 0;
         for (size_t j = 0; j < direction.size(); ++j)
@@ -218,7 +270,7 @@ std::vector<double> Model::row_of(const Job& job) const {
     return row;
 }
 
-Prediction Model::predict(const Job& job) const {
+Prediction Model::predict(const Job& job, double asked) const {
     const std::vector<double> x = row_of(job);
     Prediction prediction;
     double expected = 0;
@@ -227,8 +279,8 @@ Prediction Model::predict(const Job& job) const {
         for (size_t j = 0; j < x.size(); ++j) prediction.leverage += x[i] * inverse_[i][j] * x[j];
     }
     const auto p = static_cast<double>(x.size());
-    prediction.allowed_leverage = std::max(2 * p / static_cast<double>(jobs_), 3 * 1.0 / static_cast<double>(jobs_));
-    prediction.expected_s = std::exp(expected);
+    prediction.allowed_leverage = std::max(2 * p, 3.0) / static_cast<double>(jobs_);
+    prediction.expected = std::exp(expected);
     const boost::math::students_t_distribution<double> t(freedom_);
     // One further job varies by itself too: 1 + leverage.
     const double error = residual_ * std::sqrt((mutated(Mutation::interval_of_the_mean) ? 0 : 1) + prediction.leverage);
@@ -237,7 +289,7 @@ Prediction Model::predict(const Job& job) const {
         return samples::Interval{std::exp(expected - width), std::exp(expected + width)};
     };
     prediction.interval = within(samples::usual_level);
-    prediction.verdict_interval = within(verdict_level);
+    prediction.verdict_interval = within(asked);
     return prediction;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The run time that a job should have had, from the jobs before it: principal components of what the ranks did, and least squares.
+// What a job should have taken, from the jobs before it: principal components of what the ranks did, and least squares.
 //
-// Source: Aaziz and Cook 2017, section 2, which gives no formulas; ours are in the README. Run times are in seconds, their logarithms are
-// what is estimated.
+// Source: Aaziz and Cook 2017, section 2, which gives no formulas; ours are in the README. Estimated is the logarithm of a positive number,
+// of the run time in seconds if nothing else is said.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,33 +27,44 @@ std::string name_of(Inputs);
 inline constexpr double verdict_level = 0.99;  // of the prediction interval that a verdict is made of: 1 % of ordinary jobs lie outside
 
 struct Prediction {
-    double expected_s = 0;
-    samples::Interval interval, verdict_interval;  // 95 %, and verdict_level
+    double expected = 0;
+    samples::Interval interval, verdict_interval;  // 95 %, and the level asked for
     double leverage = 0, allowed_leverage = 0;     // beyond, the job is unlike those before it
+    bool far() const { return leverage > allowed_leverage; }
 };
 
-// A model of jobs of one application. Throws samples::Error where there are too few of them.
+using Response = std::function<double(const Job&)>;
+double runtime_s(const Job&);
+
+// A model of jobs of one application. Throws samples::Error where there are too few of them, or a response is not above 0.
 class Model {
   public:
     // `components`: at most so many principal components; unset: as many as leaving one job out shows to be best.
-    Model(const std::vector<Job>& history, Inputs, std::optional<size_t> components = {});
+    Model(const std::vector<Job>& history, Inputs, std::optional<size_t> components = {}, const Response& = runtime_s);
 
-    Prediction predict(const Job&) const;
-    // Of the logarithm of the run time, by what they belong to: "1", "log size", "log processes", "log nodes", then components.
+    Prediction predict(const Job&, double level = verdict_level) const;
+    // Of the logarithm, by what they belong to: "1", "log size", "log size^2" (from the mean log size), "log processes", "log nodes", then
+    // components.
     const std::vector<std::pair<std::string, double>>& coefficients() const { return coefficients_; }
     size_t components() const { return components_; }
     size_t jobs() const { return jobs_; }
-    double left_out_error() const { return left_out_error_; }  // median of |error| / run time, each job predicted from the others
+    double left_out_error() const { return left_out_error_; }  // median of |error| / response, each job predicted from the others
 
   private:
     struct Standardised {
         std::vector<std::string> names;
         std::vector<double> mean, deviation;
     };
+    struct Design;
+    void choose_attributes(const std::vector<Job>&, Inputs, Design&);
+    void drop_dependent(Design&);
+    void bend(const std::vector<Job>&, Design&);
+    void find_components(const std::vector<Job>&, Inputs, Design&);
+    void choose(Design&, std::optional<size_t> components);
     std::vector<double> row_of(const Job&) const;
 
-    Inputs inputs_;
     std::vector<std::string> attributes_;
+    double middle_ = 0;  // mean log size
     Standardised features_;
     std::vector<std::vector<double>> directions_;  // of the principal components, in standardised units
     std::vector<double> beta_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mutations, one for each statistic of the method. The tests switch them on to show that they would detect the error; nothing else uses
-// them.
+// Mutations, one for each statistic of the method and each promise of the store. The tests switch them on to show that they would detect
+// the error; nothing else uses them.
 #pragma once
 
 namespace polter::quality {
@@ -12,8 +12,19 @@ enum class Mutation {
     interval_of_the_mean,  // the prediction interval without a further job's own variation
     far_is_near,           // a job unlike all before it is judged too
     usual_noise_counts,    // "because": noise that all jobs have counts too
+    small_noise_counts,    // "because": any noise, however little of the delay it is
+    verdict_at_95,         // one ordinary job in twenty is flagged
+    unscaled_differences,  // what differs most is what has the largest numbers
+    straight,              // run times are powers of the size, whatever they look like
+    time_is_progress,      // online: a job has come as far as its time has
+    each_point_alone,      // online: each point flags 1 % of ordinary jobs, so all together more
+    rates_of_the_future,   // online: rates of the whole run
+    written_in_place,      // store: a job's file has its name before it is whole
+    replaces,              // store: of two jobs of one name the later one is kept
+    index_decides,         // store: what is not in the index is no job
+    versions_unchecked,    // store: files of any schema are read as this one's
 };
-inline constexpr int mutations = 6;
+inline constexpr int mutations = 17;
 
 inline Mutation mutation = Mutation::none;
 inline bool mutated(Mutation which) {

@@ -27,6 +27,48 @@ std::string cause_text(const Cause& cause) {
                        time(static_cast<double>(cause.usual_ns)));
 }
 
+json online_json(const Online& online) {
+    json out{{"interval_ns", online.interval_ns},
+             {"work", online.work.empty() ? json() : json(online.work)},
+             {"work_error", online.work.empty() ? json() : json(online.work_error)},
+             {"level", online.work.empty() ? json() : json(online.level)},
+             {"no_basis", online.why.empty() ? json() : json(online.why)},
+             {"points", json::array()}};
+    for (const Point& point : online.points) {
+        const bool known = point.verdict != Verdict::no_basis;
+        out["points"].push_back({{"elapsed_ns", point.elapsed_ns},
+                                 {"done", point.done},
+                                 {"verdict", name_of(point.verdict)},
+                                 {"no_basis", known ? json() : json(point.why)},
+                                 {"usual_s", known ? json(point.usual_s) : json()},
+                                 {"interval_s", known ? json{point.interval.low, point.interval.high} : json()},
+                                 {"late", known ? json(point.late) : json()},
+                                 {"run_time_from_rates_s", point.from_rates_s ? json(*point.from_rates_s) : json()},
+                                 {"left_out_error", point.left_out_error ? json(*point.left_out_error) : json()}});
+    }
+    return out;
+}
+
+void add_online_text(std::string& out, const Online& online, size_t columns) {
+    if (!online.why.empty()) {
+        out += "\n" + replay::fold("While it ran: no basis: " + online.why, 2, columns) + "\n";
+        return;
+    }
+    constexpr size_t most_rows = 16;
+    const size_t each = (online.points.size() + most_rows - 1) / most_rows;
+    replay::Table table({"after", "work done", "usually after", "late", "verdict then", "run time from rates", "its error"});
+    for (size_t i = each - 1; i < online.points.size(); i += each) {
+        const Point& point = online.points[i];
+        const bool known = point.verdict != Verdict::no_basis;
+        table.add({time(static_cast<double>(point.elapsed_ns)), fmt::format("{:.0f} %", 100 * point.done),
+                   known ? time(1e9 * point.usual_s) : "", known ? fmt::format("{:+.1f} %", 100 * point.late) : "",
+                   name_of(point.verdict) + (known ? "" : ": " + point.why), point.from_rates_s ? time(1e9 * *point.from_rates_s) : "",
+                   point.left_out_error ? fmt::format("{:.1f} %", 100 * *point.left_out_error) : ""});
+    }
+    out += fmt::format("\nWhile it ran, every {}, by its {}:\n", time(static_cast<double>(online.interval_ns)), online.work) +
+           table.text(columns, 0);
+}
+
 }  // namespace
 
 json to_json(const Assessment& result) {
@@ -41,7 +83,7 @@ json to_json(const Assessment& result) {
     out["difference"] = nullptr;
     if (result.prediction) {
         const Prediction& p = *result.prediction;
-        out["expected"] = samples::to_json({p.expected_s, "s", p.interval, samples::usual_level, result.history});
+        out["expected"] = samples::to_json({p.expected, "s", p.interval, samples::usual_level, result.history});
         out["expected"]["verdict_interval"] = {p.verdict_interval.low, p.verdict_interval.high};
         out["expected"]["verdict_level"] = verdict_level;
         out["expected"]["leverage"] = p.leverage;
@@ -63,6 +105,7 @@ json to_json(const Assessment& result) {
                                  {"left_out_error", one.left_out_error ? json(*one.left_out_error) : json()},
                                  {"components", one.components},
                                  {"why_not", one.why.empty() ? json() : json(one.why)}});
+    out["online"] = online_json(result.online);
     return out;
 }
 
@@ -77,7 +120,7 @@ std::string to_text(const Assessment& result, size_t columns) {
     out += replay::fold("Verdict: " + verdict, 2, columns) + "\n";
     if (result.prediction)
         out += fmt::format("Expected: {} (95 %: {} to {}), from {} jobs; this one took {:+.1f} %\n",
-                           time(1e9 * result.prediction->expected_s), time(1e9 * result.prediction->interval.low),
+                           time(1e9 * result.prediction->expected), time(1e9 * result.prediction->interval.low),
                            time(1e9 * result.prediction->interval.high), result.history, 100 * result.difference);
     if (!result.differences.empty()) {
         replay::Table table({"what differs most from the others", "here", "usually", "deviations"});
@@ -93,6 +136,7 @@ std::string to_text(const Assessment& result, size_t columns) {
         models.add({name_of(one.inputs), one.left_out_error ? fmt::format("{:.1f} %", 100 * *one.left_out_error) : "too few jobs",
                     one.left_out_error ? std::to_string(one.components) : ""});
     out += "\n" + models.text(columns, 0);
+    add_online_text(out, result.online, columns);
     for (const std::string& warning : result.warnings)
         out += "\n" + replay::fold("Warning: " + replay::printable(warning), 2, columns) + "\n";
     return out;

@@ -7,13 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "model.hpp"
+#include "online.hpp"
 #include "store.hpp"
 
 namespace polter::quality {
-
-enum class Verdict { as_expected, slower, faster, no_basis };
-std::string name_of(Verdict);
 
 // A feature in which the job is unlike the others, in standard deviations of theirs; of the interval that differs most.
 struct Difference {
@@ -46,11 +43,12 @@ struct Assessment {
     std::vector<Cause> because;
     std::vector<Difference> differences;  // largest first
     std::vector<Compared> models;
+    Online online;
     std::vector<std::string> warnings;
 };
 
-// `history`: jobs of the same application, without this one.
-Assessment assess(const Job&, const std::vector<Job>& history);
+// `history`: jobs of the same application, without this one. `interval_ns` as in follow().
+Assessment assess(const Job&, const std::vector<Job>& history, int64_t interval_ns = 0);
 nlohmann::json to_json(const Assessment&);  // schema polter.quality/1, docs/quality.schema.json
 std::string to_text(const Assessment&, size_t columns);
 

@@ -10,10 +10,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <tuple>
+
+#include "mutations.hpp"
 
 namespace polter::quality {
 
@@ -49,9 +53,11 @@ class Database {
     // Parameters are text or numbers; `row` is called for each row of the answer.
     struct Value {
         Value(const std::string& value) : text(&value) {}
+        Value(const std::vector<double>& value) : list(&value) {}
         Value(double value) : number(value) {}
         Value(int64_t value) : integer(value), whole(true) {}
         const std::string* text = nullptr;
+        const std::vector<double>* list = nullptr;
         double number = 0;
         int64_t integer = 0;
         bool whole = false;
@@ -65,6 +71,9 @@ class Database {
             const int at = static_cast<int>(i) + 1;
             if (values[i].text)
                 sqlite3_bind_text(made, at, values[i].text->c_str(), static_cast<int>(values[i].text->size()), SQLITE_TRANSIENT);
+            else if (values[i].list)
+                sqlite3_bind_blob(made, at, values[i].list->data(), static_cast<int>(sizeof(double) * values[i].list->size()),
+                                  SQLITE_TRANSIENT);
             else if (values[i].whole)
                 sqlite3_bind_int64(made, at, values[i].integer);
             else
@@ -96,7 +105,10 @@ constexpr const char* tables =
     "INTEGER);"
     "CREATE TABLE totals(name TEXT, value REAL);"
     "CREATE TABLE features(name TEXT, interval INTEGER, mean REAL, deviation REAL);"
-    "CREATE TABLE stolen(source TEXT, culprit TEXT, ns INTEGER, rank INTEGER);";
+    "CREATE TABLE stolen(source TEXT, culprit TEXT, ns INTEGER, rank INTEGER);"
+    "CREATE TABLE series(name TEXT, step_ns INTEGER, steps BLOB);";  // doubles of the machine; a job file does not move between byte orders
+
+constexpr size_t most_steps = 1 << 20;
 
 void write_job(const std::string& file, const Job& job) {
     Database database(file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
@@ -111,6 +123,8 @@ void write_job(const std::string& file, const Job& job) {
             database.query("INSERT INTO features VALUES(?,?,?,?)", {name, static_cast<int64_t>(i), feature.mean[i], feature.deviation[i]});
     for (const Stolen& one : job.stolen)
         database.query("INSERT INTO stolen VALUES(?,?,?,?)", {one.source, one.culprit, one.ns, int64_t{one.rank}});
+    for (const auto& [name, steps] : job.series.steps)
+        database.query("INSERT INTO series VALUES(?,?,?)", {name, job.series.step_ns, steps});
     database.run("COMMIT");
 }
 
@@ -142,7 +156,7 @@ void check_version(int found, const std::string& file) {
 
 Job read_job(const std::string& file) {
     Database database(file, SQLITE_OPEN_READONLY);
-    const int version = database.version();
+    const int version = mutated(Mutation::versions_unchecked) ? schema_version : database.version();
     check_version(version, file);
     Job job;
     job.id = fs::path(file).stem();
@@ -173,6 +187,17 @@ Job read_job(const std::string& file) {
     database.query("SELECT source, culprit, ns, rank FROM stolen ORDER BY ns DESC", {}, [&](sqlite3_stmt* row) {
         job.stolen.push_back({text_of(row, 0), text_of(row, 1), sqlite3_column_int64(row, 2), sqlite3_column_int(row, 3)});
     });
+    if (version >= 3)
+        database.query("SELECT name, step_ns, steps FROM series", {}, [&](sqlite3_stmt* row) {
+            const auto bytes = static_cast<size_t>(sqlite3_column_bytes(row, 2));
+            job.series.step_ns = sqlite3_column_int64(row, 1);
+            std::vector<double>& steps = job.series.steps[text_of(row, 0)];
+            steps.resize(bytes / sizeof(double));
+            if (bytes > 0) std::memcpy(steps.data(), sqlite3_column_blob(row, 2), steps.size() * sizeof(double));
+            const bool numbers = std::all_of(steps.begin(), steps.end(), [](double x) { return std::isfinite(x) && x >= 0; });
+            if (job.series.step_ns <= 0 || steps.empty() || steps.size() > most_steps || bytes % sizeof(double) || !numbers)
+                throw StoreError(file + ": is damaged: a series that is none");
+        });
     return job;
 }
 
@@ -186,13 +211,16 @@ Store::Store(std::string folder, bool create) : folder_(std::move(folder)) {
 
 std::string Store::add(Job job) {
     if (job.id.empty()) job.id = new_id();
-    const fs::path jobs = fs::path(folder_) / "jobs", file = jobs / (job.id + ending), partial = jobs / ("." + job.id + ".partial");
+    const fs::path jobs = fs::path(folder_) / "jobs", file = jobs / (job.id + ending);
+    const fs::path partial = mutated(Mutation::written_in_place) ? file : jobs / fmt::format(".{}.{}.partial", job.id, getpid());
     try {
-        if (fs::exists(file)) throw StoreError(file.string() + ": there is a job of this name already");
+        if (fs::exists(file) && !mutated(Mutation::replaces)) throw StoreError(file.string() + ": there is a job of this name already");
         write_job(partial, job);
         synchronise(partial);
         // A link and not a rename: two writers of one name must not replace each other's job.
-        if (link(partial.c_str(), file.c_str()) != 0 && (errno != EPERM || rename(partial.c_str(), file.c_str()) != 0))
+        if (mutated(Mutation::replaces)) fs::remove(file);
+        if (!mutated(Mutation::written_in_place) && link(partial.c_str(), file.c_str()) != 0 &&
+            ((errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) || rename(partial.c_str(), file.c_str()) != 0))
             throw StoreError(fmt::format("{}: cannot be written ({})", file.string(), std::strerror(errno)));
         synchronise(jobs);
     } catch (...) {
@@ -202,7 +230,7 @@ std::string Store::add(Job job) {
         throw;
     }
     std::error_code ignored;
-    fs::remove(partial, ignored);
+    if (partial != file) fs::remove(partial, ignored);
     return job.id;
 }
 
@@ -223,7 +251,7 @@ Entries by_index(const std::string& index, const fs::path& jobs, const std::set<
     for (const std::string& id : indexed)
         if (!there.contains(id)) database.query("DELETE FROM jobs WHERE id=?", {id});
     for (const std::string& id : there) {
-        if (indexed.contains(id)) continue;
+        if (indexed.contains(id) || (mutated(Mutation::index_decides) && !indexed.empty())) continue;
         try {
             const Job job = read_job(jobs / (id + ending));
             database.query("INSERT INTO jobs VALUES(?,?,?)", {id, job.application, job.started_s});
@@ -287,7 +315,8 @@ std::vector<Job> Store::jobs(const std::string& application, std::vector<std::st
         if (application.empty() || entry.application == application) read(entry.id);
     }
     for (const auto& file : fs::directory_iterator(folder))  // what the index could not read: it is told
-        if (file.path().extension() == ending && !file.path().filename().string().starts_with(".") && !known.contains(file.path().stem()))
+        if (!mutated(Mutation::index_decides) && file.path().extension() == ending && !file.path().filename().string().starts_with(".") &&
+            !known.contains(file.path().stem()))
             read(file.path().stem());
     return list;
 }

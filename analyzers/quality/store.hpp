@@ -14,7 +14,7 @@
 
 namespace polter::quality {
 
-inline constexpr int schema_version = 2;  // of job files and index; 1 had no number of nodes
+inline constexpr int schema_version = 3;  // of job files and index; 1 had no number of nodes, 2 no series
 
 // What, where, and what to do.
 class StoreError : public std::runtime_error {

@@ -184,6 +184,14 @@ class Verbs(unittest.TestCase):
             self.assertGreater(result["job"]["runtime_ns"], 50 * 200_000)
             self.assertIn(result["verdict"], ("as expected", "slower", "faster"))
             self.assertEqual(faults("quality", result), [])
+            self.assertGreater(result["online"]["interval_ns"], 0)
+            self.assertTrue(result["online"]["points"] or result["online"]["no_basis"])
+            asked = json.loads(p.command([p.POLTER, "quality", "--json", "--interval", "2ms", history]).stdout)["online"]
+            self.assertIn(asked["work"], ("calls", "bytes"))
+            self.assertGreater(len(asked["points"]), 2)
+            self.assertEqual([point["elapsed_ns"] for point in asked["points"][:2]], [asked["interval_ns"], 2 * asked["interval_ns"]])
+            for wrong in ("soon", "0"):
+                self.assertEqual(p.command([p.POLTER, "quality", "--interval", wrong, history]).returncode, 2)
             # A job that fails is not recorded, and its exit code stays its own.
             done = p.command([p.POLTER, "run", "-q", "--record", history, "-o", folder / "failed", "--mpi", flavour, "sh", "-c", "exit 7"])
             self.assertEqual(done.returncode, 7)

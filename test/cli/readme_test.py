@@ -87,6 +87,12 @@ class Readme(unittest.TestCase):
         self.shell(f"build/polter run -q -o of-{verb} mpirun -n 2 {app} 50 2000")
         self.assertIn({"interference": "Interference", "variability": "typical"}[verb], self.shell(line.replace("DIR", f"of-{verb}")))
 
+    def quality(self, line):
+        app = p.PROGRAMS / ("mpich" if "mpich" in os.path.realpath(shutil.which("mpirun") or "") else "openmpi") / "bsp"
+        for _ in range(2):
+            self.shell(f"build/polter run -q --record history -o recorded mpirun -n 2 {app} 50 2000; rm -r recorded")
+        self.assertIn("Verdict: no basis: too few jobs", self.shell(line))
+
     def minutes(self, line):
         print(f"not run: {line}: it takes two minutes; test/end_to_end/validate_test.py runs shorter ones", file=sys.stderr)
 
@@ -97,6 +103,7 @@ class Readme(unittest.TestCase):
         (r"\./scripts/quickstart", quickstart),
         (r"build/polter validate --quick", minutes),
         (r"build/polter (interference|variability) DIR", interference),
+        (r"build/polter quality history", quality),
         (r"(mpirun -n \d+ )?build/polter (doctor|latency|(run|replay|report|advise|compare|noise|export) .*)", polter),
     ]
 

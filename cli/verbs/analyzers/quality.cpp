@@ -10,6 +10,7 @@
 
 #include "../../result_text.hpp"
 #include "../../verb.hpp"
+#include "analyzers/inject/spec.hpp"
 #include "replay/base/printable.hpp"
 
 namespace polter::cli {
@@ -18,7 +19,7 @@ namespace {
 
 struct Arguments {
     Common common;
-    std::string folder, id;
+    std::string folder, id, interval;
     bool list = false;
 };
 
@@ -26,7 +27,18 @@ void list_jobs(const std::vector<quality::Store::Entry>& entries) {
     for (const auto& entry : entries) fmt::print("{}  {}\n", replay::printable(entry.id), replay::printable(entry.application));
 }
 
+int64_t interval_of(const Arguments& arguments) {
+    if (arguments.interval.empty()) return 0;
+    try {
+        if (const int64_t ns = inject::parse_time(arguments.interval); ns > 0) return ns;
+    } catch (const inject::Error& error) {
+        throw CLI::ValidationError("--interval", error.what());
+    }
+    throw CLI::ValidationError("--interval", "must be longer than 0");
+}
+
 void run(const Arguments& arguments) {
+    const int64_t interval_ns = interval_of(arguments);
     const quality::Store store(arguments.folder, false);
     std::vector<std::string> warnings;
     const auto entries = store.entries(warnings);
@@ -45,7 +57,7 @@ void run(const Arguments& arguments) {
     if (at == jobs.end()) throw quality::StoreError(fmt::format("{}: the job {} cannot be read", arguments.folder, id));
     const quality::Job job = *at;
     jobs.erase(at);
-    quality::Assessment result = quality::assess(job, jobs);
+    quality::Assessment result = quality::assess(job, jobs, interval_ns);
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
     if (arguments.common.json)
         fmt::print("{}\n", quality::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -62,6 +74,10 @@ void add_quality(CLI::App& parent) {
     add_common(*verb, arguments->common);
     verb->add_option("HISTORY", arguments->folder, "Directory that polter run --record keeps jobs in")->required()->check(named);
     verb->add_option("--job", arguments->id, "The job to judge; default: the latest")->option_text("ID")->check(named);
+    verb->add_option("--interval", arguments->interval,
+                     "Also say what could be said of the job each time so long had passed (500ms, 30s); default: about ten times")
+        ->option_text("TIME")
+        ->check(named);
     verb->add_flag("--list", arguments->list, "Only list the recorded jobs");
     verb->footer(
         "Jobs of one program are compared; their size, processes and nodes may differ.\n"
