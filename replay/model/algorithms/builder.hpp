@@ -84,6 +84,6 @@ void tree_down(Builder&, Shape, Cargo, double all = 1);
 void in_rounds(Builder&, Shape, Cargo);
 void by_halves(Builder&, Shape);
 void to_everyone(Builder&, Shape, Cargo);
-void split(Builder&, Shape, const Partition*);
+void split(Builder&, Shape, Shape broadcast, const Partition*);
 
 }  // namespace polter::replay

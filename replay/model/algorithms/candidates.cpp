@@ -67,7 +67,8 @@ Candidates synchronising(uint32_t members) {
 
 Candidates creation(uint32_t members) {
     Candidates list = synchronising(members);
-    add(&list, {only(Shape::split), only(Shape::split_from_tree), only(Shape::split_set_up)});
+    for (const Shape down : {Shape::binomial, Shape::few_bytes, Shape::few_bytes_smpi})
+        add(&list, {both(Shape::split, down), both(Shape::split_from_tree, down), both(Shape::split_set_up, down)});
     return list;
 }
 

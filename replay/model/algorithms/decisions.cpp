@@ -186,9 +186,9 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
         case OTF2_COLLECTIVE_OP_SCATTER:
             return list->push_back(linear_scatter);
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
-            list->push_back(up(Shape::split));
-            list->push_back(up(Shape::split_from_tree));
-            return list->push_back(up(Shape::split_set_up));
+            for (const Shape gather : {Shape::split, Shape::split_from_tree, Shape::split_set_up})
+                for (const Shape broadcast : {Shape::binomial, Shape::few_bytes_smpi}) list->push_back(up_down(gather, broadcast));
+            return;
         default:
             return;
     }

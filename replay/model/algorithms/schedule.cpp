@@ -102,10 +102,11 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
         Builder builder(members, pattern.relay ? 0 : root, rendezvous);
         if (pattern.relay && root != 0 && pattern.up == Shape::none) builder.pass(root, 0, 1);
         for (int time = 0; time < (pattern.twice ? 2 : 1); ++time) {
-            if (is_split(pattern.up))
-                split(builder, pattern.up, partition);
-            else
-                append(builder, pattern.up, pattern.cargo_up, true);
+            if (is_split(pattern.up)) {
+                split(builder, pattern.up, pattern.down, partition);
+                continue;
+            }
+            append(builder, pattern.up, pattern.cargo_up, true);
             append(builder, pattern.down, pattern.cargo_down, false);
         }
         if (pattern.relay && root != 0 && pattern.down == Shape::none) builder.pass(0, root, 1);
@@ -185,15 +186,18 @@ std::string to_string(const Pattern& pattern) {
                                      "scatter and ring",
                                      "scatter and recursive doubling",
                                      "binomial tree, small first",
-                                     "gather, scatter, broadcast by group",
-                                     "gather by a tree, scatter, broadcast by group",
-                                     "gather, scatter, set-up and broadcast by group"};
+                                     "tree for few bytes",
+                                     "tree for few bytes (SMPI)",
+                                     "gather and scatter",
+                                     "gather by a tree and scatter",
+                                     "gather, scatter and set-up"};
     const auto phase = [&](Shape shape, Cargo cargo) {
         const std::string name = names[static_cast<size_t>(shape)];
         return cargo == Cargo::parts && !name.empty() ? name + " of parts" : name;
     };
     const std::string up = phase(pattern.up, pattern.cargo_up), down = phase(pattern.down, pattern.cargo_down);
-    return up + (up.empty() || down.empty() ? "" : ", then ") + down + (pattern.relay ? " by way of rank 0" : "") +
+    return up + (up.empty() || down.empty() ? "" : ", then ") + down + (is_split(pattern.up) ? " in each group" : "") +
+           (pattern.relay ? " by way of rank 0" : "") +
            (pattern.twice ? ", all of it twice" : "");
 }
 

@@ -49,7 +49,9 @@ enum class Shape : uint8_t {
     scatter_ring,        // scatter by a binomial tree, then allgather round a ring
     scatter_doubling,    // … then allgather by recursive doubling
     binomial_ascending,  // as binomial, but down to small subtrees first
-    split,               // a creation of communicators (SMPI): all to member 0, back group by group, then a broadcast in each group
+    few_bytes,           // broadcasts of a few bytes as Open MPI has them: which tree depends on the number of members
+    few_bytes_smpi,      // the same in SMPI, whose binary trees are numbered otherwise
+    split,               // a creation of communicators (SMPI): all to member 0, back group by group, then `down` in each group
     split_from_tree,     // as split, but all go to member 0 by a binomial tree
     split_set_up,        // as split, and before the broadcast each group finds out who shares a host: two rings, a reduction, a broadcast
 };

@@ -64,6 +64,17 @@ std::vector<uint32_t> subtrees(Shape shape, uint32_t members) {
     return of;
 }
 
+// What Open MPI 4.1 and SMPI 3.32 broadcast less than 8 bytes by.
+Shape for_few_bytes(Shape shape, uint32_t members) {
+    if (shape != Shape::few_bytes && shape != Shape::few_bytes_smpi) return shape;
+    const Shape binary = shape == Shape::few_bytes ? Shape::binary_by_levels : Shape::binary;
+    if (members < 4) return Shape::chain;
+    if (members < 8) return binary;
+    if (members < 32) return Shape::quaternomial;
+    if (members < 64) return Shape::binomial;
+    return members >= 128 && members < 256 ? binary : Shape::quaternomial;
+}
+
 bool is_linear(Shape shape) {
     return shape == Shape::linear || shape == Shape::linear_in_order || shape == Shape::linear_ascending ||
            shape == Shape::linear_descending;
@@ -131,7 +142,7 @@ void set_up(Builder& builder, const Partition& groups) {
 
 }  // namespace
 
-void split(Builder& builder, Shape shape, const Partition* partition) {
+void split(Builder& builder, Shape shape, Shape broadcast, const Partition* partition) {
     const uint32_t members = builder.members();
     Partition everybody(1);
     for (uint32_t member = 0; member < members; ++member) everybody.front().push_back(member);
@@ -148,7 +159,7 @@ void split(Builder& builder, Shape shape, const Partition* partition) {
     for (const auto& group : partition ? *partition : everybody) {
         const auto size = static_cast<uint32_t>(group.size());
         for (uint32_t place = 0; place < size; ++place)  // parents come before their children
-            for (const uint32_t child : children(place, Shape::binomial, size)) builder.pass(group[place], group[child], 1);
+            for (const uint32_t child : children(place, for_few_bytes(broadcast, size), size)) builder.pass(group[place], group[child], 1);
     }
 }
 

@@ -142,7 +142,7 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
         if (engine.facts().counter_only && !engine.faults().noise_of_one)
             most_of_all(engine, on_the_way, predicted, thread.leave, most);
         else
-            most_of_one_member(lanes, on_the_way, predicted, thread.leave, most, engine.lane_pool().take());
+            most_of_one_member(lanes, on_the_way, last.any ? std::min(last.enter, predicted) : predicted, thread.leave, most, engine.lane_pool().take());
     }
     const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
     for (size_t i = 0; i < lanes.count; ++i) {

@@ -318,11 +318,6 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
     if (by_structure) {
         end.tail = 0;  // noise has hit its steps
         end.stepwise = true;
-        const Lanes& lanes = engine.lanes();
-        if (lanes.bounded() && !c.instance.structure().certain) {
-            by_structure[lanes.low] = std::max(by_structure[lanes.low], thread.delay[lanes.low]);
-            by_structure[lanes.high] = std::min(by_structure[lanes.high], thread.delay[lanes.high]);
-        }
         engine.copy(thread.delay, by_structure);
     }
     if (dependency.keeps)
