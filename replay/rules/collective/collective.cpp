@@ -52,9 +52,9 @@ void fold_lower(Engine& engine, Collective& c, uint32_t member) {
     }
 }
 
-// Of those that came before this member left.
-Last last_before_leave(Engine& engine, const Collective& c, uint32_t member, const Thread& thread) {
-    const auto counts = [&](const Collective::Member& other) { return other.enter <= thread.leave; };
+// Of those members that count, `member` itself at least.
+template <class Counts>
+Last last_of_those(Engine& engine, const Collective& c, uint32_t member, const Thread& thread, Counts counts) {
     Last last{true, c.members[member].enter, nullptr, engine.lane_pool().copy(c.members[member].arrival)};
     for (const Collective::Member& other : c.members) {
         if (!other.thread || !counts(other)) continue;
@@ -66,9 +66,20 @@ Last last_before_leave(Engine& engine, const Collective& c, uint32_t member, con
     return last;
 }
 
+// Of those that came before this member left.
+Last last_before_leave(Engine& engine, const Collective& c, uint32_t member, const Thread& thread) {
+    return last_of_those(engine, c, member, thread, [&](const Collective::Member& other) { return other.enter <= thread.leave; });
+}
+
 // The root of a broadcast, or any other member of a reduction: by what the operation computes it waits for nobody.
 bool only_sends(const Collective& c, uint32_t member) {
     return c.waits == Waits::one_to_n ? member == c.root : c.waits == Waits::n_to_one && member != c.root;
+}
+
+// What a root of a non-blocking gather or reduction waits for: the messages of the others. Its own part is there when it posts.
+Last last_of_others(Engine& engine, const Collective& c, uint32_t member, const Thread& thread) {
+    const uint32_t first = member == 0 ? 1 : 0;
+    return last_of_those(engine, c, first, thread, [&](const Collective::Member& other) { return &other != &c.members[member]; });
 }
 
 CostClass sending_class(const Collective& c, uint32_t member) {
@@ -119,6 +130,7 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
         case Waits::n_to_one:
             if (!root && c.members[member].held) return last_before_leave(engine, c, member, thread);
             if (!root) return {};
+            if (c.nonblocking && c.members.size() > 1) return last_of_others(engine, c, member, thread);
             break;
         case Waits::prefix:
             fold_lower(engine, c, member);
