@@ -5,6 +5,8 @@
 // standard one above the size at which the trace shows that such sends wait) ends only once the receive has been posted: it depends
 // on the posting. Noise inside the sending call may have hit before the message left or after; the receiver's measured end tells
 // (receive.cpp).
+#include <algorithm>
+
 #include "internal.hpp"
 
 namespace polter::replay::rules {
@@ -21,14 +23,18 @@ int64_t injection_ns(uint64_t bytes) {
     return 1000 + static_cast<int64_t>(std::min<uint64_t>(bytes, uint64_t{1} << 40) / 20);
 }
 
-bool does_more(const Thread& thread, const Match& match) {
-    return match.synchronous || thread.operations.size() > 1;
+// Whether the call waits, too, once its message is on its way.
+bool also_waits(const Thread& thread, const Match& match, bool blocking) {
+    if (blocking && match.synchronous) return true;
+    return std::any_of(thread.operations.begin(), thread.operations.end(), [](const Operation& operation) {
+        using Kind = Operation::Kind;
+        return operation.kind != Kind::send && operation.kind != Kind::isend && operation.kind != Kind::irecv_post;
+    });
 }
 
 // The noise that may have hit before the message left: in a call that does nothing else, all of it; in one that also waits, only
 // what hit at its beginning, before the waiting.
-void keep_send_noise(Engine& engine, const Thread& thread, Match& match) {
-    const bool also_waits = does_more(thread, match);
+void keep_send_noise(Engine& engine, const Thread& thread, Match& match, bool waits) {
     const Lanes& lanes = engine.lanes();
     match.send_noise_removed = engine.lane_pool().filled(0);
     Recorder* recorder = engine.recorder();
@@ -37,7 +43,7 @@ void keep_send_noise(Engine& engine, const Thread& thread, Match& match) {
         recorder->candidate(match.send_node, match.send_delay, 0);
     }
     for (const NoisePiece& piece : thread.pieces) {
-        if (also_waits && piece.begin - thread.enter - match.send_noise > injection_ns(match.size)) break;
+        if (waits && piece.begin - thread.enter - match.send_noise > injection_ns(match.size)) break;
         match.send_noise += piece.end - piece.begin;
         remove_noise(match.send_noise_removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
         if (recorder) recorder->noise(thread.index, piece, thread.place(), piece.end - piece.begin);
@@ -65,8 +71,9 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
     match->same_host = same_host;
     match->synchronous_mode = operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send;
     match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);
-    if (!thread.pieces.empty()) keep_send_noise(engine, thread, *match);
-    apply_injected_departure(engine, thread, *match, does_more(thread, *match) ? injection_ns(match->size) : INT64_MAX);
+    const bool waits = also_waits(thread, *match, blocking);
+    if (!thread.pieces.empty()) keep_send_noise(engine, thread, *match, waits);
+    apply_injected_departure(engine, thread, *match, waits ? injection_ns(match->size) : INT64_MAX);
     const bool watch = engine.learning() && operation.mode == SendMode::standard && !match->synchronous;
     if (blocking && match->synchronous) {
         ++match->users;
