@@ -78,11 +78,13 @@ struct CompletionSample {
     uint32_t completions = 0;
     // What began last of all that it waited for. Contested: something larger that began earlier may have ended the call.
     bool has_last = false, last_synchronous = false, last_contested = false;
+    bool last_tie = false;  // of a rendezvous: the other side may have been ready later
     CostClass last{};
     int64_t last_time = 0, last_noise = 0, last_known = 0;  // noise in the call that sent it; last_known: with its own posting
     CostClass largest{};                                    // of all messages that it completed, sent ones included
     // The latest posting behind all that, of a standard send.
     int64_t latest_post = 0, post_noise = 0;  // post_noise: in the call that posted it
+    bool post_tie = false;
     CostClass post{};
     // Of a call that is nothing but one standard send whose receive was there.
     bool alone = false;

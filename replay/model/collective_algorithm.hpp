@@ -32,14 +32,17 @@ struct Structure {
     int64_t hop = 0, own = 0;            // L and o of a message without data
     int64_t hop_data = 0, own_data = 0;  // what all of the data would add
     int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
-    int64_t error = 0;     // mean distance of predicted and measured leave times
-    bool certain = false;  // a tenth of what a constant leaves, or less
+    int64_t error = 0;                   // mean distance of predicted and measured leave times
+    bool certain = false;                // a tenth of what a constant leaves, or less
 
     static constexpr int64_t all_eager = 1'000'000'000;
     bool any_rendezvous() const { return eager_ppm < all_eager; }
     bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }
     int64_t flight(double share) const { return hop_data == 0 ? hop : hop + static_cast<int64_t>(static_cast<double>(hop_data) * share); }
-    int64_t work(double share) const { return own_data == 0 ? own : own + static_cast<int64_t>(static_cast<double>(own_data) * share); }
+    int64_t work(double share) const { return own + by_length(share); }
+    // Of a receiver, once the message is there. Long messages share its link: one after the other.
+    int64_t taking(double share) const { return rendezvous(share) ? by_length(share) : work(share); }
+    int64_t by_length(double share) const { return own_data == 0 ? 0 : static_cast<int64_t>(static_cast<double>(own_data) * share); }
 };
 
 // One instance as it was measured, by member.

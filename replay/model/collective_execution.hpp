@@ -82,7 +82,7 @@ class Instance {
     bool receive(Clock& clock, const Schedule::Step* step);
     bool complete(Clock& clock, const Schedule::Step& step);
     bool rendezvous(uint32_t message) const { return structure_.rendezvous(schedule_->shares[message]); }
-    int64_t taking(uint32_t message) const { return rendezvous(message) ? 0 : structure_.work(schedule_->shares[message]); }
+    int64_t taking(uint32_t message) const { return structure_.taking(schedule_->shares[message]); }
     bool reorders_watched() const;
     void candidates_by_order(const Clock& clock, int64_t own);
 

@@ -12,18 +12,22 @@ struct Known {
 Known known(const Model& model, CostClass of) {
     const auto ask = [&](CostKind kind) {
         of.kind = kind;
-        return model.cost(of);
+        Cost cost = model.cost(of);
+        if (model.faults().extrapolate) cost.extrapolated = false;
+        return cost;
     };
     return {ask(CostKind::receive_after_send), ask(CostKind::receive_after_post), ask(CostKind::send_own), ask(CostKind::send_after_post)};
 }
 
 // What was never seen costs what the first of the others does that was, or down to half of that: the transfer is the same, but the calls'
 // own work may differ. Or it costs what its upper limit allows.
+// So does what was seen of other sizes only, if the other side was seen of this one.
 void borrow(Cost& cost, std::initializer_list<Cost> others) {
-    if (cost.known) return;
-    const int64_t limit = cost.high;
+    const bool extrapolated = cost.known;
+    if (cost.known && (!cost.extrapolated)) return;
+    const int64_t limit = extrapolated ? 0 : cost.high;
     for (const Cost& other : others) {
-        if (!other.known) continue;
+        if (!other.known || (extrapolated && other.extrapolated)) continue;
         cost = {other.low / 2, other.mid, other.high, false};
         if (limit > 0) {
             cost.low = std::min(cost.low, limit);
@@ -32,6 +36,7 @@ void borrow(Cost& cost, std::initializer_list<Cost> others) {
         }
         return;
     }
+    if (extrapolated) return;
     cost.mid = limit;
     for (const Cost& other : others)
         if (other.high > 0 && (cost.high == 0 || other.high < cost.high)) cost.mid = cost.high = other.high;
@@ -43,13 +48,19 @@ bool is_rendezvous(const Model& model, const CostClass& of) {
 
 }  // namespace
 
+// On one host the transfer may be a copy that the call makes.
+static int64_t most_own_work(const Cost& after_send, const Cost& after_post, const CostClass& of) {
+    const int64_t transfer = std::min(after_send.mid, after_post.mid);
+    return of.same_host ? transfer : std::min(transfer, own_work_ns(of.size));
+}
+
 MessageCosts receive_costs(const Model& model, CostClass of) {
     const Known costs = known(model, of);
     MessageCosts message{is_rendezvous(model, of), costs.receive_after_send, costs.receive_after_post, {}};
     if (message.rendezvous) {  // both are the transfer, which the network drives
         borrow(message.after_send, {costs.receive_after_post, costs.send_after_send, costs.send_after_post});
         borrow(message.after_post, {costs.receive_after_send, costs.send_after_post, costs.send_after_send});
-        message.own.high = std::min(message.after_send.mid, message.after_post.mid);
+        message.own.high = most_own_work(message.after_send, message.after_post, of);
         return message;
     }
     // An eager message that is already there costs the receiver's own work alone. Where that was never seen it is little, and at most
@@ -69,9 +80,10 @@ MessageCosts receive_costs(const Model& model, CostClass of) {
 
 SendCosts send_costs(const Model& model, CostClass of) {
     const Known costs = known(model, of);
-    SendCosts send{costs.send_after_send, costs.send_after_post};
+    SendCosts send{costs.send_after_send, costs.send_after_post, {}};
     borrow(send.after_send, {costs.send_after_post, costs.receive_after_send, costs.receive_after_post});
     borrow(send.after_post, {costs.send_after_send, costs.receive_after_post, costs.receive_after_send});
+    send.own.high = most_own_work(send.after_send, send.after_post, of);
     return send;
 }
 

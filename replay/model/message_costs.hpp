@@ -3,9 +3,17 @@
 // rendezvous message is under way from the later of its send and its posting, an eager one from its send.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "model.hpp"
 
 namespace polter::replay {
+
+// Own work that a message costs a processor, at most, where the network does the transfer: the call, and a copy at 5 GB/s.
+inline int64_t own_work_ns(uint64_t bytes) {
+    return 1000 + static_cast<int64_t>(std::min<uint64_t>(bytes, uint64_t{1} << 40) / 5);
+}
 
 struct MessageCosts {
     bool rendezvous = false;
@@ -15,6 +23,7 @@ struct MessageCosts {
 
 struct SendCosts {
     Cost after_send, after_post;  // of a rendezvous: to the end of the send
+    Cost own;                     // its own work in it
 };
 
 // `of`: the class of the message; its kind does not matter.

@@ -51,6 +51,7 @@ Cost between(const LearnedCost& a, const LearnedCost& b, uint64_t size) {
 // The nearest size, and as much more or less as two sizes show that bytes cost.
 Cost beyond(const LearnedCost& nearest, const LearnedCost* further, uint64_t size) {
     Cost cost = nearest.cost;
+    cost.extrapolated = true;
     if (!further || further->of.size == nearest.of.size) return cost;
     const double per_byte = static_cast<double>(nearest.cost.mid - further->cost.mid) /
                             (static_cast<double>(nearest.of.size) - static_cast<double>(further->of.size));

@@ -26,6 +26,7 @@ struct Cost {
     int64_t low = 0, mid = 0, high = 0;
     bool known = false;
     int64_t spread = 0;  // the middle nine tenths: 3.29 standard deviations, were they normal
+    bool extrapolated = false;  // known from sizes that all lie on one side of it
 
     // Without what happens once in a while: a message that noise delayed where the trace does not show it.
     int64_t usual_low() const { return std::max(low, mid - spread); }

@@ -126,16 +126,16 @@ bool Followed::receive(const Schedule::Step* step, uint32_t place) {
     if (structure_->any_rendezvous())
         for (uint32_t i = 0; i < step->together; ++i) post(step[i].message, place);
     if (!all_came(step, place)) return false;
-    arrived_in_order(step, [&](uint32_t message) { return arrival(message); }, &order_);
+    arrived_in_order(
+        step, [&](uint32_t message) { return arrival(message); }, &order_);
     resume(place);
     Prediction& way = (*ways_)[place];
     for (const uint32_t message : order_) {
         const double share = schedule_->shares[message];
         if (arrival(message) > member.clock.now) way = messages_[message].way;
         member.clock.wait(arrival(message), nothing);
-        if (structure_->rendezvous(share)) continue;
-        member.clock.work(structure_->work(share), nothing);
-        ++way.works;
+        member.clock.work(structure_->taking(share), nothing);
+        way.works += structure_->rendezvous(share) ? 0 : 1;
         way.work_data += share;
     }
     return true;

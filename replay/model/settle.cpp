@@ -33,11 +33,16 @@ void Model::settle_tails() {
     }
 }
 
-// The least that a call of its kind took, whatever messages it waited for.
+// The least that a call of its kind took, whatever messages it waited for. All of them may have waited, so for a Wait at most what as many
+// calls take that only post receives.
 int64_t Model::shortest_call(const Wait& of) const {
     if (faults_.each_message_alone) return of.samples.least_taken();
     const uint64_t own = of.own.key();
     int64_t least = INT64_MAX;
+    if (of.own.kind == CostKind::wait_own && !faults_.shortest_did_not_wait) {
+        const auto posting = costs_.find(CostClass{CostKind::wait_own, true, false, 0, 0}.key());
+        if (posting != costs_.end()) least = static_cast<int64_t>(of.own.size) * posting->second.cost.mid;
+    }
     for (auto wait = waits_.lower_bound({own, 0}); wait != waits_.end() && wait->first.first == own; ++wait)
         least = std::min(least, wait->second.samples.least_taken());
     return least;

@@ -2,6 +2,7 @@
 // What the rules share among themselves; what the engine asks of them is engine/semantics.hpp.
 #pragma once
 
+#include <cstdlib>
 #include <optional>
 
 #include "mpi_rules.hpp"
@@ -136,6 +137,12 @@ void widen_bounds(Engine&, const Thread&, int64_t delay_low_at_enter, const Cost
 
 inline CostClass message_class(CostKind kind, const Match& match) {
     return {kind, match.same_host, match.synchronous_mode, match.partitioned > 0 ? partitioned_messages : uint16_t{0}, match.size};
+}
+
+// A rendezvous begins when its later side is ready. Each does some own work before that: of sides that came at nearly the same time it is
+// open which of them was later.
+inline bool near_tie(const Match& match) {
+    return std::abs(match.post_time - match.send_time) < own_work_ns(match.size);
 }
 
 inline int64_t noise_after(const std::vector<NoisePiece>& pieces, int64_t time) {

@@ -37,6 +37,7 @@ void Engine::settle(Match& match) {
         if (match.post_time > sample->latest_post) {
             sample->latest_post = match.post_time;
             sample->post_noise = match.post_noise;
+            sample->post_tie = rules::near_tie(match) && !faults_.no_ties;
             sample->post = rules::message_class(CostKind::send_after_post, match);
         }
     }
@@ -64,7 +65,7 @@ void Engine::learn_from(const CompletionSample& s) {
         if (s.has_last && s.largest.size > s.post.size)
             model_.learn_at_most(s.post, most);
         else
-            cost(s.post, s.latest_post, std::min(s.noise + s.post_noise, most), Model::clean);
+            cost(s.post, s.latest_post, std::min(s.noise + s.post_noise, most), s.post_tie ? 0 : Model::clean);
         if (s.has_last) model_.learn_at_most(s.last, s.leave - s.last_time);
         return;
     }
@@ -75,7 +76,7 @@ void Engine::learn_from(const CompletionSample& s) {
     if (in_flight && s.last_contested)
         model_.learn_at_most(s.last, s.leave - s.last_time);
     else if (in_flight)
-        cost(s.last, s.last_time, s.noise_after_ready + s.last_noise, Model::clean);
+        cost(s.last, s.last_time, s.noise_after_ready + s.last_noise, s.last_tie ? 0 : Model::clean);
     else
         learn_wait(s);
 }
@@ -163,6 +164,7 @@ void learn_completion(Engine& engine, Thread& thread) {
         const bool own_call = dependency.kind == Dependency::Kind::message && !dependency.own_posting;  // its noise is the call's
         sample.last_noise = std::max(dependency.match->send_noise, posted_last && !own_call ? dependency.match->post_noise : 0);
         sample.last_synchronous = waited.synchronous;
+        sample.last_tie = waited.synchronous && near_tie(*dependency.match) && !engine.faults().no_ties;
     }
     sample.last_contested = sample.has_last && sample.largest.size > sample.last.size;
     sample.noise_after_ready = noise_after(thread.pieces, sample.ready);

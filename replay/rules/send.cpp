@@ -18,14 +18,10 @@ bool waits_for_receiver(Engine& engine, const Operation& operation, bool same_ho
     return engine.model().rendezvous(same_host, operation.partitioned > 0, operation.size);
 }
 
-// Own work before a message leaves, at most: the call, and a copy at 20 GB/s.
-int64_t injection_ns(uint64_t bytes) {
-    return 1000 + static_cast<int64_t>(std::min<uint64_t>(bytes, uint64_t{1} << 40) / 20);
-}
-
 // Whether the call waits, too, once its message is on its way.
 bool also_waits(const Thread& thread, const Match& match, bool blocking) {
     if (blocking && match.synchronous) return true;
+    if (thread.engine->faults().posting_waits) return match.synchronous || thread.operations.size() > 1;
     return std::any_of(thread.operations.begin(), thread.operations.end(), [](const Operation& operation) {
         using Kind = Operation::Kind;
         return operation.kind != Kind::send && operation.kind != Kind::isend && operation.kind != Kind::irecv_post;
@@ -43,7 +39,7 @@ void keep_send_noise(Engine& engine, const Thread& thread, Match& match, bool wa
         recorder->candidate(match.send_node, match.send_delay, 0);
     }
     for (const NoisePiece& piece : thread.pieces) {
-        if (waits && piece.begin - thread.enter - match.send_noise > injection_ns(match.size)) break;
+        if (waits && piece.begin - thread.enter - match.send_noise > own_work_ns(match.size)) break;
         match.send_noise += piece.end - piece.begin;
         remove_noise(match.send_noise_removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
         if (recorder) recorder->noise(thread.index, piece, thread.place(), piece.end - piece.begin);
@@ -73,7 +69,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
     match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);
     const bool waits = also_waits(thread, *match, blocking);
     if (!thread.pieces.empty()) keep_send_noise(engine, thread, *match, waits);
-    apply_injected_departure(engine, thread, *match, waits ? injection_ns(match->size) : INT64_MAX);
+    apply_injected_departure(engine, thread, *match, waits ? own_work_ns(match->size) : INT64_MAX);
     const bool watch = engine.learning() && operation.mode == SendMode::standard && !match->synchronous;
     if (blocking && match->synchronous) {
         ++match->users;
@@ -112,8 +108,8 @@ void constrain_posting(Engine& engine, Thread& thread, const Dependency& depende
     else
         add_message(engine, thread, match, costs.after_send, match.post_time + costs.after_post.mid, scratch);
     add_posting(engine, thread, match, costs.after_post, match.send_time + costs.after_send.mid, scratch);
-    own_at_least(scratch, thread.completions > 0 ? engine.model().cost({CostKind::wait_own, true, false, 0, thread.completions})
-                                                 : Cost{0, 0, std::min(costs.after_send.mid, costs.after_post.mid)});
+    own_at_least(scratch,
+                 thread.completions > 0 ? engine.model().cost({CostKind::wait_own, true, false, 0, thread.completions}) : costs.own);
 }
 
 }  // namespace polter::replay::rules

@@ -71,7 +71,7 @@ TEST_CASE("of what is called once nothing is believed that comes near only; of w
 }
 
 TEST_CASE("a creation of communicators follows its groups, which differ from call to call") {
-    const Structure split{.pattern = {.up = Shape::split}, .hop = 8000, .own = 300};
+    const Structure split{.pattern = {.up = Shape::split, .down = Shape::binomial}, .hop = 8000, .own = 300};
     const std::vector<const Partition*> partitions = {interned({{0, 1, 2, 3}, {4, 5, 6, 7}}), interned({{0, 2, 4, 6}, {1, 3, 5, 7}}),
                                                       interned({{0, 7}, {1, 6}, {2, 5}, {3, 4}})};
     const CollectiveKind creation{.operation = OTF2_COLLECTIVE_OP_CREATE_HANDLE, .waits = Waits::n_to_n};
@@ -89,6 +89,18 @@ TEST_CASE("a creation of communicators follows its groups, which differ from cal
     CHECK(by_groups->pattern == split.pattern);
     CHECK(by_groups->error < 100);
     CHECK((!without || without->error > 10 * by_groups->error + 100));
+}
+
+TEST_CASE("which tree broadcasts a few bytes depends on the size of a group") {
+    const Structure chains{.pattern = {.up = Shape::split, .down = Shape::few_bytes_smpi}, .hop = 8000, .own = 300};
+    const CollectiveKind creation{.operation = OTF2_COLLECTIVE_OP_CREATE_HANDLE, .waits = Waits::n_to_n};
+    std::vector<InstanceSample> samples;
+    for (const Partition& groups : {Partition{{0, 2, 4}, {1, 3, 5}}, Partition{{0, 1, 2}, {3, 4, 5}}, Partition{{0, 3, 5}, {1, 2, 4}}})
+        samples.push_back(measured(6, samples.size() + 1, 0, chains, interned(groups)));
+    const auto found = explain(samples, Waits::n_to_n, true, nearest(samples, creation, Library::unknown, true, 0, 1)).found;
+    REQUIRE(found);
+    CHECK(found->pattern.down != Shape::binomial);
+    CHECK(found->error < 100);
 }
 
 TEST_CASE("sizes tell the classes of a collective apart, unless members do not agree on them") {

@@ -49,13 +49,17 @@ void most_of_all(Engine& engine, const std::vector<Collective::Noise>& noise, in
     union_of(engine, pieces, from, to, most);
 }
 
+// What the messages do not explain of a collective's end, and from when on noise may have been the reason.
+struct Unexplained {
+    int64_t from = 0, ns = 0;
+};
+
 // For the event graph, the noise behind `gain` in the scenario "all": that of the member that had most of it.
-void record_of_one_member(Recorder& recorder, const Thread& thread, const Collective& c, int64_t predicted, int64_t gain,
+void record_of_one_member(Recorder& recorder, const Thread& thread, const Collective& c, Unexplained unexplained, int64_t gain,
                           std::vector<Collective::Noise> on_the_way) {
-    const int64_t wrong = thread.leave - predicted;
     std::map<uint32_t, int64_t> by_member;  // what removed noise of each took
     const auto overlap = [&](const Collective::Noise& noise) {
-        const int64_t n = std::min(noise.piece.end, thread.leave) - std::max(noise.piece.begin, predicted);
+        const int64_t n = std::min(noise.piece.end, thread.leave) - std::max(noise.piece.begin, unexplained.from);
         return recorder.removes(noise.piece.account) ? std::max<int64_t>(0, n) : 0;
     };
     for (const Collective::Noise& noise : on_the_way) by_member[noise.member] += overlap(noise);
@@ -70,19 +74,19 @@ void record_of_one_member(Recorder& recorder, const Thread& thread, const Collec
         if (noise.member != first) continue;
         const int64_t n = overlap(noise), counted = std::min(n, left);
         left -= counted;
-        const int64_t without = std::min(wrong, std::max(second, by_member[first] - n));
+        const int64_t without = std::min(unexplained.ns, std::max(second, by_member[first] - n));
         recorder.noise(c.members[first].thread->index, noise.piece, thread.place(), counted, gain - without);
     }
 }
 
 // … or that of all; in the order in which it hit each event counts by what it adds.
-void record_of_all(Recorder& recorder, const Thread& thread, const Collective& c, int64_t predicted, int64_t gain,
+void record_of_all(Recorder& recorder, const Thread& thread, const Collective& c, Unexplained unexplained, int64_t gain,
                    std::vector<Collective::Noise> on_the_way) {
     std::sort(on_the_way.begin(), on_the_way.end(), [](const Collective::Noise& a, const Collective::Noise& b) {
         return std::tie(a.piece.begin, a.member, a.piece.end, a.piece.account) <
                std::tie(b.piece.begin, b.member, b.piece.end, b.piece.account);
     });
-    int64_t left = gain, reached = predicted;
+    int64_t left = gain, reached = unexplained.from;
     for (const Collective::Noise& noise : on_the_way) {
         if (!recorder.removes(noise.piece.account)) continue;
         const int64_t end = std::min(noise.piece.end, thread.leave), from = std::max(noise.piece.begin, reached);
@@ -96,8 +100,8 @@ void record_of_all(Recorder& recorder, const Thread& thread, const Collective& c
 // The end of a call that follows its structure, for the event graph. What removed noise took from what the structure does not explain is
 // an event of its own behind the member's last step; `most`: that, in lanes, none where there is none; `on_the_way`: the noise that it is
 // of. `before`: the delay at enter.
-void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last, const int64_t* most,
-                         const std::vector<Collective::Noise>& on_the_way, const int64_t* before, int64_t delay) {
+void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last, int64_t from,
+                         const int64_t* most, const std::vector<Collective::Noise>& on_the_way, const int64_t* before, int64_t delay) {
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
     const int64_t* end = c.instance.approximated_end(member);
     const size_t all = recorder.lane(1);
@@ -106,7 +110,8 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
     if (most) {
         recorder.start();
         recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane]; });
-        (thread.engine->facts().counter_only ? record_of_all : record_of_one_member)(recorder, thread, c, predicted, gain(all), on_the_way);
+        (thread.engine->facts().counter_only ? record_of_all : record_of_one_member)(recorder, thread, c, {from, wrong}, gain(all),
+                                                                                     on_the_way);
         own_end = recorder.write(thread.index, thread.place(), thread.leave, predicted - end[all] + gain(all));
     }
     recorder.start();
@@ -137,12 +142,16 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
     const int64_t unusual = 8 * c.instance.structure().error, usual = engine.facts().counter_only ? 0 : unusual;
     static thread_local std::vector<Collective::Noise> on_the_way;
     if (wrong > usual) noise_on_the_way(c, member, on_the_way);
+    constexpr int64_t little_ns = 1000;  // less is the structure's own error
+    // A message that noise held up leaves before the predicted end by the time that it is under way.
+    const bool earlier = last.any && wrong > usual + little_ns && !engine.facts().counter_only;
+    const int64_t from = earlier ? std::min(last.enter, predicted) : predicted;
     if (wrong > usual && !on_the_way.empty()) {
         most = engine.lane_pool().take();
         if (engine.facts().counter_only && !engine.faults().noise_of_one)
             most_of_all(engine, on_the_way, predicted, thread.leave, most);
         else
-            most_of_one_member(lanes, on_the_way, last.any ? std::min(last.enter, predicted) : predicted, thread.leave, most, engine.lane_pool().take());
+            most_of_one_member(lanes, on_the_way, from, thread.leave, most, engine.lane_pool().take());
     }
     const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
     for (size_t i = 0; i < lanes.count; ++i) {
@@ -159,7 +168,7 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
         if (engine.faults().residual_of_binding) ++delay[i];
     }
     if (Recorder* recorder = engine.recorder())
-        record_by_structure(*recorder, thread, c, member, last, most, on_the_way, thread.delay, delay[recorder->lane(1)]);
+        record_by_structure(*recorder, thread, c, member, last, from, most, on_the_way, thread.delay, delay[recorder->lane(1)]);
     return delay;
 }
 

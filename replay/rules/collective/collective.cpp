@@ -12,6 +12,8 @@
 // algorithm is known, its messages tell more (by_messages.cpp).
 #include "collective.hpp"
 
+#include <otf2/otf2.h>
+
 #include <algorithm>
 
 namespace polter::replay::rules {
@@ -52,23 +54,25 @@ void fold_lower(Engine& engine, Collective& c, uint32_t member) {
     }
 }
 
-// Of those members that count, `member` itself at least.
+// Of those members that count and have come.
 template <class Counts>
-Last last_of_those(Engine& engine, const Collective& c, uint32_t member, const Thread& thread, Counts counts) {
-    Last last{true, c.members[member].enter, nullptr, engine.lane_pool().copy(c.members[member].arrival)};
+Last last_of_those(Engine& engine, const Collective& c, const Thread& thread, Counts counts) {
+    Last last{false, INT64_MIN / 4, nullptr, engine.lane_pool().filled(INT64_MIN / 4)};
     for (const Collective::Member& other : c.members) {
         if (!other.thread || !counts(other)) continue;
+        last.any = true;
         last.enter = std::max(last.enter, other.enter);
         raise_to(last.partial, other.arrival, engine.lanes().count);
     }
+    if (!last.any) return {};
     last.arrival = last.partial;
     last.node = last_coming(engine.recorder(), c, thread, last.enter, last.arrival, counts);
     return last;
 }
 
 // Of those that came before this member left.
-Last last_before_leave(Engine& engine, const Collective& c, uint32_t member, const Thread& thread) {
-    return last_of_those(engine, c, member, thread, [&](const Collective::Member& other) { return other.enter <= thread.leave; });
+Last last_before_leave(Engine& engine, const Collective& c, const Thread& thread) {
+    return last_of_those(engine, c, thread, [&](const Collective::Member& other) { return other.enter <= thread.leave; });
 }
 
 // The root of a broadcast, or any other member of a reduction: by what the operation computes it waits for nobody.
@@ -78,8 +82,7 @@ bool only_sends(const Collective& c, uint32_t member) {
 
 // What a root of a non-blocking gather or reduction waits for: the messages of the others. Its own part is there when it posts.
 Last last_of_others(Engine& engine, const Collective& c, uint32_t member, const Thread& thread) {
-    const uint32_t first = member == 0 ? 1 : 0;
-    return last_of_those(engine, c, first, thread, [&](const Collective::Member& other) { return &other != &c.members[member]; });
+    return last_of_those(engine, c, thread, [&](const Collective::Member& other) { return &other != &c.members[member]; });
 }
 
 CostClass sending_class(const Collective& c, uint32_t member) {
@@ -123,21 +126,22 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
         case Waits::for_nobody:
             return {};
         case Waits::one_to_n:
-            if (root && c.members[member].held) return last_before_leave(engine, c, member, thread);
+            if (root && c.members[member].held) return last_before_leave(engine, c, thread);
             if (root || !c.root_came) return {};
             if (c.nonblocking) return {true, c.members[c.root].enter, c.members[c.root].arrival, {}, c.members[c.root].node};
             return {true, c.last_enter, c.last_arrival, {}, c.members[c.root].node};
         case Waits::n_to_one:
-            if (!root && c.members[member].held) return last_before_leave(engine, c, member, thread);
+            if (!root && c.members[member].held) return last_before_leave(engine, c, thread);
             if (!root) return {};
-            if (c.nonblocking && c.members.size() > 1) return last_of_others(engine, c, member, thread);
+            if (c.nonblocking && c.members.size() > 1 && !engine.faults().root_awaits_itself)
+                return last_of_others(engine, c, member, thread);
             break;
         case Waits::prefix:
             fold_lower(engine, c, member);
             return {true, c.members[member].latest, c.members[member].arrival, {}, c.members[member].fold_node};
         case Waits::n_to_n_likely:
             if (c.last_enter <= leave || engine.faults().wait_for_late) break;
-            return last_before_leave(engine, c, member, thread);
+            return last_before_leave(engine, c, thread);
         case Waits::n_to_n:
             break;
     }
@@ -195,7 +199,9 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
         const int64_t most_without = engine.faults().swap_bounds ? cost.low : cost.high;
         // In the upper bound only what no tail without noise was ever as long as, by a margin, and only where nothing else can have been
         // why.
-        const bool noise_alone = lanes.bounded() && !last.partial && only_removed(c, member, last.enter, lanes);
+        // (Creating a communicator is several exchanges, one after the other, and seldom done: not there.)
+        const bool noise_alone = lanes.bounded() && !last.partial && c.operation != OTF2_COLLECTIVE_OP_CREATE_HANDLE &&
+                                 only_removed(c, member, last.enter, lanes);
         const int64_t certain = noise_alone ? std::max<int64_t>(0, tail - most_without - (cost.high - cost.mid)) : 0;
         for (size_t i = 0; i < lanes.count; ++i) {
             const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;

@@ -179,8 +179,7 @@ class Reference {
                     if (!message->post) throw NotCovered("a synchronous send without its receive");
                     const replay::SendCosts costs = replay::send_costs(model_, message_class(CostKind::send_after_post, *message));
                     dependencies.push_back(arrival(*message, costs.after_send, message->post->enter + costs.after_post.mid, call));
-                    own_at_least(record->kind == Kind::send ? Cost{0, 0, std::min(costs.after_send.mid, costs.after_post.mid)}
-                                                            : wait_own());
+                    own_at_least(record->kind == Kind::send ? costs.own : wait_own());
                     dependencies.push_back(posting(*message, costs.after_post, message->send->enter + costs.after_send.mid, call));
                     break;
                 }
@@ -370,9 +369,12 @@ class Reference {
     }
     // In a call that only sends, all of its noise; in one that also waits, what hit within its first microsecond of work and a copy.
     std::vector<Noise> before_leaving(const Message& message) const {
-        const int64_t work_ns = 1000 + static_cast<int64_t>(message.sent->bytes) / 20;
+        const int64_t work_ns = 1000 + static_cast<int64_t>(message.sent->bytes) / 5;
         const Call& send = *message.send;
-        if (!waits_for_receiver(message) && send.records.size() == 1) return send.noise;
+        const bool only_begins = std::all_of(send.records.begin(), send.records.end(), [](const Record* record) {
+            return record->kind == Kind::send || record->kind == Kind::isend || record->kind == Kind::irecv_request;
+        });
+        if (only_begins && !(waits_for_receiver(message) && message.sent->kind == Kind::send)) return send.noise;
         return at_beginning(send, work_ns);
     }
     std::vector<Noise> at_beginning(const Call& call, int64_t work_ns) const {
@@ -435,7 +437,8 @@ class Reference {
         for (size_t i = faults_.forget_member ? 1 : 0; i < collective.members.size(); ++i) {
             const Call& member = *collective.members[i];
             const bool matters = rule == Whom::all || (rule == Whom::all_that_came && member.enter <= call.leave) ||
-                                 (rule == Whom::root && i == root && own != root) || (rule == Whom::root_all && own == root) ||
+                                 (rule == Whom::root && i == root && own != root) ||
+                                 (rule == Whom::root_all && own == root && !(collective.nonblocking && i == own)) ||
                                  (rule == Whom::lower && i <= own);
             if (!matters) continue;
             last.vertices.push_back(member.from);
