@@ -29,6 +29,7 @@ void Engine::happens(ThreadEvent& event, Thread& thread, int64_t time, const int
 
 void Engine::on_fork(Thread& thread) {
     come_to(thread);
+    thread.last = thread.now;
     end_of_idleness(thread);
     if (thread.in_call) return;
     begin_interval(thread);
@@ -54,6 +55,7 @@ std::shared_ptr<Team> Engine::team_of(uint32_t comm, uint64_t ordinal, const std
 void Engine::on_team_begin(Thread& thread, uint32_t comm) {
     const bool first = !thread.started;
     come_to(thread);
+    thread.last = thread.now;
     TeamPlaces& teams = thread.teams;
     if (thread.in_call && thread.kind != CallKind::thread_idle) end_of_idleness(thread);
     if (thread.in_call && thread.kind != CallKind::thread_idle) return;
@@ -103,6 +105,7 @@ void Engine::ends_share(Thread& thread, Team& team, size_t member) {
 
 void Engine::on_team_end(Thread& thread, uint32_t comm) {
     come_to(thread);
+    thread.last = thread.now;
     end_of_idleness(thread);
     std::vector<TeamPlace>& open = thread.teams.open;
     const auto of_team = [&](const TeamPlace& place) { return place.comm == comm; };
@@ -119,6 +122,7 @@ void Engine::on_team_end(Thread& thread, uint32_t comm) {
 
 void Engine::on_join(Thread& thread) {
     come_to(thread);
+    thread.last = thread.now;
     thread.teams.forks.clear();
     if (thread.in_call && thread.kind == CallKind::thread_join) close_call(thread);
 }

@@ -143,7 +143,7 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
     static thread_local std::vector<Collective::Noise> on_the_way;
     if (wrong > usual) noise_on_the_way(c, member, on_the_way);
     constexpr int64_t little_ns = 1000;  // less is the structure's own error
-    // A message that noise held up leaves before the predicted end by the time that it is under way.
+    // A message that noise delays leaves before the predicted end by the time that it is under way.
     const bool earlier = last.any && wrong > usual + little_ns && !engine.facts().counter_only;
     const int64_t from = earlier ? std::min(last.enter, predicted) : predicted;
     if (wrong > usual && !on_the_way.empty()) {

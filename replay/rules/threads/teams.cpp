@@ -62,12 +62,13 @@ void share_work(Engine& engine, Thread& thread, int64_t last, Scratch& scratch) 
         if (member.time == last) node = member.node;
     }
     for (size_t i = 0; i < lanes.count; ++i) mean[i] /= members;
-    if (lanes.bounded()) {
+    const int64_t change = mean[lanes.all];
+    const bool moves = change != 0 || (lanes.bounded() && mean[lanes.low] != 0);  // else the work stays shared as it was
+    if (lanes.bounded() && moves) {
         mean[lanes.low] += distance / members;
         mean[lanes.high] = std::min(mean[lanes.high], at_latest);
     }
-    const int64_t change = mean[lanes.all];
-    if (change != 0) {
+    if (moves) {
         engine.count(Flaw::work_shared);
         engine.leaves_open(Flaw::work_shared, thread.enter, thread.leave, change);
     }

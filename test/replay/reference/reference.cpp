@@ -371,11 +371,9 @@ class Reference {
     std::vector<Noise> before_leaving(const Message& message) const {
         const int64_t work_ns = 1000 + static_cast<int64_t>(message.sent->bytes) / 5;
         const Call& send = *message.send;
-        const bool only_begins = std::all_of(send.records.begin(), send.records.end(), [](const Record* record) {
-            return record->kind == Kind::send || record->kind == Kind::isend || record->kind == Kind::irecv_request;
-        });
-        if (only_begins && !(waits_for_receiver(message) && message.sent->kind == Kind::send)) return send.noise;
-        return at_beginning(send, work_ns);
+        const bool waits = waits_for_receiver(message) && message.sent->kind == Kind::send;
+        const auto begins = [](const Record* r) { return r->kind == Kind::send || r->kind == Kind::isend || r->kind == Kind::irecv_request; };
+        return !waits && std::all_of(send.records.begin(), send.records.end(), begins) ? send.noise : at_beginning(send, work_ns);
     }
     std::vector<Noise> at_beginning(const Call& call, int64_t work_ns) const {
         std::vector<Noise> list;
@@ -437,9 +435,8 @@ class Reference {
         for (size_t i = faults_.forget_member ? 1 : 0; i < collective.members.size(); ++i) {
             const Call& member = *collective.members[i];
             const bool matters = rule == Whom::all || (rule == Whom::all_that_came && member.enter <= call.leave) ||
-                                 (rule == Whom::root && i == root && own != root) ||
-                                 (rule == Whom::root_all && own == root && !(collective.nonblocking && i == own)) ||
-                                 (rule == Whom::lower && i <= own);
+                                 (rule == Whom::root && i == root && own != root) || (rule == Whom::lower && i <= own) ||
+                                 (rule == Whom::root_all && own == root && !(collective.nonblocking && i == own));
             if (!matters) continue;
             last.vertices.push_back(member.from);
             last.time = std::max(last.time, member.enter);
