@@ -13,6 +13,7 @@ struct DataOptions {
     std::vector<std::vector<std::string>> sides;  // one or more; of each side one run or several
     std::string latency;                          // a result of polter latency to be shown beside them; empty: none
     std::function<void(double)> progress;
+    std::string prediction = {};                  // one of polter predict --json; empty: none
 };
 
 // Schema polter.page/1 (README.md). Throws what a replay throws.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The page: the answer, of several runs their comparison, then the sections of one run. It renders the data and computes no result.
-import { interference, latency, variability } from "./analyzers";
+import { interference, latency, prediction, variability } from "./analyzers";
 import { comparison } from "./compare";
 import { open, Page, Result } from "./data";
 import { count, el, name } from "./format";
@@ -53,6 +53,7 @@ async function main(): Promise<void> {
   const run = (index: number): HTMLElement[] => {
     const r = data.runs[index], { list, view } = sections(r);
     if (data.latency && !data.comparison) list.splice(-1, 0, latency(data.latency));
+    if (data.prediction && !data.comparison) list.splice(-1, 0, prediction(data.prediction));
     Object.assign(shown, { result: r, view });
     return [header(kicker(r), r.answer.sentence, s.facts(r)), links(list), ...list, footer(r)];
   };
@@ -71,7 +72,7 @@ async function main(): Promise<void> {
     };
     choice.addEventListener("change", fill);
     page.replaceChildren(header(`Poltergeist report · ${compared.sides.map((side) => side.name).join(" against ")}`, compared.comparisons[0].answer), comparison(compared, data.runs),
-      el("p", { class: "chooser" }, el("label", { for: "side" }, "In detail: "), choice), box, data.latency ? latency(data.latency) : "");
+      el("p", { class: "chooser" }, el("label", { for: "side" }, "In detail: "), choice), box, data.latency ? latency(data.latency) : "", data.prediction ? prediction(data.prediction) : "");
     fill();
   }
   printable(() => shown.view?.recolour());
