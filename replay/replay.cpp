@@ -16,6 +16,7 @@
 #include "replay/result/assemble.hpp"
 #include "replay/rewrite/noise_free_archive.hpp"
 #include "replay/rules/mpi_rules.hpp"
+#include "replay/scenario/hidden_time.hpp"
 #include "replay/timeline/close_up.hpp"
 #include "replay/timeline/detours.hpp"
 #include "replay/timeline/levels.hpp"
@@ -58,6 +59,7 @@ struct Learning {
         : archive(options.trace), model(hooks.faults) {
         lanes.masks.assign(archive.definitions().accounts.size(), {});
         facts.reverse_order = hooks.reverse_order;
+        facts.hidden_ns = hidden_by_account(options.hidden, archive.definitions());
         if (hooks.most_in_flight > 0) facts.most_in_flight = hooks.most_in_flight;
         learned.calls = message_calls(archive.definitions());
         auto semantics = std::make_unique<MpiRules>(std::move(learned));
@@ -72,10 +74,9 @@ struct Learning {
 
 std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
     auto learning = std::make_unique<Learning>(options, hooks, parts, EngineFacts(), LearnedRules());
-    // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where
-    // postings do not say what they are for, their completions do: again, with that. Where some
-    // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that. So
-    // with locks that were waited for: by whom and for whom is known only now, and what that costs not yet.
+    // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where postings
+    // do not say what they are for, their completions do: again, with that. Where some rank receives from anyone, what its partners do
+    // meanwhile tells whether they are a task farm: again. So with locks: who waited for whom is known only now.
     EngineFacts known;
     if (!hooks.faults.forget_cancelled) known.cancelled_postings = learning->engine->cancelled_postings();
     if (learning->engine->has_learned_postings() && !hooks.faults.forget_postings) known.postings = learning->engine->learned_postings();
@@ -197,6 +198,7 @@ EngineFacts Stages::facts() const {
     const Ends ends = program_ends(rank_threads(learner(), definitions().ranks), 0);
     return {.cancelled_postings = hooks_.faults.forget_cancelled ? std::set<Posting>() : learner().cancelled_postings(),
             .postings = postings_ ? postings_ : learner().facts().postings,
+            .hidden_ns = learner().facts().hidden_ns,
             .late_noise = learner().late_noise(),
             .counter_only = counter_only_,
             .most_delay = noise_removed(learner(), scenarios_->lanes()),

@@ -158,7 +158,7 @@ void Alongside::supervise(const fs::path& experiment, int stop, int report) {
     try {
         std::vector<std::string> warnings;
         request_.stop_fd = our_stop;
-        request_.until_ns = for_ever_ns;
+        request_.length_ns = for_ever_ns;
         std::map<int, int32_t> on;
         request_.find_ranks = [&] {
             auto ranks = wait_for_ranks(experiment, our_stop, warnings);

@@ -267,7 +267,7 @@ void begin(Supervisor& supervisor, Mapping& mapping, const std::vector<Wanted>& 
     mapping.shared->most_load = most_load;
     Log& log = supervisor.log;
     mapping.shared->start_ns = log.begin_ns = log.origin_ns = monotonic_ns() + 5 * ms;  // once all threads have started
-    mapping.shared->until_ns = supervisor.request.until_ns;
+    mapping.shared->until_ns = log.begin_ns + supervisor.request.length_ns;
     // Where the worker is gone already, its end tells why.
     const auto ignored = signal(SIGPIPE, SIG_IGN);
     [[maybe_unused]] const auto written = write(supervisor.begin_fd, "", 1);

@@ -27,7 +27,7 @@ struct Request {
     // The ranks of this node, for specifications by rank: asked for when the worker is ready, so that starting it costs them nothing.
     std::function<std::vector<Rank>()> find_ranks;
     std::vector<std::map<int32_t, std::vector<Event>>> listed;  // by specification; of replay: the events of each place
-    int64_t until_ns = 0;                                       // CLOCK_MONOTONIC
+    int64_t length_ns = 0;                                      // from the moment at which all threads run
     int stop_fd = -1;                                           // readable or at its end: stop
 };
 

@@ -52,7 +52,10 @@ void judge(CaseResult& result, uint64_t seed) {
     result.effect = median_of(column(pairs, [](const Pair& p) { return p.injected - p.quiet; }), seed);
     result.quiet_spread = interquartile_range(quiet);
     result.machine_noise = samples::median(column(pairs, [](const Pair& p) { return p.machine_noise; }));
-    result.hidden = samples::median(column(pairs, [](const Pair& p) { return p.hidden; }));
+    result.quiet_as_recorded = median_of(column(pairs, [](const Pair& p) { return p.quiet_as_recorded; }), seed);
+    result.beyond = median_of(column(pairs, [](const Pair& p) { return p.cost.mean().beyond; }), seed);
+    result.hidden_timer = median_of(column(pairs, [](const Pair& p) { return p.cost.mean().hidden_timer; }), seed);
+    result.hidden_preempt = median_of(column(pairs, [](const Pair& p) { return p.cost.mean().hidden_preempt; }), seed);
     result.measured_quiet = median_of(column(pairs, [](const Pair& p) { return p.measured_quiet; }), seed);
     result.measured_injected = median_of(column(pairs, [](const Pair& p) { return p.measured_injected; }), seed);
     result.load = 0;
@@ -66,6 +69,7 @@ void judge(CaseResult& result, uint64_t seed) {
     };
     result.estimation = answer(&Pair::estimated, &Pair::quiet, result.quiet);
     result.prediction = answer(&Pair::predicted, &Pair::injected, result.injected);
+    result.estimation_as_recorded = answer(&Pair::estimated_as_recorded, &Pair::quiet_as_recorded, result.quiet_as_recorded);
     result.estimation_with_own = answer(&Pair::estimated_with_own, &Pair::measured_quiet, result.measured_quiet);
     result.prediction_by_log = answer(&Pair::predicted_by_log, &Pair::injected, result.injected);
     if (result.effect.median <= 0 || result.quiet_spread > result.effect.median)
@@ -74,16 +78,21 @@ void judge(CaseResult& result, uint64_t seed) {
 }
 
 std::string verdict_of(const std::vector<CaseResult>& cases) {
-    size_t judged = 0, right = 0;
-    double worst_estimate = 0, worst_prediction = 0;
+    size_t judged = 0, right = 0, right_as_recorded = 0;
+    double worst_estimate = 0, worst_prediction = 0, worst_as_recorded = 0;
+    bool hidden = false;
     for (const CaseResult& one : cases) {
         if (!one.no_verdict.empty()) continue;
         ++judged;
         right += one.estimation.within && one.prediction.within;
+        right_as_recorded += one.estimation_as_recorded.within;
+        hidden = hidden || one.hidden_timer.median + one.hidden_preempt.median > 0;
         const auto part = [](int64_t ns, const Interval& of) {
             return std::fabs(static_cast<double>(ns) / static_cast<double>(of.median));
         };
         worst_estimate = std::max(worst_estimate, part(one.estimation.time.median - one.quiet.median, one.quiet));
+        worst_as_recorded = std::max(
+            worst_as_recorded, part(one.estimation_as_recorded.time.median - one.quiet_as_recorded.median, one.quiet_as_recorded));
         worst_prediction = std::max(worst_prediction, part(one.prediction.time.median - one.injected.median, one.injected));
     }
     if (judged == 0)
@@ -91,6 +100,10 @@ std::string verdict_of(const std::vector<CaseResult>& cases) {
                "more.";
     const std::string of = judged == cases.size() ? fmt::format("{} cases", judged)
                                                   : fmt::format("{} cases ({} more without a verdict)", judged, cases.size() - judged);
+    const std::string records =
+        hidden ? fmt::format(" From the records alone, without the hidden time, the estimate lies there in {} and is off by at most {:.2f} %.",
+                             right_as_recorded, worst_as_recorded * 100)
+               : "";
     Found all;
     for (const CaseResult& one : cases) all.add(one.found);
     const auto least = [](uint64_t part, uint64_t whole) {
@@ -103,11 +116,11 @@ std::string verdict_of(const std::vector<CaseResult>& cases) {
                                 : "";
     return fmt::format(
         "{}: in {} of {} estimate and prediction lie within the runs' own interval or 1 %; the estimate is off by at most "
-        "{:.2f} % of the run time, the prediction by {:.2f} %.{}",
+        "{:.2f} % of the run time, the prediction by {:.2f} %.{}{}",
         right == judged ? "Correct here"
         : right == 0    ? "Wrong here"
                         : "Partly correct here",
-        right, of, worst_estimate * 100, worst_prediction * 100, log);
+        right, of, worst_estimate * 100, worst_prediction * 100, records, log);
 }
 
 }  // namespace polter::validation

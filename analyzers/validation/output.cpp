@@ -51,14 +51,14 @@ std::string log_head() {
                        "covered %", "culprit %");
 }
 
-std::string log_row(const std::string& name, const Found& found, const EventCost& cost) {
+std::string log_row(const std::string& name, const Found& found, int64_t beyond_ns) {
     const auto us = [](int64_t ns) { return static_cast<double>(ns) / 1e3; };
     return fmt::format(
         "{:<34} {:>7} {:>8.2f} {:>11.2f} {:>9.2f}   {:>6.2f}   {:>5.2f} {:>6.2f} {:>6.1f} {:>6.2f} {:>6} {:>7.2f} {:>9.2f} {:>9.2f}\n",
         name, found.logged, 100 * ratio(found.found, found.logged), 100 * (1 - ratio(found.invented, found.recorded)),
         us(middle(found.longer_ns)), us(middle(found.before_ns)), us(middle(found.after_ns)),
         mean(found.recorded_ns - found.logged_ns, found.found) / 1e3, us(nearly_most(found.longer_ns)), us(middle(found.woken_ns)),
-        cost.events ? fmt::format("{:.2f}", us(cost.ns)) : "-", percent(found.recorded_ns - found.logged_ns, found.logged_ns),
+        beyond_ns ? fmt::format("{:.2f}", us(beyond_ns)) : "-", percent(found.recorded_ns - found.logged_ns, found.logged_ns),
         percent(found.covered_ns, found.logged_ns), percent(found.named_ns, found.any_ns));
 }
 
@@ -66,9 +66,9 @@ std::string log_legend(const Found& all) {
     return fmt::format(
         "\nlonger: by how much the trace has an event longer than the injector (the switches; median), before and after it, mean, and "
         "what\n"
-        "99 % of the events stay below; timer: the interrupt that wakes the injector; loop: what a loop without exporter loses to an "
-        "event\n"
-        "beyond its length; total: longer, all events together; covered: of the injected time, without what the trace has before and "
+        "99 % of the events stay below; timer: the interrupt that wakes the injector; loop: what a loop that reads the clock loses "
+        "to an\n"
+        "event beyond its length (mean); total: longer, all events together; covered: of the injected time, without what the trace has before and "
         "after\n"
         "each event; culprit: attributed to preemption by the injector.\n"
         "Not counted: {} events that hit a rank that was blocked, {} that hit another task.\n",
@@ -111,6 +111,30 @@ Json json_of(const Found& found) {
             {"culprit_right", found.any_ns ? static_cast<double>(found.named_ns) / static_cast<double>(found.any_ns) : 0}};
 }
 
+// By how much hidden time makes the estimate from the records alone longer.
+int64_t hidden_of(const Pair& pair) {
+    return (pair.estimated_as_recorded - pair.quiet_as_recorded) - (pair.estimated - pair.quiet);
+}
+
+Json hidden_json(const CaseResult& one) {
+    return {{"beyond", json_of(one.beyond)}, {"timer", json_of(one.hidden_timer)}, {"preempt", json_of(one.hidden_preempt)}};
+}
+
+// What the loop found, and how to use it in other replays of this machine's traces.
+std::string hidden_line(const CaseResult& one) {
+    const auto us = [](const Interval& value) {
+        return fmt::format("{:.1f} us ({:.1f} to {:.1f})", static_cast<double>(value.median) / 1e3, static_cast<double>(value.low) / 1e3,
+                           static_cast<double>(value.high) / 1e3);
+    };
+    if (one.beyond.median == 0)
+        return fmt::format("Hidden time, {}: not measured; estimates are those from the records alone.\n", name_of(one));
+    return fmt::format(
+        "Hidden from the exporter, {}: {} of a timer interrupt, {} of an injected preemption; a loop that reads the clock\nlost that beyond "
+        "the records. For other traces of this machine: polter replay --hidden timer={:.1f}us,preempt={:.1f}us\n",
+        name_of(one), us(one.hidden_timer), us(one.hidden_preempt), static_cast<double>(one.hidden_timer.median) / 1e3,
+        static_cast<double>(one.hidden_preempt.median) / 1e3);
+}
+
 }  // namespace
 
 Json to_json(const Found& found, const std::string& trace) {
@@ -121,13 +145,15 @@ Json to_json(const Found& found, const std::string& trace) {
 }
 
 std::string to_text(const Found& found, const std::string& trace) {
-    return log_head() + log_row(trace, found, {}) + log_legend(found);
+    return log_head() + log_row(trace, found, 0) + log_legend(found);
 }
 
 Json to_json(const Validated& validated) {
     Json cases = Json::array();
     for (const CaseResult& one : validated.cases) {
         Json pairs = Json::array();
+        std::vector<int64_t> hidden;
+        for (const Pair& pair : one.pairs) hidden.push_back(hidden_of(pair));
         for (const Pair& pair : one.pairs)
             pairs.push_back({{"quiet_ns", pair.quiet},
                              {"injected_ns", pair.injected},
@@ -137,7 +163,10 @@ Json to_json(const Validated& validated) {
                              {"measured_quiet_ns", pair.measured_quiet},
                              {"measured_injected_ns", pair.measured_injected},
                              {"estimated_with_own_ns", pair.estimated_with_own},
-                             {"hidden_ns", pair.hidden},
+                             {"hidden_ns", hidden_of(pair)},
+                             {"quiet_as_recorded_ns", pair.quiet_as_recorded},
+                             {"estimated_as_recorded_ns", pair.estimated_as_recorded},
+                             {"event_cost", to_json(pair.cost)},
                              {"machine_noise_ns", pair.machine_noise}});
         const bool judged = one.no_verdict.empty();
         cases.push_back({{"spec", one.asked.spec},
@@ -152,11 +181,14 @@ Json to_json(const Validated& validated) {
                          {"effect", json_of(one.effect)},
                          {"quiet_spread_ns", one.quiet_spread},
                          {"machine_noise_ns", one.machine_noise},
-                         {"hidden_ns", one.hidden},
+                         {"event_cost_ns", one.beyond.median},
+                         {"hidden_ns", middle(hidden)},
+                         {"hidden", hidden_json(one)},
                          {"injected_load", one.load},
-                         {"event_cost_ns", one.event_cost.ns},
                          {"estimation", json_of(one.estimation, one.quiet.median, one.effect.median, judged)},
                          {"prediction", json_of(one.prediction, one.injected.median, one.effect.median, judged)},
+                         {"estimation_as_recorded",
+                          json_of(one.estimation_as_recorded, one.quiet_as_recorded.median, one.effect.median, judged)},
                          {"estimation_with_own", json_of(one.estimation_with_own, one.measured_quiet.median, one.effect.median, judged)},
                          {"prediction_by_log", json_of(one.prediction_by_log, one.injected.median, one.effect.median, judged)},
                          {"log", json_of(one.found)},
@@ -169,28 +201,30 @@ Json to_json(const Validated& validated) {
 }
 
 std::string to_text(const Validated& validated) {
-    std::string text = fmt::format("{:<34} {:>9} {:>8} {:>9} | {:>8} {:>4} {:>8} {:>8} | {:>8} {:>4} {:>8}\n", "case", "quiet ms", "own %",
-                                   "effect %", "estim. %", "", "hidden %", "+ own %", "pred. %", "", "by log %");
+    std::string text = fmt::format("{:<34} {:>9} {:>8} {:>9} | {:>8} {:>4} {:>9} {:>4} {:>8} | {:>8} {:>4} {:>8}\n", "case", "quiet ms", "own %",
+                                   "effect %", "estim. %", "", "record. %", "", "+ own %", "pred. %", "", "by log %");
     const auto off = [](const Answer& answer, const Interval& truth) { return percent(answer.time.median - truth.median, truth.median); };
     for (const CaseResult& one : validated.cases) {
         const auto mark = [&](const Answer& answer) { return !one.no_verdict.empty() ? "-" : answer.within ? "yes" : "NO"; };
         text +=
-            fmt::format("{:<34} {:>9.1f} {:>8.2f} {:>9.2f} | {:>+8.2f} {:>4} {:>8.2f} {:>+8.2f} | {:>+8.2f} {:>4} {:>+8.2f}\n",
+            fmt::format("{:<34} {:>9.1f} {:>8.2f} {:>9.2f} | {:>+8.2f} {:>4} {:>+9.2f} {:>4} {:>+8.2f} | {:>+8.2f} {:>4} {:>+8.2f}\n",
                         name_of(one), static_cast<double>(one.quiet.median) / 1e6, percent(one.machine_noise, one.measured_quiet.median),
                         percent(one.effect.median, one.quiet.median), off(one.estimation, one.quiet), mark(one.estimation),
-                        percent(one.hidden, one.quiet.median), off(one.estimation_with_own, one.measured_quiet),
+                        off(one.estimation_as_recorded, one.quiet_as_recorded), mark(one.estimation_as_recorded),
+                        off(one.estimation_with_own, one.measured_quiet),
                         off(one.prediction, one.injected), mark(one.prediction), off(one.prediction_by_log, one.injected));
     }
     text +=
         "\nRuns are compared without the machine's own noise (own), which the replay removes from both sides. effect: what the injected\n"
         "noise cost, measured; estim., pred.: by how much the estimate and the prediction are off, median against median; yes: within the\n"
-        "measured runs' 95 % interval or 1 % of their median; hidden: what the injected noise costs that no tracepoint sees (loop), by\n"
-        "which estimates are too long; + own: the estimate against the quiet runs as they were; by log: the prediction with the events\n"
-        "as logged, without what a loop loses beyond.\n";
+        "measured runs' 95 % interval or 1 % of their median; record.: the estimate from the records alone, without the hidden time below;\n"
+        "+ own: the estimate against the quiet runs as they were; by log: the prediction with the events as logged, without what a loop\n"
+        "loses beyond.\n";
+    for (const CaseResult& one : validated.cases) text += hidden_line(one);
     text += "\n" + log_head();
     Found all;
     for (const CaseResult& one : validated.cases) {
-        text += log_row(name_of(one), one.found, one.event_cost);
+        text += log_row(name_of(one), one.found, one.beyond.median);
         all.add(one.found);
     }
     text += log_legend(all);

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "analyzers/inject/alongside.hpp"
-#include "analyzers/samples/statistics.hpp"
 #include "replay/replay.hpp"
 #include "replay/what_if.hpp"
 #include "validate.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 const std::set<std::string> injector = {"polter-inject", "polter-watch"};
 const replay::Scenario the_injector = {{"preempt", injector, {}}, {"runqueue", injector, {}}};
-const replay::Scenario timers = {{"timer", {}, {}}};
+const replay::Scenario timer_interrupts = {{"timer", {}, {}}};
 
 replay::Scenario operator+(replay::Scenario a, const replay::Scenario& b) {
     a.insert(a.end(), b.begin(), b.end());
@@ -50,12 +51,14 @@ struct Replayed {
     int64_t without_own = 0, without_own_timers = 0, without_timers = 0, without_injector_timers = 0, without_all = 0;
 };
 
-Replayed replay_run(const fs::path& trace) {
+Replayed replay_run(const fs::path& trace, const std::vector<replay::HiddenTime>& hidden, const PairFaults& faults) {
     replay::Options options;
     options.trace = trace;
+    options.hidden = hidden;
     Replayed out;
     out.result = replay::replay(options, [&](const replay::Result& result, replay::WhatIfs& what_ifs) {
-        const auto own = own_noise(result);
+        const auto own = faults.own_noise_stays ? replay::Scenario() : own_noise(result);
+        const auto timers = faults.timers_stay ? replay::Scenario() : timer_interrupts;
         const auto saved = what_ifs.savings({own, own + timers, timers, the_injector + timers, the_injector + own + timers});
         out.program_ns = result.measured_ns - result.init_ns;
         out.without_own = out.program_ns - saved[0];
@@ -65,6 +68,11 @@ Replayed replay_run(const fs::path& trace) {
         out.without_all = out.program_ns - saved[4];
     });
     return out;
+}
+
+// Without timer interrupts on both sides, and then with those of the quiet run.
+int64_t estimate(const Replayed& quiet, const Replayed& injected) {
+    return injected.without_all + (quiet.without_own - quiet.without_own_timers);
 }
 
 int64_t added_by(const inject::Log& log, const fs::path& quiet, const fs::path& folder) {
@@ -78,11 +86,19 @@ int64_t added_by(const inject::Log& log, const fs::path& quiet, const fs::path& 
     return added;
 }
 
-template <class Change>
-inject::Log with_durations(inject::Log log, const Change& change) {
+// Each event with what it takes from a program on its CPU.
+inject::Log with_cost(inject::Log log, const EventCost& cost) {
     for (auto& source : log.sources)
-        for (auto& event : source.events) event.duration_ns = change(event.duration_ns);
+        for (auto& event : source.events) event.duration_ns += cost.of(event.cpu).beyond;
     return log;
+}
+
+// Where each rank was hit first: ranks are bound.
+std::map<int32_t, int32_t> cpus_of(const inject::Log& log) {
+    std::map<int32_t, int32_t> cpus;
+    for (const auto& source : log.sources)
+        for (const auto& event : source.events) cpus.emplace(event.rank, event.cpu);
+    return cpus;
 }
 
 double load_of(const inject::Log& log, const Replayed& injected) {
@@ -92,38 +108,33 @@ double load_of(const inject::Log& log, const Replayed& injected) {
     return static_cast<double>(sum) / static_cast<double>(injected.result.ranks) / static_cast<double>(injected.program_ns);
 }
 
-int64_t median_or_0(const std::vector<int64_t>& values) {
-    return values.empty() ? 0 : samples::median(values);
-}
-
 }  // namespace
 
-Pair judge_pair(const std::string& quiet_at, const std::string& injected_at, const std::string& folder, CaseResult& result) {
+Pair judge_pair(const std::string& quiet_at, const std::string& injected_at, const std::string& folder, const EventCost& cost,
+                Found& found, const PairFaults& faults) {
     const std::string log_file = fs::path(injected_at) / inject::log_name;
     inject::Log log = inject::read_log(log_file);
-    const Replayed quiet = replay_run(quiet_at), injected = replay_run(injected_at);
-    const Found found = match_log(log_file, injected_at);
-    result.found.add(found);
+    const auto hidden = faults.records_alone ? std::vector<replay::HiddenTime>() : hidden_time(cost, cpus_of(log));
+    const Replayed quiet = replay_run(quiet_at, hidden, faults), injected = replay_run(injected_at, hidden, faults);
+    const Replayed quiet_as_recorded = hidden.empty() ? quiet : replay_run(quiet_at, {}, faults);
+    const Replayed injected_as_recorded = hidden.empty() ? injected : replay_run(injected_at, {}, faults);
+    found.add(match_log(log_file, injected_at));
     Pair pair;
+    pair.cost = cost;
     pair.measured_quiet = quiet.program_ns;
     pair.measured_injected = injected.program_ns;
-    pair.machine_noise = quiet.result.accumulated_noise_ns;
+    pair.machine_noise = quiet_as_recorded.result.accumulated_noise_ns;
     pair.load = load_of(log, injected);
     pair.quiet = quiet.without_own;
     pair.injected = injected.without_own;
-    // Without timer interrupts on both sides, and then with those of the quiet run.
-    pair.estimated = injected.without_all + (quiet.without_own - quiet.without_own_timers);
+    pair.estimated = estimate(quiet, injected);
+    pair.quiet_as_recorded = quiet_as_recorded.without_own;
+    pair.estimated_as_recorded = estimate(quiet_as_recorded, injected_as_recorded);
     pair.estimated_with_own = injected.without_injector_timers + (quiet.program_ns - quiet.without_timers);
     // Noise begins at the same moment of the program, however long MPI_Init took.
-    log.origin_ns += injected.result.init_ns - quiet.result.init_ns;
-    const int64_t cost = result.event_cost.ns;
-    const int64_t hidden = std::max<int64_t>(0, cost - median_or_0(found.longer_ns) - median_or_0(found.woken_ns));
-    const auto added = [&](const auto& change) { return added_by(with_durations(log, change), quiet_at, folder); };
-    const int64_t by_log = added([](int64_t duration) { return duration; }),
-                  whole = added([&](int64_t duration) { return duration + cost; });
-    pair.predicted = pair.quiet + whole;
-    pair.predicted_by_log = pair.quiet + by_log;
-    pair.hidden = whole - added([&](int64_t duration) { return duration + cost - hidden; });
+    if (!faults.log_unmoved) log.origin_ns += injected.result.init_ns - quiet.result.init_ns;
+    pair.predicted = pair.quiet + added_by(faults.log_alone ? log : with_cost(log, cost), quiet_at, folder);
+    pair.predicted_by_log = pair.quiet + added_by(log, quiet_at, folder);
     return pair;
 }
 

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "validate.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "analyzers/inject/alongside.hpp"
+#include "self.hpp"
 
 namespace polter::validation {
 
@@ -56,37 +53,8 @@ std::string injected_name(size_t pair) {
     return fmt::format("{}-injected", pair);
 }
 
-std::string text_of(const fs::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    return text.str();
-}
-
-// Runs this program as a user would; its standard output.
-std::string run_self(const Options& options, std::vector<std::string> words, const fs::path& folder) {
-    words.insert(words.begin(), options.program);
-    std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    const auto out = folder / "stdout", errors = folder / "stderr";
-    const pid_t child = fork();
-    if (child < 0) throw launch::Error(fmt::format("{}: cannot be started: {}", options.program, std::strerror(errno)));
-    if (child == 0) {
-        const int a = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), b = open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        dup2(a, STDOUT_FILENO);
-        dup2(b, STDERR_FILENO);
-        execv(arguments[0], arguments.data());
-        _exit(127);
-    }
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text_of(out);
-    const std::string said = text_of(errors);
-    throw launch::Error(
-        fmt::format("a run of the validation failed ({}): {}",
-                    WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : fmt::format("exit code {}", WEXITSTATUS(status)),
-                    said.substr(said.size() > 1000 ? said.size() - 1000 : 0)));
+std::string cost_name(size_t pair) {
+    return fmt::format("{}-cost.json", pair);
 }
 
 // The warnings of a run, for the message that tells why it is of no use.
@@ -109,7 +77,7 @@ Json run_job(const Options& options, const std::vector<std::string>& job, const 
     if (!spec.empty()) words.insert(words.end(), {"--inject", spec});
     words.push_back("--");
     words.insert(words.end(), job.begin(), job.end());
-    Json result = Json::parse(run_self(options, words, folder), nullptr, false);
+    Json result = Json::parse(SelfRun(options.program, words, folder, "run").output(), nullptr, false);
     // Whether `polter run` replayed it in the time that it allows itself does not matter: the pair is replayed here.
     const Json run = result.is_object() ? result.value("run", Json()) : Json();
     const auto said_why = [&](const char* key) { return run.is_object() && run.contains(key) && !run[key].is_null(); };
@@ -140,6 +108,8 @@ Pair run_pair(const Options& options, const Case& one, const std::vector<std::st
               CaseResult& result) {
     const auto quiet_at = folder.path / quiet_name(number), injected_at = folder.path / injected_name(number);
     const std::string spec = fmt::format("{},seed={}", one.spec, options.seed + number);
+    const EventCost cost = measure_event_cost(options.program, options.exporter, spec, folder.path);
+    std::ofstream(folder.path / cost_name(number)) << to_json(cost) << "\n";
     Json injected;
     for (const bool inject_now : {number % 2 == 1, number % 2 == 0})  // in turn first and second
         if (inject_now)
@@ -152,7 +122,7 @@ Pair run_pair(const Options& options, const Case& one, const std::vector<std::st
     for (const std::string& warning : events.warnings)
         if (std::find(result.warnings.begin(), result.warnings.end(), warning) == result.warnings.end()) result.warnings.push_back(warning);
     if (events.events() == 0) throw launch::Error("nothing was injected: the job is shorter than the period of the noise");
-    const Pair pair = judge_pair(quiet_at, injected_at, folder.path, result);
+    const Pair pair = judge_pair(quiet_at, injected_at, folder.path, cost, result.found);
     folder.drop(quiet_at);
     folder.drop(injected_at);
     return pair;
@@ -171,17 +141,6 @@ auto repeat_once(const std::string& what, const std::vector<fs::path>& left_behi
         fs::remove_all(one, none);
     }
     return once();
-}
-
-constexpr const char* cost_name = "event-cost.json";
-
-EventCost cost_here(const Options& options, const fs::path& folder) {
-    const auto cost = measure_event_cost([&](const std::string& spec) {
-        run_self(options, {"inject", "-q", "--seconds", "1", "-o", (folder / "loop.json").string(), spec}, folder);
-        return inject::read_log(folder / "loop.json");
-    });
-    std::ofstream(folder / cost_name) << Json{{"event_cost_ns", cost.ns}, {"events", cost.events}} << "\n";
-    return cost;
 }
 
 std::string host_name() {
@@ -207,7 +166,6 @@ Validated validate(const Options& options) {
         const Json first = repeat_once("the first run", {at}, result, [&] { return run_job(options, job, "", at, folder.path); });
         out.exporter = first["run"]["exporter"]["name"].get<std::string>();
         folder.drop(at);
-        result.event_cost = cost_here(options, folder.path);
         for (size_t number = 0; number < options.pairs; ++number) {
             if (options.progress) options.progress({one.spec, i, options.cases.size(), number, options.pairs});
             result.pairs.push_back(repeat_once(fmt::format("pair {}", number + 1),
@@ -226,12 +184,12 @@ Validated judge_kept(const std::string& folder, uint64_t seed) {
     out.seed = seed;
     out.host = host_name();
     CaseResult result;
-    const Json cost = Json::parse(text_of(fs::path(folder) / cost_name), nullptr, false);
-    if (cost.is_object()) result.event_cost = {cost.value("event_cost_ns", int64_t{0}), cost.value("events", size_t{0})};
     for (; fs::exists(fs::path(folder) / quiet_name(out.pairs)) && fs::exists(fs::path(folder) / injected_name(out.pairs)); ++out.pairs) {
         const auto injected = fs::path(folder) / injected_name(out.pairs);
         if (out.pairs == 0) result.asked.spec = inject::read_log(injected / inject::log_name).sources.at(0).spec;
-        result.pairs.push_back(judge_pair(fs::path(folder) / quiet_name(out.pairs), injected, fs::temp_directory_path(), result));
+        const Json cost = Json::parse(text_of(fs::path(folder) / cost_name(out.pairs)), nullptr, false);
+        result.pairs.push_back(judge_pair(fs::path(folder) / quiet_name(out.pairs), injected, fs::temp_directory_path(),
+                                          cost.is_object() ? event_cost_from(cost) : EventCost(), result.found));
     }
     if (result.pairs.empty())
         throw launch::Error(fmt::format("{}: has no pair of runs; name a folder that polter validate --keep made", folder));

@@ -48,14 +48,15 @@ struct Interval {
 };
 
 // Times in nanoseconds, without MPI_Init. Those that are compared are without the machine's own noise but for timer interrupts, as the
-// replay removes it: on both sides the same.
+// replay removes it: on both sides the same. They include what the loop found to be hidden from the exporter.
 struct Pair {
     int64_t quiet = 0, injected = 0, estimated = 0, predicted = 0;
     int64_t machine_noise = 0;                          // accumulated noise of the quiet run
     int64_t measured_quiet = 0, measured_injected = 0;  // the runs as they were
     int64_t estimated_with_own = 0;                     // where only the injected noise is removed; to compare with measured_quiet
+    int64_t quiet_as_recorded = 0, estimated_as_recorded = 0;  // quiet, estimated without the time that is hidden from the exporter
     int64_t predicted_by_log = 0;                       // by the events' logged lengths alone
-    int64_t hidden = 0;                                 // what the events cost that no tracepoint sees, by the loop
+    EventCost cost;                                     // just before its runs
     double load = 0;                                    // injected time, part of the run, mean of the ranks
 };
 
@@ -70,11 +71,12 @@ struct CaseResult {
     Interval quiet, injected, effect;
     int64_t quiet_spread = 0;  // interquartile range of the quiet runs
     Interval measured_quiet, measured_injected;
-    int64_t machine_noise = 0, hidden = 0;  // medians
-    double load = 0;                        // mean
+    int64_t machine_noise = 0;  // median
+    double load = 0;            // mean
     Answer estimation, prediction;
-    Answer estimation_with_own, prediction_by_log;  // for comparison
-    EventCost event_cost;                           // that predictions use
+    Answer estimation_as_recorded, estimation_with_own, prediction_by_log;  // for comparison
+    Interval quiet_as_recorded;
+    Interval beyond, hidden_timer, hidden_preempt;  // CpuCost, over the pairs
     Found found;
     std::string no_verdict;  // why; empty: there is one
     std::vector<std::string> warnings;
@@ -95,9 +97,19 @@ std::string to_text(const Validated&);
 nlohmann::json to_json(const Found&, const std::string& trace);  // schema polter.validate.log/1
 std::string to_text(const Found&, const std::string& trace);
 
-// A pair from its traces; adds the events to the result, whose `event_cost` is known. `folder`: for a file that is deleted again. Throws
-// inject::Error, replay::InputError.
-Pair judge_pair(const std::string& quiet, const std::string& injected, const std::string& folder, CaseResult&);
+// Mutations, for the tests: steps that are left out.
+struct PairFaults {
+    bool timers_stay = false;      // timer interrupts are not removed from both sides
+    bool own_noise_stays = false;  // nor is the machine's own noise
+    bool log_unmoved = false;      // events keep their time since the trace's first event, however long MPI_Init took
+    bool log_alone = false;        // a prediction takes events as logged
+    bool records_alone = false;    // nothing is hidden from the exporter
+};
+
+// A pair from its traces; adds the events to `found`. `folder`: for a file that is deleted again. Throws inject::Error,
+// replay::InputError.
+Pair judge_pair(const std::string& quiet, const std::string& injected, const std::string& folder, const EventCost&, Found& found,
+                const PairFaults& = {});
 // Pairs that `keep` left, judged again; the case is known by its specification only.
 Validated judge_kept(const std::string& folder, uint64_t seed);
 

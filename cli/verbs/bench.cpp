@@ -46,21 +46,21 @@ void add_bench(CLI::App& parent) {
     add_common(*verb, arguments->common);
     auto& bsp = arguments->bsp;
     verb->add_option("NAME", "The benchmark: bsp")->required()->check(CLI::IsMember({"bsp"}))->option_text("bsp");
-    verb->add_option("--workload", bsp.workload, "time: a fixed time; the others: fixed work")
+    verb->add_option("--workload", bsp.workload, "time: a fixed time; the others: fixed work (default: work)")
         ->check(CLI::IsMember(bench::workloads))
         ->capture_default_str()
         ->option_text("NAME: work, time, dgemm, spmv or hpcg");
-    verb->add_option("--grain", arguments->grain, "Length of an interval's work")->capture_default_str()->option_text("TIME");
+    verb->add_option("--grain", arguments->grain, "Length of an interval's work (default: 10ms)")->capture_default_str()->option_text("TIME");
     verb->add_option("--units", bsp.units, "Units of work an interval, instead of as many as last the grain")->option_text("N");
-    verb->add_option("--phases", bsp.phases, "Recorded intervals")
+    verb->add_option("--phases", bsp.phases, "Recorded intervals (default: 200)")
         ->check(CLI::Range(1, 10'000'000))
         ->capture_default_str()
         ->option_text("N");
-    verb->add_option("--warmups", bsp.warmups, "Intervals before, not recorded")
+    verb->add_option("--warmups", bsp.warmups, "Intervals before, not recorded (default: 5)")
         ->check(CLI::Range(0, 1'000'000))
         ->capture_default_str()
         ->option_text("N");
-    verb->add_option("--collective", bsp.collective, "What ends an interval")
+    verb->add_option("--collective", bsp.collective, "What ends an interval (default: barrier)")
         ->check(CLI::IsMember(bench::collectives))
         ->capture_default_str()
         ->option_text("NAME: barrier, allreduce, bcast, reduce, alltoall or none");
@@ -73,7 +73,7 @@ void add_bench(CLI::App& parent) {
     verb->add_option("--size", bsp.size, "Of the data: rows (dgemm), points a side (spmv, hpcg)")
         ->check(CLI::Range(0, 1000))
         ->option_text("N");
-    verb->add_option("--ranks", bsp.ranks, "Number of ranks, where no launcher is given")
+    verb->add_option("--ranks", bsp.ranks, "Number of ranks, where no launcher is given (default: 2)")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str()
         ->option_text("N");

@@ -2,6 +2,7 @@
 // polter inject: known noise on chosen CPUs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,7 +28,8 @@ std::string summary(const inject::Log& log) {
     for (const auto& source : log.sources) {
         int64_t sum = 0;
         for (const auto& event : source.events) sum += event.duration_ns;
-        if (source.events.empty()) continue;
+        const auto same = [&](const auto& each) { return each.spec == source.spec; };
+        if (std::any_of(log.interrupts.begin(), log.interrupts.end(), same)) continue;
         text += fmt::format("{}: {} events, {:.3f} ms in all\n", source.spec, source.events.size(), static_cast<double>(sum) / 1e6);
     }
     for (const auto& each : log.interrupts) text += fmt::format("{}: {} caused\n", each.spec, each.caused);
@@ -43,7 +45,7 @@ void run(const Arguments& arguments) {
         request.listed.push_back(spec.kind == inject::Kind::replay ? inject::listed_events(spec) : inject::EventsOf());
     }
     inject::check(request.specs, inject::limits_here());
-    request.until_ns = inject::monotonic_ns() + std::llround(arguments.seconds * 1e9);
+    request.length_ns = std::llround(arguments.seconds * 1e9);
     const inject::Log log = inject::inject(request);
     if (!arguments.log.empty()) inject::write_log(log, arguments.log);
     if (arguments.common.json)
@@ -62,7 +64,7 @@ void add_inject(CLI::App& parent) {
     const auto arguments = std::make_shared<Arguments>();
     add_common(*verb, arguments->common);
     verb->add_option("SPEC", arguments->specs, "What to inject, and where; see below")->required()->option_text("SPEC...");
-    verb->add_option("--seconds", arguments->seconds, "Duration; Ctrl-C ends it earlier")
+    verb->add_option("--seconds", arguments->seconds, "Duration (default: 10); Ctrl-C ends it earlier")
         ->check(CLI::Range(0.01, 1e6))
         ->capture_default_str()
         ->option_text("S");

@@ -15,6 +15,7 @@
 #include "../verb.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/model/model_file.hpp"
+#include "replay/scenario/hidden_time.hpp"
 #include "replay/trace/archive.hpp"
 
 namespace polter::cli {
@@ -23,7 +24,7 @@ namespace {
 
 struct Arguments {
     Common common;
-    std::string trace, remove, write_approximated, inject, save_model, use_model, mpi_algorithms = "auto";
+    std::string trace, remove, write_approximated, hidden, inject, save_model, use_model, mpi_algorithms = "auto";
     bool model = false, attribution = false, timeline = false, seal_foreign = false, all = false, verbose = false;
     size_t costliest = 10;
     uint32_t windows = 10;
@@ -73,6 +74,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     options.timeline = arguments.timeline;
     options.costliest = arguments.costliest;
     options.write_approximated = arguments.write_approximated;
+    if (!arguments.hidden.empty()) options.hidden = replay::parse_hidden(arguments.hidden);
     options.inject = arguments.inject;
     options.use_model = arguments.use_model;
     options.mpi_algorithms = arguments.mpi_algorithms;
@@ -139,6 +141,11 @@ void add_replay(CLI::App& parent) {
                      "Write the timeline without the removed noise as an OTF2 archive; DIR must not exist (first written as DIR.partial-…)")
         ->check(named)
         ->option_text("DIR");
+    verb->add_option("--hidden", arguments->hidden,
+                     "Take each noise record of these sources for so much longer, as the exporter cannot see all of it (polter validate "
+                     "measures how much: timer=35us,preempt=15us)")
+        ->check(named)
+        ->option_text("SOURCE=TIME,...");
     verb->add_option(
             "--inject", arguments->inject,
             "Predict the run under the noise that FILE describes (JSON; format: replay/README.md in the source or in share/doc/polter)")

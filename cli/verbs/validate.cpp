@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "../verb.hpp"
 #include "analyzers/inject/alongside.hpp"
@@ -46,10 +47,12 @@ void add_cases(Arguments& arguments) {
     for (const auto& one : cases) inject::check({inject::parse_spec(one.spec)}, inject::limits_here());
 }
 
-// A line a pair: a run may take minutes, and what was printed before stays readable.
-std::function<void(const validation::Progress&)> progress_lines() {
-    const auto begin = std::chrono::steady_clock::now();
-    return [begin](const validation::Progress& now) {
+// On a terminal a line a pair, elsewhere the first and then one a minute: a file or a batch system's log shows that it goes on.
+std::function<void(const validation::Progress&)> progress_lines(bool terminal) {
+    using Clock = std::chrono::steady_clock;
+    return [terminal, begin = Clock::now(), told = std::optional<Clock::time_point>()](const validation::Progress& now) mutable {
+        if (!terminal && told && Clock::now() - *told < std::chrono::minutes(1)) return;
+        told = Clock::now();
         std::string line =
             fmt::format("case {} of {}, pair {} of {}: {}", now.done_cases + 1, now.cases, now.done_pairs + 1, now.pairs, now.spec);
         const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), part = now.part();
@@ -93,7 +96,7 @@ void run(Arguments& arguments) {
     options.program = "/proc/self/exe";
     add_cases(arguments);
     go_apart();
-    if (!arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_lines();
+    if (!arguments.common.quiet) options.progress = progress_lines(isatty(STDERR_FILENO));
     print(arguments, validation::validate(options));
 }
 
@@ -106,22 +109,22 @@ void add_validate(CLI::App& parent) {
     add_common(*verb, arguments->common);
     auto& options = arguments->options;
     verb->add_flag("--quick", arguments->quick, "One case only: 5 %, intervals of 10 ms, runs of 1 s");
-    verb->add_option("--level", arguments->levels, "Percent of each CPU")
+    verb->add_option("--level", arguments->levels, "Percent of each CPU (default: 1,5,20)")
         ->delimiter(',')
         ->check(CLI::Range(0.01, 95.0))
         ->capture_default_str()
         ->option_text("P,...");
-    verb->add_option("--grain", arguments->grains, "Lengths of the benchmark's intervals")
+    verb->add_option("--grain", arguments->grains, "Lengths of the benchmark's intervals (default: 1ms,10ms,100ms)")
         ->delimiter(',')
         ->capture_default_str()
         ->option_text("TIME,...");
-    verb->add_option("--pattern", arguments->patterns, "How the noise comes: periodic, bernoulli, exponential, pareto")
+    verb->add_option("--pattern", arguments->patterns, "How the noise comes: periodic (default), bernoulli, exponential, pareto")
         ->delimiter(',')
         ->check(CLI::IsMember({"periodic", "bernoulli", "exponential", "pareto"}))
         ->capture_default_str()
         ->option_text("NAME,...");
-    verb->add_option("--period", arguments->period, "Of the noise")->capture_default_str()->option_text("TIME");
-    verb->add_option("--workload", arguments->kinds, "Of polter bench bsp")
+    verb->add_option("--period", arguments->period, "Of the noise (default: 10ms)")->capture_default_str()->option_text("TIME");
+    verb->add_option("--workload", arguments->kinds, "Of polter bench bsp (default: work)")
         ->delimiter(',')
         ->check(CLI::IsMember(bench::workloads))
         ->capture_default_str()
@@ -129,30 +132,30 @@ void add_validate(CLI::App& parent) {
     verb->add_option("--inject", arguments->specs, "Instead of levels and patterns: a SPEC of polter inject; may be given again")
         ->allow_extra_args(false)
         ->option_text("SPEC");
-    verb->add_option("--on-ranks", arguments->ranks, "Which ranks are hit")->capture_default_str()->option_text("RANKS");
-    verb->add_option("--pairs", options.pairs, "Pairs of a quiet and an injected run for each case")
+    verb->add_option("--on-ranks", arguments->ranks, "Which ranks are hit (default: all)")->capture_default_str()->option_text("RANKS");
+    verb->add_option("--pairs", options.pairs, "Pairs of a quiet and an injected run for each case (default and least: 10)")
         ->check(CLI::Range(10, 10'000))
         ->capture_default_str()
         ->option_text("N");
-    verb->add_option("--seconds", arguments->seconds, "Length of a run of the benchmark")
+    verb->add_option("--seconds", arguments->seconds, "Length of a run of the benchmark (default: 2)")
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str()
         ->option_text("S");
-    verb->add_option("--ranks", options.bsp.ranks, "Ranks of the benchmark")
+    verb->add_option("--ranks", options.bsp.ranks, "Ranks of the benchmark (default: 2)")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str()
         ->option_text("N");
-    verb->add_option("--mpi", options.bsp.mpi, "Which MPI")
+    verb->add_option("--mpi", options.bsp.mpi, "Which MPI (default: the first installed)")
         ->check(CLI::IsMember({"openmpi", "mpich"}))
         ->option_text("NAME: openmpi or mpich");
     verb->add_option("--halo", options.bsp.halo, "Doubles exchanged with each neighbour")
         ->check(CLI::Range(0, 10'000'000))
         ->option_text("N");
-    verb->add_option("--collective", options.bsp.collective, "What ends an interval")
+    verb->add_option("--collective", options.bsp.collective, "What ends an interval (default: barrier)")
         ->check(CLI::IsMember(bench::collectives))
         ->capture_default_str()
         ->option_text("NAME: barrier, allreduce, bcast, reduce, alltoall or none");
-    verb->add_option("--seed", options.seed, "Of the noise and of the resampling")->capture_default_str()->option_text("N");
+    verb->add_option("--seed", options.seed, "Of the noise and of the resampling (default: 1)")->capture_default_str()->option_text("N");
     verb->add_option("--keep", options.keep, "Keep the traces, in folders whose names begin so")->option_text("DIR");
     verb->add_option("--trace", arguments->trace, "No runs: compare the log of this experiment of polter run --inject with its trace")
         ->option_text("DIR")

@@ -233,6 +233,10 @@ constexpr FlawKind kinds[] = {
      "lock order known in {0} of {1} scenarios",
      "The lock grant order was determined for the most important scenarios only. Shares are approximate; \"alone\" and \"without\" are "
      "not."},
+    {Flaw::hidden_time, note, none, "Hidden time", "each noise record was taken longer than recorded, by source: {0} (--hidden)",
+     "added to each record: {0}",
+     "--hidden says what each event of these sources takes from a rank that the exporter cannot see. Local noise and everything that "
+     "follows from it include that. polter validate measures it."},
     {Flaw::work_order_kept, note, none, "Task order in the written timeline",
      "the written timeline keeps the measured order in which work was assigned; the figures here do not",
      "it keeps the measured order of tasks",

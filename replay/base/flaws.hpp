@@ -70,7 +70,8 @@ enum class Flaw : uint8_t {
     mpi_threads,
     sampled_shares,
     sampled_locks,
-    // Requested besides the result: the written timeline, injected noise.
+    // Requested besides the result: the written timeline, hidden time, injected noise.
+    hidden_time,
     work_order_kept,
     left_out_of_timeline,
     cut_from_timeline,

@@ -54,6 +54,7 @@ struct Faults {
     bool noise_of_one = false;           // accuracy: of noise in a collective known by counters only, one member's counts
     bool messages_were_there = false;    // accuracy: calls that began behind the sends found their messages there
     bool each_message_alone = false;     // accuracy: what a call costs is told by calls for messages of the same size only
+    bool nothing_hidden = false;         // accuracy: records are taken as long as the exporter saw them
     bool posted_at_enter = false;        // accuracy: noise at the beginning of a call that posts a receive does not delay the posting
     bool flight_counts = false;          // bounds: in the lower bound noise counts while a message is certainly under way
     bool delays_nobody = false;          // accuracy: of a collective's end, noise inside it is taken for what it usually takes

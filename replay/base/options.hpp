@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,18 @@ namespace polter::replay {
 
 class Group;
 
+// Time that the exporter cannot see: each record of this source took the CPU for so much longer than recorded. Measured on the machine
+// that the trace is of (analyzers/validation). Source: its name as in `remove`.
+struct HiddenTime {
+    std::string source;
+    std::set<int64_t> ranks;  // empty: all
+    int64_t ns = 0;
+};
+
 struct Options {
     std::string trace;                               // an experiment directory or an .otf2 anchor file
     std::optional<std::vector<std::string>> remove;  // sources (or os-service:…) of the scenario "all"; unset: every noise source
+    std::vector<HiddenTime> hidden;                  // added to every record of these sources; a source that the trace lacks throws InputError
     // Not empty: the approximated timeline of the scenario "all" is written there, an OTF2 archive; the directory must not exist.
     std::string write_approximated;
     // Attribution by culprit and rank of origin, costliest events, critical path. Writes about 30 bytes for each MPI call (for each

@@ -380,6 +380,7 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
         }
         if (increment == 0) continue;
         PendingNoise record{thread.now, increment, static_cast<uint16_t>(slot.account), culprit};
+        add_hidden_time(thread, record);
         if (ago == 0) {
             record.account = masked_account(thread, record.account, culprit);
             thread.pending.push_back(record);
@@ -388,6 +389,13 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
             note_late_noise(thread, record);
         }
     }
+}
+
+void Engine::add_hidden_time(const Thread& thread, PendingNoise& record) const {
+    if (facts_.hidden_ns.empty() || faults_.nothing_hidden) return;
+    const auto& by_rank = facts_.hidden_ns[record.account];
+    const auto found = by_rank.find(thread.rank);
+    if (found != by_rank.end()) record.ns += record.hidden = found->second;
 }
 
 void Engine::begin_interval(Thread& thread) {
@@ -457,7 +465,8 @@ void Engine::take_noise(Thread& thread, int64_t upto) {
                 thread.polling.noise_since += end - begin;
             }
         });
-        const int64_t dropped = excess > 0 ? carry_noise(thread, record, excess) : 0;
+        const int64_t seen = excess - std::min(excess, record.hidden);  // hidden time fills at most the room that there is
+        const int64_t dropped = seen > 0 ? carry_noise(thread, record, seen) : 0;
         if (dropped > 0) count(Flaw::noise_beyond_interval, dropped);
     }
     thread.pending.clear();

@@ -49,6 +49,7 @@ struct EngineFacts {
     std::set<Posting> cancelled_postings;
     std::shared_ptr<const AccountSplit> split;          // of accounts by culprit and rank, for the lanes' masks; none: not split
     std::shared_ptr<const Postings> postings;           // of the own threads; none: what postings do not tell is known at completion
+    std::vector<std::map<int64_t, int64_t>> hidden_ns;  // by account of the trace and rank: added to each record; empty: nothing
     std::vector<std::vector<PendingNoise>> late_noise;  // by thread and time: recorded behind later events
     bool counter_only = false;                          // the trace places no noise inside calls
     int64_t most_delay = 0;                             // nobody can be late by more than all noise that is removed
@@ -249,6 +250,7 @@ class Engine {
     Barrier& barrier_of(Team& team, uint64_t number);
     void begin_interval(Thread& thread);
     void count_noise(Thread& thread, const PendingNoise&);
+    void add_hidden_time(const Thread&, PendingNoise&) const;
     void note_late_noise(Thread& thread, PendingNoise);
     void join_late_noise(Thread& thread);
     int64_t carry_noise(Thread& thread, const PendingNoise&, int64_t excess);

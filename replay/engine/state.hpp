@@ -257,6 +257,7 @@ struct PendingNoise {
     uint32_t culprit;
     // Nonzero: recorded then, where it had no room. It counts there, and lies here.
     int64_t carried_from = 0;
+    int64_t hidden = 0;  // of its ns: what the exporter did not see
 
     int64_t recorded() const { return carried_from != 0 ? carried_from : time; }
 };

@@ -11,6 +11,7 @@
 
 #include "measured_by.hpp"
 #include "replay/base/layout.hpp"
+#include "replay/scenario/hidden_time.hpp"
 #include "replay/trace/conventions.hpp"
 #include "warnings.hpp"
 
@@ -290,6 +291,7 @@ Result assemble(const Replayed& replayed, const Options& options, const Model& m
     if (!model.faults().trust_clocks) widen_by_clock_error(result);
     result.model = model.learned();
     result.warnings = provenance_lines(definitions.properties, definitions.accounts);
+    if (!options.hidden.empty()) result.warnings.push_back(warning(Flaw::hidden_time, text_of(options.hidden)));
     const auto measured = measured_by(definitions.properties, ranks.size());
     const auto counted = counted_ranks(ranks, measured);
     fill_sources(result, definitions, scenarios, ranks, ends, counted);

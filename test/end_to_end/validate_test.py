@@ -81,6 +81,9 @@ class Validate(unittest.TestCase):
             self.assertGreater(pair["predicted_by_log_ns"], pair["quiet_ns"])
             self.assertLess(pair["estimated_ns"], pair["injected_ns"])
             self.assertLessEqual(pair["quiet_ns"], pair["measured_quiet_ns"])
+            for cpu in pair["event_cost"]["cpus"]:
+                self.assertGreaterEqual(cpu["beyond_ns"], cpu["hidden_preempt_ns"])
+        self.assertGreater(sum(len(pair["event_cost"]["cpus"]) for pair in case["pairs"]), 0)
         self.assertEqual([], faults("validate", result))
         self.assertNotEqual([], faults("validate", dict(result, pairs="ten")))
 
@@ -88,7 +91,7 @@ class Validate(unittest.TestCase):
         """Pairs that were kept give the same answers."""
         again = p.command([p.POLTER, "validate", "--json", "--kept", folder / "k-1"])
         self.assertEqual(0, again.returncode, again.stderr)
-        for key in ("pairs", "estimation", "prediction", "log", "event_cost_ns"):
+        for key in ("pairs", "estimation", "estimation_as_recorded", "prediction", "log", "hidden"):
             self.assertEqual(case[key], json.loads(again.stdout)["cases"][0][key])
         refused = p.command([p.POLTER, "validate", "--kept", folder])
         self.assertEqual(1, refused.returncode)

@@ -73,6 +73,7 @@ void run(const std::string& path, bool one_class) {
     options.trace = directory.path("t");
     options.attribution = true;
     options.windows = micro.windows;
+    options.hidden = micro.hidden;
     const replay::Result result = replay::replay_with(options, hooks);
     for (const auto& event : micro.events) {
         CAPTURE(event.scenario);
@@ -134,6 +135,7 @@ static int mistakes(const std::string& name, replay::Faults faults) {
     hooks.observer = seen.observer(micro);
     replay::Options options;
     options.trace = directory.path("t");
+    options.hidden = micro.hidden;
     const replay::Result result = replay::replay_with(options, hooks);
     int count = 0;
     for (const auto& event : micro.events) count += seen.approximated.at({event.scenario, event.rank, event.time}) != event.approximated;
@@ -181,6 +183,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"partitioned_order", {.ordinary_parts = true}},
         {"parrived", {.trust_unrecorded = true}},
         {"delayed_bounds", {.swap_bounds = true}},
+        {"hidden", {.nothing_hidden = true}},
         {"posting_noise", {.posted_at_enter = true}},
         {"flight_noise", {.flight_counts = true}},
         {"waited_for_all", {.each_message_alone = true}},

@@ -245,6 +245,9 @@ void parse_line(Micro& micro, Line& line) {
         micro.bounds = {low, line.number()};
     } else if (first == "inside") {
         micro.inside.push_back(line.number());
+    } else if (first == "hidden") {
+        const std::string source = line.word();
+        micro.hidden.push_back({source, {}, line.number()});
     } else if (first == "conditional") {
         micro.conditional = line.word() == "yes";
     } else if (first == "warning") {

@@ -35,7 +35,7 @@
 //     fate WAITING ABSORBED_DOWNSTREAM REACHED         what became of the local noise of all ranks
 //     bounds LOW HIGH                        of the approximated end
 //     inside NS                              this accumulated noise lies within the bounds
-//     conditional yes|no                     warning TEXT
+//     conditional yes|no                     warning TEXT                   hidden SOURCE NS (Options::hidden)
 #pragma once
 
 #include <cstdint>
@@ -78,6 +78,7 @@ struct MicroFate {
 
 struct Micro {
     TraceSpec trace;
+    std::vector<replay::HiddenTime> hidden;  // of the replay
     std::vector<MicroExpectation> events;
     std::vector<std::pair<std::string, int64_t>> totals;
     uint32_t windows = 10;
