@@ -56,7 +56,6 @@ struct Faults {
     bool each_message_alone = false;     // accuracy: what a call costs is told by calls for messages of the same size only
     bool extrapolate = false;            // accuracy: what other sizes cost is believed before the other side of the same transfers
     bool shortest_did_not_wait = false;  // accuracy: the shortest call of its kind found its messages there
-    bool no_ties = false;                // accuracy: of send and posting the one that began later decides, by however little
     bool root_awaits_itself = false;     // accuracy: the root of a non-blocking gather waits for a message from itself, too
     bool posting_waits = false;          // accuracy: a call that posts and sends several messages waits after the first one
     bool posted_at_enter = false;        // accuracy: noise at the beginning of a call that posts a receive does not delay the posting

@@ -37,7 +37,7 @@ void Engine::settle(Match& match) {
         if (match.post_time > sample->latest_post) {
             sample->latest_post = match.post_time;
             sample->post_noise = match.post_noise;
-            sample->post_tie = rules::near_tie(match) && !faults_.no_ties;
+            sample->post_tie = rules::near_tie(match);
             sample->post = rules::message_class(CostKind::send_after_post, match);
         }
     }
@@ -164,7 +164,7 @@ void learn_completion(Engine& engine, Thread& thread) {
         const bool own_call = dependency.kind == Dependency::Kind::message && !dependency.own_posting;  // its noise is the call's
         sample.last_noise = std::max(dependency.match->send_noise, posted_last && !own_call ? dependency.match->post_noise : 0);
         sample.last_synchronous = waited.synchronous;
-        sample.last_tie = waited.synchronous && near_tie(*dependency.match) && !engine.faults().no_ties;
+        sample.last_tie = waited.synchronous && near_tie(*dependency.match);
     }
     sample.last_contested = sample.has_last && sample.largest.size > sample.last.size;
     sample.noise_after_ready = noise_after(thread.pieces, sample.ready);

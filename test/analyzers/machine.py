@@ -15,6 +15,24 @@ os.environ.setdefault("POLTER_BUILD", str(BUILD))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 from polter_run import go_first  # noqa: E402
 
+# LAMMPS: a Lennard-Jones melt of edge³ cells of 4 atoms.
+MELT = """units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 {edge} 0 {edge} 0 {edge}
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 1.44 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify every 20 delay 0 check no
+fix 1 all nve
+thermo {thermo}
+run {steps}
+"""
+
 
 class Later(Exception):
     """The piece's time is over."""

@@ -13,33 +13,17 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from machine import BUILD, arguments, measured, run, run_json  # noqa: E402
+from machine import BUILD, MELT, arguments, measured, run, run_json  # noqa: E402
 
 MPIRUN = ["mpirun.openmpi", "-n", 2, "--bind-to", "core"]
 BSP = BUILD / "lib/polter/polter-bsp-openmpi"
 POLTER = BUILD / "polter"
-LAMMPS = """units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 16 0 16 0 16
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 1.44 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 20 delay 0 check no
-fix 1 all nve
-thermo {thermo}
-run {steps}
-"""
 HIT_SHARE = 0.2  # of the segments
 
 
 def lammps(folder, steps):
     script = folder / "in.lj"
-    script.write_text(LAMMPS.format(thermo=20, steps=steps), encoding="utf-8")
+    script.write_text(MELT.format(edge=16, thermo=20, steps=steps), encoding="utf-8")
     return [*MPIRUN, "lmp", "-in", script, "-log", "none"]
 
 

@@ -13,7 +13,7 @@ import sys
 import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from machine import BUILD, arguments, measured, run, run_json  # noqa: E402
+from machine import BUILD, MELT, arguments, measured, run, run_json  # noqa: E402
 
 import polter_run  # noqa: E402  (found by machine)
 
@@ -23,22 +23,6 @@ POLTER = BUILD / "polter"
 SIZES = {"lammps": [10, 11, 13, 15, 17, 20], "hpcc": [400, 600, 800, 1000, 1250, 1500]}  # edge of the box, in cells of 4 atoms; order of the matrix
 STEPS = 300
 DISTURBED = 3  # of the middle sizes
-MELT = """units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 {edge} 0 {edge} 0 {edge}
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 1.44 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 20 delay 0 check no
-fix 1 all nve
-thermo 50
-run {steps}
-"""
 
 
 def job(which, size, folder):
@@ -46,7 +30,7 @@ def job(which, size, folder):
     here = folder / f"{which}{size}"
     here.mkdir(exist_ok=True)
     if which == "lammps":
-        (here / "in.lj").write_text(MELT.format(edge=size, steps=STEPS), encoding="utf-8")
+        (here / "in.lj").write_text(MELT.format(edge=size, thermo=50, steps=STEPS), encoding="utf-8")
         return 4 * size**3, [*MPIRUN, "lmp", "-in", "in.lj", "-log", "none"], here
     text = (INPUTS / "hpccinf.txt").read_text(encoding="utf-8")
     (here / "hpccinf.txt").write_text(text.replace("120          Ns", f"{size}          Ns").replace("20           NBs", "64           NBs"), encoding="utf-8")
