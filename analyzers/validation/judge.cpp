@@ -13,7 +13,6 @@ namespace polter::validation {
 namespace {
 
 constexpr size_t resamples = 2000;
-constexpr double tolerance = 0.01;  // of the median, where the interval is narrower
 
 int64_t interquartile_range(const std::vector<int64_t>& values) {
     std::vector<double> sorted(values.begin(), values.end());
@@ -29,8 +28,25 @@ std::vector<int64_t> column(const std::vector<Pair>& pairs, const Get& get) {
 }
 
 bool agrees(int64_t answer, const Interval& truth) {
-    const auto allowed = std::llround(tolerance * static_cast<double>(truth.median));
+    const auto allowed = std::llround(tolerance_percent / 100 * static_cast<double>(truth.median));
     return (answer >= truth.low && answer <= truth.high) || std::llabs(answer - truth.median) <= allowed;
+}
+
+// Of one median, in percent, signs written: "-1.2 to +2.5".
+std::string around(const Interval& one) {
+    const auto part = [&](int64_t ns) { return 100 * static_cast<double>(ns - one.median) / static_cast<double>(one.median); };
+    return fmt::format("{:+.1f} to {:+.1f} %", part(one.low), part(one.high));
+}
+
+// Whether the runs tell an answer that ignored the injected noise from a right one.
+std::string why_no_verdict(const CaseResult& result) {
+    const bool told_apart = !agrees(result.injected.median, result.quiet) && !agrees(result.quiet.median, result.injected);
+    if (result.effect.median > 0 && told_apart) return "";
+    return fmt::format(
+        "the injected noise costs {:.1f} %, and the runs' medians are known to within {} (quiet) and {} (injected), or 1 %: an answer that "
+        "ignored the noise would pass",
+        100 * static_cast<double>(result.effect.median) / static_cast<double>(result.quiet.median), around(result.quiet),
+        around(result.injected));
 }
 
 }  // namespace
@@ -44,7 +60,7 @@ Interval median_of(const std::vector<int64_t>& values, uint64_t seed) {
     return {samples::median(values), std::llround(interval.low), std::llround(interval.high)};
 }
 
-void judge(CaseResult& result, uint64_t seed) {
+void judge(CaseResult& result, uint64_t seed, const JudgeFaults& faults) {
     const auto& pairs = result.pairs;
     const auto quiet = column(pairs, [](const Pair& p) { return p.quiet; });
     result.quiet = median_of(quiet, seed);
@@ -71,9 +87,7 @@ void judge(CaseResult& result, uint64_t seed) {
     result.estimation_as_recorded = answer(&Pair::estimated_as_recorded, &Pair::quiet, result.quiet);
     result.estimation_with_own = answer(&Pair::estimated_with_own, &Pair::measured_quiet, result.measured_quiet);
     result.prediction_by_log = answer(&Pair::predicted_by_log, &Pair::injected, result.injected);
-    if (result.effect.median <= 0 || result.quiet_spread > result.effect.median)
-        result.no_verdict = fmt::format("the quiet runs differ by {:.1f} ms (half of them), the injected noise costs {:.1f} ms",
-                                        static_cast<double>(result.quiet_spread) / 1e6, static_cast<double>(result.effect.median) / 1e6);
+    result.no_verdict = faults.always_a_verdict ? "" : why_no_verdict(result);
 }
 
 std::string verdict_of(const std::vector<CaseResult>& cases) {
@@ -94,14 +108,15 @@ std::string verdict_of(const std::vector<CaseResult>& cases) {
         worst_prediction = std::max(worst_prediction, part(one.prediction.time.median - one.injected.median, one.injected));
     }
     if (judged == 0)
-        return "No verdict: this machine's quiet runs differ by more than the injected noise costs; stop what else runs here, or inject "
-               "more.";
+        return "No verdict: this machine's runs differ by more than the injected noise costs; stop what else runs here, inject more "
+               "(--level), or run more pairs (--pairs).";
     const std::string of = judged == cases.size() ? fmt::format("{} cases", judged)
                                                   : fmt::format("{} cases ({} more without a verdict)", judged, cases.size() - judged);
-    const std::string records =
-        hidden ? fmt::format(" From the records alone, without the hidden time, the estimate lies there in {} and is off by at most {:.2f} %.",
-                             right_as_recorded, worst_as_recorded * 100)
-               : "";
+    const std::string records = hidden ? fmt::format(
+                                             " From the records alone, with the hidden time still in it, the estimate lies there in {} and "
+                                             "is off by at most {:.2f} %.",
+                                             right_as_recorded, worst_as_recorded * 100)
+                                       : "";
     Found all;
     for (const CaseResult& one : cases) all.add(one.found);
     const auto least = [](uint64_t part, uint64_t whole) {

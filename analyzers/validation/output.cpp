@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "analyzers/samples/statistics.hpp"
 #include "validate.hpp"
@@ -45,17 +46,31 @@ std::string name_of(const CaseResult& one) {
                        static_cast<double>(one.asked.grain_ns) / 1e6);
 }
 
-std::string log_head() {
-    return fmt::format("{:<34} {:>7} {:>8} {:>11} {:>9} = {:>6} + {:>5} {:>6} {:>6} {:>6} {:>6} {:>7} {:>9} {:>9}\n", "log against trace",
+constexpr std::string_view log_title = "log against trace";
+
+size_t name_width(const Validated& validated) {
+    size_t width = log_title.size();
+    for (const CaseResult& one : validated.cases) width = std::max(width, name_of(one).size());
+    return width;
+}
+
+// What an answer may be off, in percent: as `within` is decided.
+std::string allowed(const Interval& truth) {
+    return fmt::format("{:+.1f} to {:+.1f}", std::min(-tolerance_percent, percent(truth.low - truth.median, truth.median)),
+                       std::max(tolerance_percent, percent(truth.high - truth.median, truth.median)));
+}
+
+std::string log_head(size_t width) {
+    return fmt::format("{:<{}} {:>7} {:>8} {:>11} {:>9} = {:>6} + {:>5} {:>6} {:>6} {:>6} {:>6} {:>7} {:>9} {:>9}\n", log_title, width,
                        "events", "recall %", "precision %", "longer us", "before", "after", "mean", "99 %", "timer", "loop", "total %",
                        "covered %", "culprit %");
 }
 
-std::string log_row(const std::string& name, const Found& found, int64_t beyond_ns) {
+std::string log_row(const std::string& name, size_t width, const Found& found, int64_t beyond_ns) {
     const auto us = [](int64_t ns) { return static_cast<double>(ns) / 1e3; };
     return fmt::format(
-        "{:<34} {:>7} {:>8.2f} {:>11.2f} {:>9.2f}   {:>6.2f}   {:>5.2f} {:>6.2f} {:>6.1f} {:>6.2f} {:>6} {:>7.2f} {:>9.2f} {:>9.2f}\n",
-        name, found.logged, 100 * ratio(found.found, found.logged), 100 * (1 - ratio(found.invented, found.recorded)),
+        "{:<{}} {:>7} {:>8.2f} {:>11.2f} {:>9.2f}   {:>6.2f}   {:>5.2f} {:>6.2f} {:>6.1f} {:>6.2f} {:>6} {:>7.2f} {:>9.2f} {:>9.2f}\n",
+        name, width, found.logged, 100 * ratio(found.found, found.logged), 100 * (1 - ratio(found.invented, found.recorded)),
         us(middle(found.longer_ns)), us(middle(found.before_ns)), us(middle(found.after_ns)),
         mean(found.recorded_ns - found.logged_ns, found.found) / 1e3, us(nearly_most(found.longer_ns)), us(middle(found.woken_ns)),
         beyond_ns ? fmt::format("{:.2f}", us(beyond_ns)) : "-", percent(found.recorded_ns - found.logged_ns, found.logged_ns),
@@ -68,7 +83,8 @@ std::string log_legend(const Found& all) {
         "what\n"
         "99 % of the events stay below; timer: the interrupt that wakes the injector; loop: what a loop that reads the clock loses "
         "to an\n"
-        "event beyond its length (mean); total: longer, all events together; covered: of the injected time, without what the trace has before and "
+        "event beyond its length (mean); total: longer, all events together; covered: of the injected time, without what the trace has "
+        "before and "
         "after\n"
         "each event; culprit: attributed to preemption by the injector.\n"
         "Not counted: {} events that hit a rank that was blocked, {} that hit another task.\n",
@@ -141,7 +157,8 @@ Json to_json(const Found& found, const std::string& trace) {
 }
 
 std::string to_text(const Found& found, const std::string& trace) {
-    return log_head() + log_row(trace, found, 0) + log_legend(found);
+    const size_t width = std::max(log_title.size(), trace.size());
+    return log_head(width) + log_row(trace, width, found, 0) + log_legend(found);
 }
 
 Json to_json(const Validated& validated) {
@@ -182,8 +199,7 @@ Json to_json(const Validated& validated) {
                          {"injected_load", one.load},
                          {"estimation", json_of(one.estimation, one.quiet.median, one.effect.median, judged)},
                          {"prediction", json_of(one.prediction, one.injected.median, one.effect.median, judged)},
-                         {"estimation_as_recorded",
-                          json_of(one.estimation_as_recorded, one.quiet.median, one.effect.median, judged)},
+                         {"estimation_as_recorded", json_of(one.estimation_as_recorded, one.quiet.median, one.effect.median, judged)},
                          {"estimation_with_own", json_of(one.estimation_with_own, one.measured_quiet.median, one.effect.median, judged)},
                          {"prediction_by_log", json_of(one.prediction_by_log, one.injected.median, one.effect.median, judged)},
                          {"log", json_of(one.found)},
@@ -196,30 +212,32 @@ Json to_json(const Validated& validated) {
 }
 
 std::string to_text(const Validated& validated) {
-    std::string text = fmt::format("{:<34} {:>9} {:>8} {:>9} | {:>8} {:>4} {:>9} {:>4} {:>8} | {:>8} {:>4} {:>8}\n", "case", "quiet ms", "own %",
-                                   "effect %", "estim. %", "", "record. %", "", "+ own %", "pred. %", "", "by log %");
+    const size_t width = name_width(validated);
+    std::string text =
+        fmt::format("{:<{}} {:>9} {:>6} {:>8} | {:>8} {:>14} {:>4} {:>9} {:>4} | {:>8} {:>14} {:>4} {:>8}\n", "case", width, "quiet ms",
+                    "own %", "effect %", "estim. %", "allowed", "", "record. %", "", "pred. %", "allowed", "", "by log %");
     const auto off = [](const Answer& answer, const Interval& truth) { return percent(answer.time.median - truth.median, truth.median); };
     for (const CaseResult& one : validated.cases) {
         const auto mark = [&](const Answer& answer) { return !one.no_verdict.empty() ? "-" : answer.within ? "yes" : "NO"; };
-        text +=
-            fmt::format("{:<34} {:>9.1f} {:>8.2f} {:>9.2f} | {:>+8.2f} {:>4} {:>+9.2f} {:>4} {:>+8.2f} | {:>+8.2f} {:>4} {:>+8.2f}\n",
-                        name_of(one), static_cast<double>(one.quiet.median) / 1e6, percent(one.machine_noise, one.measured_quiet.median),
-                        percent(one.effect.median, one.quiet.median), off(one.estimation, one.quiet), mark(one.estimation),
-                        off(one.estimation_as_recorded, one.quiet), mark(one.estimation_as_recorded),
-                        off(one.estimation_with_own, one.measured_quiet),
-                        off(one.prediction, one.injected), mark(one.prediction), off(one.prediction_by_log, one.injected));
+        text += fmt::format(
+            "{:<{}} {:>9.1f} {:>6.2f} {:>8.2f} | {:>+8.2f} {:>14} {:>4} {:>+9.2f} {:>4} | {:>+8.2f} {:>14} {:>4} {:>+8.2f}\n", name_of(one),
+            width, static_cast<double>(one.quiet.median) / 1e6, percent(one.machine_noise, one.measured_quiet.median),
+            percent(one.effect.median, one.quiet.median), off(one.estimation, one.quiet), allowed(one.quiet), mark(one.estimation),
+            off(one.estimation_as_recorded, one.quiet), mark(one.estimation_as_recorded), off(one.prediction, one.injected),
+            allowed(one.injected), mark(one.prediction), off(one.prediction_by_log, one.injected));
     }
     text +=
-        "\nRuns are compared without the machine's own noise (own), which the replay removes from both sides. effect: what the injected\n"
-        "noise cost, measured; estim., pred.: by how much the estimate and the prediction are off, median against median; yes: within the\n"
-        "measured runs' 95 % interval or 1 % of their median; record.: the estimate from the records alone, without the hidden time below;\n"
-        "+ own: the estimate against the quiet runs as they were; by log: the prediction with the events as logged, without what a loop\n"
-        "loses beyond.\n";
+        "\nquiet ms: the quiet runs, without the machine's own noise (own %), which the replay removes from quiet and injected runs "
+        "alike.\n"
+        "effect: what the injected noise cost, measured. estim., pred.: by how much the estimate of the quiet runs and the prediction of\n"
+        "the injected runs are off, in percent of the run time; allowed: the measured runs' 95 % interval, or 1 % where that is more.\n"
+        "record.: the estimate from the records alone, which still has the hidden time below; by log: the prediction with the events as\n"
+        "logged, without what a loop loses beyond.\n";
     for (const CaseResult& one : validated.cases) text += hidden_line(one);
-    text += "\n" + log_head();
+    text += "\n" + log_head(width);
     Found all;
     for (const CaseResult& one : validated.cases) {
-        text += log_row(name_of(one), one.found, one.beyond.median);
+        text += log_row(name_of(one), width, one.found, one.beyond.median);
         all.add(one.found);
     }
     text += log_legend(all);

@@ -46,6 +46,7 @@ struct Options {
 struct Interval {
     int64_t median = 0, low = 0, high = 0;  // 95 %
 };
+constexpr double tolerance_percent = 1;  // of the median: what an answer may be off where the interval is narrower
 
 // Times in nanoseconds, without MPI_Init. Those that are compared are without the machine's own noise but for timer interrupts, as the
 // replay removes it: on both sides the same.
@@ -75,9 +76,9 @@ struct CaseResult {
     double load = 0;            // mean
     Answer estimation, prediction;
     Answer estimation_as_recorded, estimation_with_own, prediction_by_log;  // for comparison
-    Interval beyond, hidden, hidden_timer;  // CpuCost, over the pairs
+    Interval beyond, hidden, hidden_timer;                                  // CpuCost, over the pairs
     Found found;
-    std::string no_verdict;  // why; empty: there is one
+    std::string no_verdict;  // why an answer that ignored the injected noise would pass too; empty: it would not
     std::vector<std::string> warnings;
 };
 
@@ -114,7 +115,10 @@ Validated judge_kept(const std::string& folder, uint64_t seed);
 
 // For the tests.
 Interval median_of(const std::vector<int64_t>& values, uint64_t seed);
-void judge(CaseResult&, uint64_t seed);  // from the pairs
+struct JudgeFaults {
+    bool always_a_verdict = false;  // although an answer that ignored the injected noise would pass
+};
+void judge(CaseResult&, uint64_t seed, const JudgeFaults& = {});  // from the pairs
 std::string verdict_of(const std::vector<CaseResult>&);
 
 }  // namespace polter::validation
