@@ -12,6 +12,23 @@ namespace polter::replay {
 // Also passed where the trace does not record when in a call noise hit: what the algorithm does not explain may then be noise.
 static const std::vector<NoisePiece> no_noise;
 
+// Whether its algorithm depends on what each member contributes or gets: then it is followed once all have come, which nobody leaves
+// before.
+static bool has_sizes_by_member(const Collective& collective) {
+    return !collective.nonblocking && replay::has_sizes_by_member(collective.operation);
+}
+
+static BlockSizes sizes_by_member(const Collective& collective) {
+    if (!has_sizes_by_member(collective)) return {};
+    std::vector<uint64_t> bytes;
+    uint64_t total = 0;
+    for (const Collective::Member& member : collective.members) {
+        bytes.push_back(member.part);
+        total = std::max(total, member.whole);
+    }
+    return {bytes, total};
+}
+
 Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* member) {
     const Communicator* comm = communicator(arrival.comm);
     if (!comm) count(Flaw::unknown_communicator);
@@ -90,6 +107,8 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     mine.enter = mine.latest = arrival.enter;
     mine.leave = arrival.leave;
     mine.size = arrival.size;
+    mine.part = arrival.part;
+    mine.whole = arrival.whole;
     for (size_t i = 0; collective->partition && i < collective->partition->size(); ++i) {  // what a creation costs depends on that
         const auto& group = (*collective->partition)[i];
         if (std::find(group.begin(), group.end(), *member) != group.end()) mine.size = group.size();
@@ -99,7 +118,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         mine.injected = injection_->copies(thread.rank, arrival.enter, arrival.delay, thread.remote);
     ++collective->arrived;
     const bool root = *member == collective->root;
-    const bool each = collective->nonblocking || (collective->waits != Waits::n_to_n && collective->waits != Waits::for_nobody);
+    const bool each = collective->nonblocking || has_sizes_by_member(*collective) || (collective->waits != Waits::n_to_n && collective->waits != Waits::for_nobody);
     if (each) mine.arrival = lane_pool_.take();
     if (each)
         for (size_t i = 0; i < lanes_.count; ++i) mine.arrival[i] = arrival.enter - arrival.delay[i];
@@ -224,6 +243,7 @@ void Engine::learn_structure(Collective& collective) {
     InstanceSample sample;
     sample.root = root;
     sample.partition = collective.partition;
+    sample.sizes = sizes_by_member(collective);
     sample.noise.resize(members);
     for (const Collective::Member& member : collective.members) {
         if (waits == Waits::n_to_n && member.leave < collective.last_enter) return;
@@ -253,7 +273,8 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
     if (!structure) return;
     if (likely) likely_algorithms_.insert(collective.operation);
-    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition);
+    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition,
+                              sizes_by_member(collective));
 }
 
 void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {
@@ -289,9 +310,11 @@ static bool decides_structure(const Collective& collective, uint32_t member) {
 }
 
 void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
+    const bool by_sizes = has_sizes_by_member(collective);
+    if (by_sizes && collective.arrived < collective.members.size()) return;
     if (!collective.structured && !arrival.nonblocking && decides_structure(collective, member)) {
         begin_structure(collective, member, arrival.size);
-        if (structural_waits(collective) != Waits::n_to_n) return follow_those_who_came(collective);
+        if (by_sizes || structural_waits(collective) != Waits::n_to_n) return follow_those_who_came(collective);
     }
     if (!collective.instance.active()) return;
     Collective::Member& mine = collective.members[member];

@@ -179,9 +179,15 @@ struct EventCallbacks {
     static OTF2_CallbackCode collective_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                             OTF2_CollectiveOp operation, OTF2_CommRef comm, uint32_t root, uint64_t sent,
                                             uint64_t received) {
-        return add(
-            *static_cast<Thread*>(user), time, record,
-            {.kind = Operation::Kind::collective, .collective = operation, .comm = comm, .peer = root, .size = std::max(sent, received)});
+        const bool parts_are_received = operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::collective,
+                    .collective = operation,
+                    .comm = comm,
+                    .peer = root,
+                    .size = std::max(sent, received),
+                    .part = parts_are_received ? received : sent,
+                    .whole = parts_are_received ? sent : received});
     }
 
     static bool dropped(const Thread& t, uint8_t operation) { return t.engine->faults().no_notices && operation == operation_file; }

@@ -63,6 +63,7 @@ struct Operation {
     uint32_t tag = 0;
     uint32_t partitioned = 0;  // not 0: of partitioned communication, which has channels of its own (partitioned.cpp)
     uint64_t size = 0, request = 0;
+    uint64_t part = 0, whole = 0;  // of a collective: what this member contributes, or gets of a Reduce_scatter, in bytes; the reverse
     int64_t time = 0;
 };
 
@@ -170,7 +171,7 @@ struct Request {
 struct Collective {
     struct Member {
         Thread* thread = nullptr;  // none: has not come yet
-        uint64_t size = 0;
+        uint64_t size = 0, part = 0, whole = 0;
         int64_t enter = 0, leave = 0, latest = 0;  // latest: entering of all lower ranks, once folded
         int64_t resume = 0;                        // of a non-blocking one: when its completing call began; `leave` is that call's end
         bool resumed = false, alone = false;       // alone: that call completed nothing else
@@ -214,7 +215,7 @@ struct Arrival {
     uint32_t comm = 0, root = 0;  // root: rank in comm
     uint8_t operation = 0;
     bool nonblocking = false;
-    uint64_t size = 0;
+    uint64_t size = 0, part = 0, whole = 0;  // part, whole: as in Operation
     int64_t enter = 0, leave = 0;
     const int64_t* delay = nullptr;  // at enter
     const std::vector<NoisePiece>* pieces = nullptr;

@@ -21,8 +21,12 @@ constexpr double enough_said = 50;
 // `look(structure)`: its fit. The algorithms that a library's rules name come first. Each process looks at those, so all of them know
 // whether they say enough; the others are shared.
 template <class Look>
-Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kind, uint32_t members, size_t part, size_t parts,
-                   double constant_error, Look look) {
+Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kind, const std::vector<InstanceSample>& samples, size_t part,
+                   size_t parts, double constant_error, Look look) {
+    const auto members = static_cast<uint32_t>(samples.front().enter.size());
+    std::vector<const BlockSizes*> sizes;
+    for (const InstanceSample& sample : samples)
+        if (kind.by_member) sizes.push_back(&sample.sizes);
     Nearest best;
     uint32_t number = 0;
     bool by_rules = true;
@@ -31,7 +35,7 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
             if (best.error * enough_said <= constant_error) return best;
             by_rules = false;
         }
-        for (const int64_t eager : eager_limits(candidate.pattern, kind, members)) {
+        for (const int64_t eager : eager_limits(candidate.pattern, kind, members, sizes)) {
             Nearest one{.candidate = number++};
             if (!by_rules && one.candidate % parts != part) continue;
             const Fit fit = look(Structure{.pattern = candidate.pattern, .eager_ppm = eager});
@@ -66,7 +70,7 @@ Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind
     std::vector<Candidate> list = candidates(kind, members, library);
     if (evidence(samples) == Evidence::few) std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
     const double constant_error = plain_error(samples, kind.waits, noise_known);
-    return nearest_of(list, kind, members, part, parts, constant_error,
+    return nearest_of(list, kind, samples, part, parts, constant_error,
                       [&](const Structure& plain) { return fit(plain, samples, noise_known); });
 }
 
@@ -77,10 +81,10 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     const double range = weak ? 2 : 1000;
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
     const double constant_error = plain_error(samples, kind.waits, noise_known);
-    return nearest_of(candidates(kind, members, library), kind, members, part, parts, constant_error, [&](const Structure& plain) {
+    return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, [&](const Structure& plain) {
         Fit best{plain, std::numeric_limits<double>::infinity()};
         for (const Reference& reference : known) {
-            const Fit one = fit_from(with_costs(plain, reference, kind.data), samples, noise_known, range);
+            const Fit one = fit_from(with_costs(plain, reference, kind.scale()), samples, noise_known, range);
             if (one.error < best.error) best = one;
         }
         return best;

@@ -49,6 +49,7 @@ struct Structure {
 struct InstanceSample {
     uint32_t root = 0;
     const Partition* partition = nullptr;  // of a creation, interned: who came into one communicator; none: not known
+    BlockSizes sizes;                      // where they differ between members
     std::vector<int64_t> enter, leave;
     std::vector<int64_t> resume;  // of a non-blocking one: when the completing call began; empty: blocking
     std::vector<std::vector<NoisePiece>> noise;

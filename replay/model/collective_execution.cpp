@@ -13,8 +13,9 @@
 namespace polter::replay {
 
 void Instance::begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool, Recorder* recorder,
-                     const Partition* partition) {
+                     const Partition* partition, BlockSizes sizes) {
     recorder_ = recorder;
+    sizes_ = std::move(sizes);
     structure_ = structure;
     root = root < members ? root : 0;
     schedule_ = &schedule(structure.pattern, members, root, structure.any_rendezvous(), partition);
@@ -171,7 +172,7 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
         recorder_->start();
         candidate(clock.node, clock.time, clock.clock.now);
     }
-    const double share = schedule_->shares[step.message];
+    const double share = share_of(step.message);
     const int64_t flight = structure_.flight(share);
     work(clock, structure_.work(share));
     write(clock);
@@ -191,7 +192,7 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
 
 void Instance::post(Clock& clock, const Schedule::Step& step) {
     Message& message = messages_[step.message];
-    const double share = schedule_->shares[step.message];
+    const double share = share_of(step.message);
     if (message.receivable != INT64_MIN || !structure_.rendezvous(share)) return;
     message.receivable = clock.clock.now;
     message.posted_node = clock.node;

@@ -27,7 +27,7 @@ class Instance {
   public:
     // `root` as a member of the communicator. The instance holds vectors of the pool until clear().
     void begin(const Structure& structure, uint32_t members, uint32_t root, const Lanes& lanes, LanePool& pool,
-               Recorder* recorder = nullptr, const Partition* partition = nullptr);
+               Recorder* recorder = nullptr, const Partition* partition = nullptr, BlockSizes sizes = {});
     // `arrival`: the member's approximated time of entering, in lanes. Everything that can go on then does; the members that came to
     // their end are given (until the next call).
     // `held`: a non-blocking one was started; of its steps those are done that wait for nothing, until resume().
@@ -81,13 +81,15 @@ class Instance {
     void settle(Message& message, double share);
     bool receive(Clock& clock, const Schedule::Step* step);
     bool complete(Clock& clock, const Schedule::Step& step);
-    bool rendezvous(uint32_t message) const { return structure_.rendezvous(schedule_->shares[message]); }
-    int64_t taking(uint32_t message) const { return structure_.taking(schedule_->shares[message]); }
+    double share_of(uint32_t message) const { return sizes_.share(*schedule_, message); }
+    bool rendezvous(uint32_t message) const { return structure_.rendezvous(share_of(message)); }
+    int64_t taking(uint32_t message) const { return structure_.taking(share_of(message)); }
     bool reorders_watched() const;
     void candidates_by_order(const Clock& clock, int64_t own);
 
     Structure structure_;
     const Schedule* schedule_ = nullptr;
+    BlockSizes sizes_;
     const Lanes* lanes_ = nullptr;
     LanePool* pool_ = nullptr;
     Recorder* recorder_ = nullptr;

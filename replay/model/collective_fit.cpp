@@ -187,7 +187,8 @@ class Descent {
   public:
     Descent(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known)
         : samples_(samples), noise_known_(noise_known), best_(plain) {
-        uniform_ = schedule(plain.pattern, static_cast<uint32_t>(samples.front().enter.size()), samples.front().root, false).uniform;
+        uniform_ = schedule(plain.pattern, static_cast<uint32_t>(samples.front().enter.size()), samples.front().root, false).uniform &&
+                   !samples.front().sizes.known();
         least_ = error_of(best_, samples_, noise_known_, std::numeric_limits<double>::infinity(), &by_best_);
     }
     bool try_out(const Structure& trial) {

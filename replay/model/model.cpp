@@ -266,7 +266,7 @@ std::vector<Reference> Model::references(const std::vector<CollectiveClass>& cla
     std::stable_sort(certain.begin(), certain.end(), [&](const auto* a, const auto* b) { return leave_times(a) > leave_times(b); });
     if (certain.size() > most) certain.resize(most);
     std::vector<Reference> list;
-    for (const CollectiveClass* one : certain) list.push_back({*one->explanation.found, one->kind.data});
+    for (const CollectiveClass* one : certain) list.push_back({*one->explanation.found, one->kind.scale()});
     for (const bool same_host : {false, true}) {
         const LearnedCost* shortest = shortest_message(same_host);
         if (!shortest) continue;
@@ -302,6 +302,10 @@ void Model::freeze(bool noise_placed, const Search& search) {
         CollectiveClass& one = classes.emplace_back();
         one.kind = kind_of(instances.of, instances.waits, key.second);
         for (auto& [hash, sample] : instances.kept) one.samples.push_back(std::move(sample));
+        if (!one.samples.empty() && one.samples.front().sizes.known()) {
+            one.kind.by_member = true;
+            one.kind.data = one.samples.front().sizes.total();
+        }
         if (!noise_placed)
             for (InstanceSample& sample : one.samples) sample.noise.assign(sample.enter.size(), {});
         best.push_back(faults_.no_structure ? Nearest()

@@ -45,6 +45,7 @@ class Followed {
     bool receive(const Schedule::Step* step, uint32_t place);
     bool complete(const Schedule::Step& step, uint32_t place);
     void resume(uint32_t place);
+    double share_of(uint32_t message) const { return sample_->sizes.share(*schedule_, message); }
     int64_t arrival(uint32_t message) const { return messages_[message].way.leave; }
 
     const Structure* structure_ = nullptr;
@@ -87,7 +88,7 @@ void Followed::settle(uint32_t number, double share) {
 }
 
 void Followed::post(uint32_t number, uint32_t place) {
-    const double share = schedule_->shares[number];
+    const double share = share_of(number);
     if (!structure_->rendezvous(share) || rendezvous_[number].posted.leave != INT64_MIN) return;
     Prediction& posted = rendezvous_[number].posted;
     posted = (*ways_)[place];
@@ -98,7 +99,7 @@ void Followed::post(uint32_t number, uint32_t place) {
 bool Followed::send(const Schedule::Step& step, uint32_t place) {
     MemberClock& clock = members_[place].clock;
     Prediction& way = (*ways_)[place];
-    const double share = schedule_->shares[step.message];
+    const double share = share_of(step.message);
     clock.work(structure_->work(share), nothing);
     ++way.works;
     way.work_data += share;
@@ -131,7 +132,7 @@ bool Followed::receive(const Schedule::Step* step, uint32_t place) {
     resume(place);
     Prediction& way = (*ways_)[place];
     for (const uint32_t message : order_) {
-        const double share = schedule_->shares[message];
+        const double share = share_of(message);
         if (arrival(message) > member.clock.now) way = messages_[message].way;
         member.clock.wait(arrival(message), nothing);
         member.clock.work(structure_->taking(share), nothing);
@@ -142,7 +143,7 @@ bool Followed::receive(const Schedule::Step* step, uint32_t place) {
 }
 
 bool Followed::complete(const Schedule::Step& step, uint32_t place) {
-    if (!structure_->rendezvous(schedule_->shares[step.message])) return true;
+    if (!structure_->rendezvous(share_of(step.message))) return true;
     const Message& message = messages_[step.message];
     if (message.way.leave == INT64_MIN) {
         rendezvous_[step.message].sender_waits = place;

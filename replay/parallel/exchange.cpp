@@ -79,7 +79,7 @@ struct SendRecord {
 };
 
 struct ArrivalRecord {
-    uint64_t size, node;
+    uint64_t size, part, whole, node;
     int64_t enter, leave;
     Place place;
     uint32_t thread, comm, root, window;
@@ -136,8 +136,9 @@ void Exchange::ship_posting(const Match& match) {
 void Exchange::ship_arrival(const Thread& thread, const Arrival& arrival) {
     for (const int process : audience(arrival.comm).others) {
         Bytes& bytes = begin(process, Kind::arrival);
-        bytes.put(ArrivalRecord{arrival.size, arrival.node, arrival.enter, arrival.leave, thread.place(), thread.index, arrival.comm,
-                                arrival.root, arrival.window, arrival.operation, arrival.nonblocking, arrival.pieces != nullptr});
+        bytes.put(ArrivalRecord{arrival.size, arrival.part, arrival.whole, arrival.node, arrival.enter, arrival.leave, thread.place(),
+                                thread.index, arrival.comm, arrival.root, arrival.window, arrival.operation, arrival.nonblocking,
+                                arrival.pieces != nullptr});
         put_lanes(bytes, arrival.delay);
         if (arrival.pieces) bytes.put(*arrival.pieces);
         group_.written(process);
@@ -262,7 +263,7 @@ void Exchange::take_arrival(Input& input) {
     uint32_t member = 0;
     Collective* collective = engine_.arrive(
         thread,
-        {record.comm, record.root, record.operation, record.nonblocking, record.size, record.enter, record.leave, thread.delay,
+        {record.comm, record.root, record.operation, record.nonblocking, record.size, record.part, record.whole, record.enter, record.leave, thread.delay,
          record.pieces ? &thread.pieces : nullptr, record.window, engine_.faults().mirrors_nowhere ? 0 : record.node},
         &member);
     if (collective) engine_.end_collective(collective);

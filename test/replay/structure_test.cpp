@@ -134,3 +134,147 @@ TEST_CASE("a handful of leave times says nothing, unless costs or algorithm are 
     REQUIRE(by_rule.found);
     CHECK(by_rule.found->pattern == dissemination.pattern);
 }
+
+namespace {
+
+// Does the steps of all places as far as they can go; `carry(message, from, to)` when a message is taken. False: not all came to their end.
+template <class Leave, class Take>
+bool runs(const Schedule& schedule, Leave leave, Take take) {
+    using Kind = Schedule::Kind;
+    const auto members = static_cast<uint32_t>(schedule.steps.size());
+    std::vector<size_t> at(members, 0);
+    std::vector<bool> sent(schedule.shares.size()), taken(schedule.shares.size()), posted(schedule.shares.size());
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t place = 0; place < members; ++place)
+            for (; at[place] < schedule.steps[place].size(); ++at[place], moved = true) {
+                const Schedule::Step& step = schedule.steps[place][at[place]];
+                if (step.kind == Kind::send) sent[step.message] = true, leave(step.message, place);
+                if (step.kind == Kind::post || step.kind == Kind::receive) posted[step.message] = true;
+                if (step.kind == Kind::complete && !posted[step.message]) break;
+                if (step.kind != Kind::receive) continue;
+                if (!sent[step.message]) break;
+                CHECK(!taken[step.message]);
+                taken[step.message] = true;
+                take(step.message, place);
+            }
+    }
+    for (uint32_t place = 0; place < members; ++place)
+        if (at[place] < schedule.steps[place].size()) return false;
+    return std::find(taken.begin(), taken.end(), false) == taken.end();
+}
+
+// By place and block: whose contributions it has.
+using Contents = std::vector<std::vector<uint32_t>>;
+
+// Follows what messages carry: the sender must have some of each block, and contributions must be new to the receiver, but for its own
+// that come back in a result.
+bool carries(const Schedule& schedule, Contents* has) {
+    const auto members = static_cast<uint32_t>(schedule.steps.size());
+    std::vector<std::vector<std::pair<uint32_t, uint32_t>>> under_way(schedule.shares.size());  // block, contributions
+    bool right = true;
+    const bool all = runs(
+        schedule,
+        [&](uint32_t message, uint32_t from) {
+            const Blocks& blocks = schedule.blocks[message];
+            for (uint32_t i = 0; i < (blocks.count == 0 ? members : blocks.count); ++i) {
+                const uint32_t block = (blocks.first + i) % members;
+                if (blocks.count > 0 && (*has)[from][block] == 0) right = false;
+                under_way[message].emplace_back(block, (*has)[from][block]);
+            }
+        },
+        [&](uint32_t message, uint32_t to) {
+            for (const auto& [block, contributions] : under_way[message]) {
+                if (schedule.blocks[message].count > 0 && ((*has)[to][block] & contributions & ~(1u << to)) != 0) right = false;
+                (*has)[to][block] |= contributions;
+            }
+        });
+    return all && right;
+}
+
+}  // namespace
+
+TEST_CASE("a gather to all gives everybody each part once, from who has it") {
+    for (uint32_t members = 2; members <= 13; ++members)
+        for (const Shape shape : {Shape::ring, Shape::pairwise, Shape::bruck, Shape::doubling_all, Shape::neighbour_exchange, Shape::everyone,
+                                  Shape::everyone_by_4, Shape::everyone_by_number}) {
+            if (shape == Shape::neighbour_exchange && members % 2) continue;
+            CAPTURE(members);
+            const Pattern pattern{.up = shape, .cargo_up = Cargo::parts};
+            CAPTURE(to_string(pattern));
+            Contents has(members, std::vector<uint32_t>(members, 0));
+            for (uint32_t member = 0; member < members; ++member) has[member][member] = 1u << member;
+            CHECK(carries(schedule(pattern, members, 0, false), &has));
+            for (const auto& blocks : has) CHECK(std::find(blocks.begin(), blocks.end(), 0u) == blocks.end());
+        }
+}
+
+TEST_CASE("a reduction and scatter gives everybody all contributions to its own part, each once") {
+    for (uint32_t members = 2; members <= 13; ++members)
+        for (const Pattern& pattern :
+             {Pattern{.up = Shape::halving}, Pattern{.up = Shape::ring, .cargo_up = Cargo::theirs},
+              Pattern{.up = Shape::pairwise, .cargo_up = Cargo::theirs}, Pattern{.up = Shape::everyone, .cargo_up = Cargo::theirs},
+              Pattern{.up = Shape::binomial, .down = Shape::binomial, .cargo_down = Cargo::parts},
+              Pattern{.up = Shape::linear, .down = Shape::linear_ascending, .cargo_down = Cargo::parts}}) {
+            CAPTURE(members);
+            CAPTURE(to_string(pattern));
+            const bool reduced_first = pattern.down != Shape::none;  // then a part that comes down is what its receiver gave, and more
+            Contents has(members, std::vector<uint32_t>(members));
+            for (uint32_t member = 0; member < members; ++member)
+                for (uint32_t block = 0; block < members; ++block) has[member][block] = 1u << member;
+            CHECK((carries(schedule(pattern, members, 0, false), &has) || reduced_first));
+            for (uint32_t member = 0; member < members; ++member) CHECK(has[member][member] == (1u << members) - 1);
+        }
+}
+
+TEST_CASE("the algorithms of all rules come to their end, whoever waits for whom") {
+    for (const uint8_t operation : {OTF2_COLLECTIVE_OP_BCAST, OTF2_COLLECTIVE_OP_REDUCE, OTF2_COLLECTIVE_OP_ALLGATHERV,
+                                    OTF2_COLLECTIVE_OP_REDUCE_SCATTER, OTF2_COLLECTIVE_OP_ALLREDUCE})
+        for (uint32_t members = 2; members <= 20; ++members)
+            for (const uint64_t data : {1, 3000, 11227, 16384, 40000, 300000})
+                for (const Candidate& candidate : candidates({.operation = operation, .waits = Waits::n_to_n, .data = data}, members))
+                    for (const uint32_t root : {0u, members / 2, members - 1})
+                        for (const bool rendezvous : {false, true}) {
+                            const auto nothing = [](uint32_t, uint32_t) {};
+                            if (runs(schedule(candidate.pattern, members, root, rendezvous), nothing, nothing)) continue;
+                            CAPTURE(members);
+                            CAPTURE(data);
+                            FAIL_CHECK(to_string(candidate.pattern));
+                        }
+}
+
+TEST_CASE("a broadcast in segments carries all of the data to everybody") {
+    for (uint32_t members = 2; members <= 15; ++members)
+        for (const uint64_t data : {8192, 11227, 16384, 40000}) {
+            Pattern cut;
+            for (const Pattern& pattern : decided(Library::open_mpi, {.operation = OTF2_COLLECTIVE_OP_BCAST, .data = data}, members))
+                if (pattern.segment != 0) cut = pattern;
+            if (cut.segment == 0) continue;
+            CAPTURE(to_string(cut));
+            const Schedule& of = schedule(cut, members, 0, true);
+            std::vector<double> got(members, 0);
+            CHECK(runs(of, [](uint32_t, uint32_t) {}, [&](uint32_t message, uint32_t to) { got[to] += of.shares[message]; }));
+            for (uint32_t member = 1; member < members; ++member) CHECK(std::abs(got[member] - 1) < 1e-3);
+        }
+}
+
+TEST_CASE("members' parts of different length explain what equal ones do not") {
+    const Structure ring{.pattern = {.up = Shape::ring, .cargo_up = Cargo::parts}, .hop = 3000, .own = 300, .hop_data = 9'000'000};
+    const CollectiveKind sized{.operation = OTF2_COLLECTIVE_OP_ALLGATHERV, .waits = Waits::n_to_n, .data = 34000, .by_member = true};
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+        samples.push_back(measured(6, seed, 0));
+        samples.back().sizes = BlockSizes({1000, 20000, 500, 12000 + 500 * seed, 0, 700}, 34200 + 500 * seed);
+        std::vector<Prediction> predicted;
+        predict(ring, samples.back(), &predicted);
+        for (size_t i = 0; i < predicted.size(); ++i) samples.back().leave[i] = predicted[i].leave;
+    }
+    const auto found = explain(samples, Waits::n_to_n, true, nearest(samples, sized, Library::unknown, true, 0, 1)).found;
+    REQUIRE(found);
+    CHECK(found->pattern == ring.pattern);
+    CHECK(found->error < 100);
+    for (InstanceSample& sample : samples) sample.sizes = {};
+    constexpr CollectiveKind unsized{.operation = OTF2_COLLECTIVE_OP_ALLGATHERV, .waits = Waits::n_to_n, .data = CollectiveKind::unknown};
+    const auto without = explain(samples, Waits::n_to_n, true, nearest(samples, unsized, Library::unknown, true, 0, 1)).found;
+    CHECK((!without || without->error > 1000));
+}

@@ -9,6 +9,14 @@
 
 namespace polter::replay {
 
+// What a message carries.
+struct Load {
+    Load(double part) : share(part) {}
+    Load(double part, Blocks of) : share(part), blocks(of) {}
+    double share;
+    Blocks blocks;
+};
+
 class Builder {
   public:
     using Kind = Schedule::Kind;
@@ -21,10 +29,12 @@ class Builder {
     uint32_t root() const { return root_; }  // its place
     uint32_t messages() const { return static_cast<uint32_t>(schedule_.shares.size()); }  // so far
     double part() const { return 1.0 / members_; }
+    Load parts(uint32_t first, uint32_t count = 1) const { return {count * part(), {first % members_, count}}; }
 
-    uint32_t send(uint32_t from, uint32_t to, double share) {
+    uint32_t send(uint32_t from, uint32_t to, const Load& load) {
         const auto message = static_cast<uint32_t>(schedule_.shares.size());
-        schedule_.shares.push_back(share);
+        schedule_.shares.push_back(load.share);
+        schedule_.blocks.push_back(load.blocks);
         schedule_.steps[from].push_back({message, to, Kind::send, 1});
         return message;
     }
@@ -36,8 +46,8 @@ class Builder {
         if (rendezvous_) schedule_.steps[at].push_back({message, to, Kind::complete, 1});
     }
     // A blocking send and its receive.
-    void pass(uint32_t from, uint32_t to, double share) {
-        const uint32_t message = send(from, to, share);
+    void pass(uint32_t from, uint32_t to, const Load& load) {
+        const uint32_t message = send(from, to, load);
         complete(message, to, from);
         receive(message, from, to);
     }
@@ -48,14 +58,14 @@ class Builder {
     }
     size_t position(uint32_t place) const { return schedule_.steps[place].size(); }
 
-    // Each member sends `share(member)` to `to(member)` and receives, both under way at once; no_partner: stands aside.
-    template <class To, class Share>
-    void round(To to, Share share) {
+    // Each member sends `load(member)` to `to(member)` and receives, both under way at once; no_partner: stands aside.
+    template <class To, class Carries>
+    void round(To to, Carries load) {
         std::vector<uint32_t> message(members_, 0), from(members_, no_partner), sent(members_, 0), partner(members_);
         for (uint32_t member = 0; member < members_; ++member) {
             partner[member] = to(member);
             if (partner[member] == no_partner) continue;
-            sent[member] = message[partner[member]] = send(member, partner[member], share(member));
+            sent[member] = message[partner[member]] = send(member, partner[member], load(member));
             from[partner[member]] = member;
         }
         for (uint32_t member = 0; member < members_; ++member) {
@@ -79,11 +89,14 @@ class Builder {
 };
 
 // Each appends its steps.
+std::vector<uint32_t> children(uint32_t place, Shape, uint32_t members);  // those with most below them first (not the strided one's)
 void tree_up(Builder&, Shape, Cargo, double all = 1);  // `all`: which part of the data all of it is
 void tree_down(Builder&, Shape, Cargo, double all = 1);
 void in_rounds(Builder&, Shape, Cargo);
 void by_halves(Builder&, Shape);
 void to_everyone(Builder&, Shape, Cargo);
+void tree_up_in_segments(Builder&, Shape, double segment);  // `segment`: the part of the data in one
+void tree_down_in_segments(Builder&, const Pattern&, uint32_t root);
 void split(Builder&, Shape, Shape broadcast, const Partition*);
 
 }  // namespace polter::replay

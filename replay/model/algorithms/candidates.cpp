@@ -4,6 +4,7 @@
 #include <otf2/otf2.h>
 
 #include <cmath>
+#include <set>
 
 namespace polter::replay {
 
@@ -121,7 +122,7 @@ Candidates reduce_scatter(uint32_t members) {
                 both(Shape::binomial, Shape::linear, Cargo::all, Cargo::parts),
                 both(Shape::binomial, Shape::binomial, Cargo::all, Cargo::parts),
                 both(Shape::linear, Shape::binomial, Cargo::all, Cargo::parts), only(Shape::recursive_doubling)});
-    add_exchanges(&list, Cargo::parts, members, usual);
+    add_exchanges(&list, Cargo::theirs, members, usual);
     add(&list, {both(Shape::binary_by_levels, Shape::linear, Cargo::all, Cargo::parts), only(Shape::dissemination)}, unusual);
     return list;
 }
@@ -168,6 +169,10 @@ Candidates prefix(uint32_t members) {
 bool varies_by_member(uint8_t operation) {
     return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_ALLTOALLV ||
            operation == OTF2_COLLECTIVE_OP_ALLTOALLW || operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
+}
+
+bool has_sizes_by_member(uint8_t operation) {
+    return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
 }
 
 Waits structural_waits(uint8_t operation, Waits waits) {
@@ -217,6 +222,12 @@ static Candidates known(const CollectiveKind& kind, uint32_t members) {
             return creation(members);
         case operation_fence:
             return fence(members);
+        case operation_window_free: {
+            Candidates list = synchronising(members);
+            const Candidates twice = fence(members);
+            list.insert(list.end(), twice.begin(), twice.end());
+            return list;
+        }
         default:
             if (kind.waits == Waits::prefix) return prefix(members);
             return kind.waits == Waits::n_to_n ? synchronising(members) : Candidates{};
@@ -237,18 +248,45 @@ std::vector<Candidate> candidates(const CollectiveKind& kind, uint32_t members, 
     return list;
 }
 
-std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& kind, uint32_t members) {
-    constexpr double always_eager = 512, most = 4;  // bytes; thresholds between the shares that occur
-    constexpr int64_t all_eager = 1'000'000'000;
+constexpr int64_t all_eager = 1'000'000'000;
+constexpr double always_eager = 512;  // bytes
+
+static int64_t millionths(double share) {
+    return static_cast<int64_t>(std::ceil(share * 1e6));
+}
+
+// Where members' parts differ there are many lengths: limits between those of them that lie furthest apart.
+static std::vector<int64_t> eager_limits(const Schedule& schedule, const std::vector<const BlockSizes*>& sizes) {
+    constexpr size_t most_gaps = 6, most_samples = 8;
+    std::set<double> shares;
+    for (size_t i = 0; i < std::min(sizes.size(), most_samples); ++i)
+        for (uint32_t message = 0; message < schedule.shares.size(); ++message) shares.insert(sizes[i]->share(schedule, message));
     std::vector<int64_t> limits{all_eager};
-    const std::vector<double>& shares = schedule(pattern, members, 0, false).distinct;
+    if (shares.empty() || *shares.rbegin() * BlockSizes::unit <= always_eager) return limits;
+    limits.push_back(0);
+    std::vector<std::pair<double, double>> gaps;  // how much longer the next one is, negative; share
+    for (auto share = shares.begin(); std::next(share) != shares.end(); ++share)
+        if (*std::next(share) * BlockSizes::unit > always_eager) gaps.emplace_back(-*std::next(share) / std::max(*share, 1e-9), *share);
+    std::sort(gaps.begin(), gaps.end());
+    if (gaps.size() > most_gaps) gaps.resize(most_gaps);
+    for (const auto& [times, share] : gaps) limits.push_back(millionths(share));
+    return limits;
+}
+
+std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& kind, uint32_t members,
+                                  const std::vector<const BlockSizes*>& sizes) {
+    constexpr double most = 4;  // thresholds between the shares that occur
+    const Schedule& of = schedule(pattern, members, 0, false);
+    if (!sizes.empty()) return eager_limits(of, sizes);
+    std::vector<int64_t> limits{all_eager};
+    const std::vector<double>& shares = of.distinct;
     if (shares.empty() || kind.data == 0) return limits;
     const double data = kind.data == CollectiveKind::unknown ? 1e12 : static_cast<double>(kind.data);
     if (shares.back() * data <= always_eager) return limits;
     limits.push_back(0);
     const size_t step = std::max<size_t>(1, static_cast<size_t>(std::ceil(static_cast<double>(shares.size() - 1) / most)));
     for (size_t i = 0; i + 1 < shares.size(); i += step)
-        if (shares[i + 1] * data > always_eager) limits.push_back(static_cast<int64_t>(std::ceil(shares[i] * 1e6)));
+        if (shares[i + 1] * data > always_eager) limits.push_back(millionths(shares[i]));
     return limits;
 }
 

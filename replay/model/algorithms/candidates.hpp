@@ -25,8 +25,14 @@ struct CollectiveKind {
     Waits waits = Waits::for_nobody;
     bool nonblocking = false;
     uint64_t data = 0;
+    bool by_member = false;  // each instance says what each member's part is (BlockSizes); `data`: of one of them
+    // What costs "for all data" are for, in bytes.
+    uint64_t scale() const { return by_member ? BlockSizes::unit : data; }
     static constexpr uint64_t unknown = UINT64_MAX;
 };
+
+// Whether the records say how long each member's part is, and the algorithms whose. Of blocking ones.
+bool has_sizes_by_member(uint8_t operation);
 
 // From the size as the trace records it for a member that is not the root.
 uint64_t data_of(uint8_t operation, uint64_t size, uint32_t members);
@@ -38,7 +44,7 @@ struct Candidate {
 };
 std::vector<Candidate> candidates(const CollectiveKind&, uint32_t members, Library library = Library::unknown);
 
-// From which part of the data on (in millionths) a message could be a rendezvous.
-std::vector<int64_t> eager_limits(const Pattern&, const CollectiveKind&, uint32_t members);
+// From which part of the data on (in millionths) a message could be a rendezvous. `sizes`: where each instance has its own.
+std::vector<int64_t> eager_limits(const Pattern&, const CollectiveKind&, uint32_t members, const std::vector<const BlockSizes*>& sizes = {});
 
 }  // namespace polter::replay

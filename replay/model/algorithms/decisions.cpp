@@ -81,7 +81,7 @@ constexpr Rule open_mpi_reduce[] = {
     {16, any, binomial_up},   {32, 4096, binary_up}, {any, any, binomial_up},
 };
 
-constexpr Pattern halving = up(Shape::halving), reduce_ring = parts(Shape::ring),
+constexpr Pattern halving = up(Shape::halving), reduce_ring = up(Shape::ring, Cargo::theirs),
                   reduce_scatterv = up_down(Shape::binomial, Shape::linear, Cargo::all, Cargo::parts);
 constexpr Rule open_mpi_reduce_scatter[] = {
     {4, any, reduce_ring},  {8, 8, reduce_scatterv}, {32, 262144, halving},      {32, any, reduce_ring}, {64, 64, reduce_scatterv},
@@ -93,6 +93,17 @@ constexpr Rule open_mpi_allgather[] = {
     {32, any, parts(Shape::doubling_all)},         {64, 1024, parts(Shape::doubling_all)}, {64, 65536, parts(Shape::neighbour_exchange)},
     {256, 512, parts(Shape::doubling_all)},        {256, 65536, parts(Shape::neighbour_exchange)}, {any, 1024, parts(Shape::doubling_all)},
     {any, 131072, parts(Shape::neighbour_exchange)}, {any, any, parts(Shape::ring)},
+};
+
+constexpr Pattern gather_bcast = up_down(Shape::linear_ascending, Shape::binomial, Cargo::parts), bruck = parts(Shape::bruck),
+                  neighbours = parts(Shape::neighbour_exchange), ring = parts(Shape::ring);
+constexpr Rule open_mpi_allgatherv[] = {
+    {3, 2048, ring},           {3, 4096, parts(Shape::pairwise)}, {3, 8192, ring},    {3, any, parts(Shape::pairwise)},
+    {8, 256, gather_bcast},    {8, 4096, neighbours}, {8, 8192, ring},  {8, 16384, neighbours}, {8, 262144, bruck},   {8, any, neighbours},
+    {16, 1024, gather_bcast},  {16, any, bruck},      {32, 128, gather_bcast}, {32, 262144, bruck},  {32, any, ring},
+    {64, 256, gather_bcast},   {64, 8192, bruck},     {64, any, ring},  {128, 256, gather_bcast}, {128, 4096, bruck},  {128, any, ring},
+    {256, 1024, bruck},        {256, 65536, neighbours}, {256, any, ring}, {512, 1024, bruck},  {512, any, ring},
+    {any, 4096, bruck},        {any, any, neighbours},
 };
 
 constexpr Pattern linear_gather = up(Shape::linear_ascending, Cargo::parts), binomial_gather = up(Shape::binomial, Cargo::parts);
@@ -108,6 +119,42 @@ constexpr Rule open_mpi_scatter[] = {
     {64, 8192, linear_scatter}, {64, 16384, binomial_scatter}, {any, 512, binomial_scatter}, {any, any, linear_scatter},
 };
 
+constexpr Pattern in_segments(Pattern pattern, uint64_t segment, uint64_t data) {
+    pattern.segment = segment < data ? static_cast<uint32_t>(segment * one_segment / data) : one_segment;
+    return pattern;
+}
+
+// SMPI's reductions by Open MPI's rules.
+Pattern smpi_segments(const Pattern& pattern, uint64_t data, uint32_t members) {
+    constexpr uint64_t kb = 1024;
+    if (pattern == basic_reduce) return pattern;
+    if (pattern == binary_up) return in_segments(pattern, 32 * kb, data);
+    if (pattern == chains) return in_segments(pattern, 64 * kb, data);
+    const bool small = (members < 8 && data < 20 * kb) || data < 2 * kb;
+    const bool cut = !small && members > 0.6016 / kb * static_cast<double>(data) + 1.3496;
+    return in_segments(pattern, cut ? kb : data, data);
+}
+
+// SMPI's broadcasts by Open MPI's rules: for "basic linear" it has a chain and for the binary tree another one, both from member 0 and for
+// 8 KiB at a time; what is left over is a broadcast of its own.
+Pattern smpi_broadcast(const Pattern& pattern, uint64_t data, uint32_t members) {
+    constexpr uint64_t segment = 8192;
+    Pattern made = pattern;
+    if (pattern == basic_bcast || pattern == pipeline) made.down = Shape::chain;
+    if (pattern == binary) made.down = Shape::binary;
+    if (made.down != Shape::chain && made.down != Shape::binary) return pattern;
+    made.relay = true;
+    if (data <= segment) return made;
+    made = in_segments(made, segment, data);
+    if (data % segment == 0) return made;
+    std::vector<Pattern> rest;
+    decide(open_mpi_bcast, data % segment, members, &rest);
+    const Pattern last = smpi_broadcast(rest.front(), data % segment, members);
+    made.rest = last.down;
+    made.rest_relay = last.relay;
+    return made;
+}
+
 void open_mpi(const CollectiveKind& kind, uint32_t members, std::vector<Pattern>* list) {
     const uint64_t block = kind.data / members;
     switch (kind.operation) {
@@ -118,13 +165,21 @@ void open_mpi(const CollectiveKind& kind, uint32_t members, std::vector<Pattern>
         case OTF2_COLLECTIVE_OP_BARRIER:
             return decide(open_mpi_barrier, 0, members, list);
         case OTF2_COLLECTIVE_OP_BCAST:
-            return decide(open_mpi_bcast, kind.data, members, list);
+            decide(open_mpi_bcast, kind.data, members, list);
+            return list->push_back(smpi_broadcast(list->back(), kind.data, members));
         case OTF2_COLLECTIVE_OP_REDUCE:
-            return decide(open_mpi_reduce, kind.data, members, list);
+            decide(open_mpi_reduce, kind.data, members, list);
+            if (list->back() == basic_reduce) return;
+            list->push_back(smpi_segments(list->back(), kind.data, members));
+            (list->end() - 2)->segment = one_segment;
+            return;
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER:
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
             return decide(open_mpi_reduce_scatter, kind.data, members, list);
         case OTF2_COLLECTIVE_OP_ALLGATHER:
             return decide(open_mpi_allgather, block, members, list);
+        case OTF2_COLLECTIVE_OP_ALLGATHERV:
+            return decide(open_mpi_allgatherv, block, members, list);
         case OTF2_COLLECTIVE_OP_GATHER:
             return decide(open_mpi_gather, block, members, list);
         case OTF2_COLLECTIVE_OP_SCATTER:
@@ -152,10 +207,12 @@ void mpich(const CollectiveKind& kind, uint32_t members, std::vector<Pattern>* l
             if (block <= 32768) return list->push_back(parts(Shape::everyone_by_32));
             return list->push_back(power ? parts(Shape::xor_pairwise) : pairwise);
         case OTF2_COLLECTIVE_OP_ALLGATHER:
+        case OTF2_COLLECTIVE_OP_ALLGATHERV:
             if (power && kind.data < 524288) return list->push_back(parts(Shape::doubling_all));
             return list->push_back(parts(kind.data < 81920 ? Shape::bruck : Shape::ring));
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER:
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
-            return list->push_back(kind.data < 524288 ? halving : pairwise);
+            return list->push_back(kind.data < 524288 ? halving : up(Shape::pairwise, Cargo::theirs));
         case OTF2_COLLECTIVE_OP_GATHER:
             return list->push_back(binomial_gather);
         case OTF2_COLLECTIVE_OP_SCATTER:
@@ -179,6 +236,7 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             return list->push_back(linear_exchange);
         case OTF2_COLLECTIVE_OP_ALLGATHER:
             return list->push_back(parts(Shape::everyone_by_number));
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER:
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
             return list->push_back(up_down(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts));
         case OTF2_COLLECTIVE_OP_GATHER:
@@ -208,6 +266,12 @@ std::optional<Library> library_named(std::string_view name, std::string_view ver
 
 std::vector<Pattern> decided(Library library, const CollectiveKind& kind, uint32_t members) {
     std::vector<Pattern> list;
+    if (kind.operation == operation_window_free) {  // a barrier; SMPI: two
+        list = decided(library, {.operation = OTF2_COLLECTIVE_OP_BARRIER, .waits = Waits::n_to_n}, members);
+        const size_t once = list.size();
+        for (size_t i = 0; i < once; ++i) list.push_back(list[i]), list.back().twice = true;
+        return list;
+    }
     if (kind.data == CollectiveKind::unknown || kind.nonblocking) return list;
     if (library == Library::open_mpi || library == Library::unknown) open_mpi(kind, members, &list);
     if (library == Library::mpich || library == Library::unknown) mpich(kind, members, &list);

@@ -12,7 +12,7 @@ struct Portion {
 };
 
 // `portions`: by member, then one after the other. A member meets each other one at most once.
-void exchange(Builder& builder, const std::vector<std::vector<Portion>>& portions, double share) {
+void exchange(Builder& builder, const std::vector<std::vector<Portion>>& portions, Cargo cargo) {
     const uint32_t members = builder.members();
     // By sender and receiver. Messages are numbered by the order of sending; a receiver may come to its posts before.
     std::vector<std::vector<uint32_t>> sent(members, std::vector<uint32_t>(members));
@@ -23,7 +23,8 @@ void exchange(Builder& builder, const std::vector<std::vector<Portion>>& portion
     for (uint32_t member = 0; member < members; ++member)
         for (const Portion& portion : portions[member]) {
             for (const uint32_t from : portion.from) builder.post(sent[from][member], from, member);
-            for (const uint32_t to : portion.to) builder.send(member, to, share);
+            for (const uint32_t to : portion.to)
+                builder.send(member, to, cargo == Cargo::all ? Load(1) : builder.parts(cargo == Cargo::theirs ? to : member));
             const size_t first = builder.position(member);
             for (const uint32_t from : portion.from) builder.receive(sent[from][member], from, member);
             builder.as_they_come(member, first);
@@ -57,7 +58,7 @@ void to_everyone(Builder& builder, Shape shape, Cargo cargo) {
             portions[member].push_back(std::move(some));
         }
     }
-    exchange(builder, portions, cargo == Cargo::all ? 1 : builder.part());
+    exchange(builder, portions, cargo);
 }
 
 }  // namespace polter::replay

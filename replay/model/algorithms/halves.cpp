@@ -25,17 +25,27 @@ void fold_in(Builder& builder, const Folded& folded) {
     for (uint32_t k = 0; k < folded.rest; ++k) builder.pass(2 * k + (folded.odd ? 0 : 1), 2 * k + (folded.odd ? 1 : 0), 1);
 }
 
-void exchange(Builder& builder, const Folded& folded, uint32_t mask, double share) {
-    builder.round_of(share, [&](uint32_t member) {
-        const uint32_t number = folded.number(member);
-        return number == Builder::no_partner ? number : folded.member(number ^ mask);
-    });
+template <class Carries>
+void exchange(Builder& builder, const Folded& folded, uint32_t mask, Carries load) {
+    builder.round(
+        [&](uint32_t member) {
+            const uint32_t number = folded.number(member);
+            return number == Builder::no_partner ? number : folded.member(number ^ mask);
+        },
+        load);
 }
 
 // From neighbours on, as Rabenseifner's do, or from half of all on.
 void reduce_scatter(Builder& builder, const Folded& folded, bool near_first) {
-    for (uint32_t step = 1; step < folded.power; step <<= 1)
-        exchange(builder, folded, near_first ? step : folded.power / 2 / step, 0.5 / step);
+    const auto begin = [&](uint32_t number) { return number < folded.rest ? 2 * number : number + folded.rest; };  // of its part
+    for (uint32_t step = 1; step < folded.power; step <<= 1) {
+        const uint32_t mask = near_first ? step : folded.power / 2 / step;
+        exchange(builder, folded, mask, [&](uint32_t member) -> Load {
+            if (near_first) return 0.5 / step;
+            const uint32_t first = (folded.number(member) ^ mask) / mask * mask;  // of the partner's half
+            return {0.5 / step, {begin(first), begin(first + mask) - begin(first)}};
+        });
+    }
 }
 
 // Along the same exchanges backward, only towards the root. An excluded root takes the place of member 0, which hands it its part.
@@ -69,12 +79,13 @@ void by_halves(Builder& builder, Shape shape) {
         case Shape::halving:
             fold_in(builder, folded);
             reduce_scatter(builder, folded, false);
-            for (uint32_t k = 0; k < folded.rest; ++k) builder.pass(2 * k + 1, 2 * k, builder.part());
+            for (uint32_t k = 0; k < folded.rest; ++k) builder.pass(2 * k + 1, 2 * k, builder.parts(2 * k));
             return;
         case Shape::halving_doubling:
             fold_in(builder, folded);
             reduce_scatter(builder, folded, true);
-            for (uint32_t mask = folded.power / 2; mask > 0; mask >>= 1) exchange(builder, folded, mask, 0.5 / mask);
+            for (uint32_t mask = folded.power / 2; mask > 0; mask >>= 1)
+                exchange(builder, folded, mask, [&](uint32_t) { return Load(0.5 / mask); });
             for (uint32_t k = 0; k < folded.rest; ++k) builder.pass(2 * k + 1, 2 * k, 1);
             return;
         case Shape::halving_gather:

@@ -32,11 +32,12 @@ void doubling_all(Builder& builder, Cargo cargo) {
     for (uint32_t mask = 1; mask < members; mask <<= 1) {
         const auto root_of = [&](uint32_t member) { return member / mask * mask; };
         const std::vector<uint32_t> before = has;
-        const auto share = [&](uint32_t member) {
+        const auto load = [&](uint32_t member) {
             const uint32_t end = std::min(members, root_of(member) + mask);
-            return cargo == Cargo::parts ? before[member] * builder.part() : 1.0 - (end - root_of(member)) * builder.part();
+            if (cargo == Cargo::parts) return builder.parts(root_of(member), before[member]);
+            return builder.parts(end, members - (end - root_of(member)));
         };
-        builder.round([&](uint32_t member) { return (member ^ mask) < members ? member ^ mask : Builder::no_partner; }, share);
+        builder.round([&](uint32_t member) { return (member ^ mask) < members ? member ^ mask : Builder::no_partner; }, load);
         std::vector<uint32_t> last(members, 0);
         for (uint32_t member = 0; member < members; ++member)
             if ((member ^ mask) < members) has[member] += last[member] = before[member ^ mask];
@@ -46,7 +47,7 @@ void doubling_all(Builder& builder, Cargo cargo) {
                 for (uint32_t from = tree; from < tree + mask; ++from) {
                     const uint32_t to = from ^ step;
                     if (to < from || last[from] == 0 || last[to] != 0) continue;
-                    builder.pass(from, to, cargo == Cargo::parts ? last[from] * builder.part() : share(tree + mask));
+                    builder.pass(from, to, cargo == Cargo::parts ? builder.parts(tree + mask, last[from]) : load(tree + mask));
                     has[to] += last[to] = last[from];
                 }
         }
@@ -56,7 +57,8 @@ void doubling_all(Builder& builder, Cargo cargo) {
 void bruck(Builder& builder) {
     const uint32_t members = builder.members();
     for (uint32_t mask = 1; mask < members; mask <<= 1)
-        builder.round_of(std::min(mask, members - mask) * builder.part(), [&](uint32_t member) { return (member + members - mask) % members; });
+        builder.round([&](uint32_t member) { return (member + members - mask) % members; },
+                      [&](uint32_t member) { return builder.parts(member, std::min(mask, members - mask)); });
 }
 
 void bruck_exchange(Builder& builder) {
@@ -68,15 +70,21 @@ void bruck_exchange(Builder& builder) {
     }
 }
 
-// The first exchange is of one part, the others of two. For even numbers of members only.
+// The first exchange is of one part, the others of the two that came in the one before. For even numbers of members only.
 void neighbour_exchange(Builder& builder) {
     const uint32_t members = builder.members();
     if (members % 2) return;
     for (uint32_t step = 0; step < members / 2; ++step)
-        builder.round_of((step == 0 ? 1 : 2) * builder.part(), [&](uint32_t member) {
-            const bool right = (member % 2 == 0) == (step % 2 == 0);
-            return (member + (right ? 1 : members - 1)) % members;
-        });
+        builder.round(
+            [&](uint32_t member) {
+                const bool right = (member % 2 == 0) == (step % 2 == 0);
+                return (member + (right ? 1 : members - 1)) % members;
+            },
+            [&](uint32_t member) {
+                if (step == 0) return builder.parts(member);
+                const bool right = (member % 2 == 0) == (step % 2 == 1);  // where they come from; further off each second step
+                return builder.parts(member - member % 2 + (right ? step / 2 * 2 : members - step / 2 * 2), 2);
+            });
 }
 
 void double_ring(Builder& builder) {
@@ -90,6 +98,14 @@ void double_ring(Builder& builder) {
 void in_rounds(Builder& builder, Shape shape, Cargo cargo) {
     const uint32_t members = builder.members();
     const double share = cargo == Cargo::all ? 1 : builder.part();
+    // In the k-th exchange the part of the member that it is for, or one's own; round a ring, what came in the one before.
+    const auto exchanged = [&](uint32_t k, bool ring) {
+        return [=, &builder](uint32_t place) {
+            if (cargo == Cargo::all) return Load(1);
+            if (ring) return builder.parts(place + members - k + (cargo == Cargo::theirs ? 0 : 1));
+            return builder.parts(cargo == Cargo::theirs ? place + k : place);
+        };
+    };
     switch (shape) {
         case Shape::recursive_doubling:
             return recursive_doubling(builder, false);
@@ -102,16 +118,19 @@ void in_rounds(Builder& builder, Shape shape, Cargo cargo) {
                 builder.round_of(share, [&](uint32_t place) { return (place + distance) % members; });
             return;
         case Shape::ring:
+            for (uint32_t k = 1; k < members; ++k) builder.round([&](uint32_t place) { return (place + 1) % members; }, exchanged(k, true));
+            return;
         case Shape::ring_twice:
         case Shape::ring_twice_rest:
-            for (uint32_t k = 1; k < (shape == Shape::ring ? members : 2 * members - 1); ++k)
+            for (uint32_t k = 1; k < 2 * members - 1; ++k)
                 builder.round_of(share, [&](uint32_t place) { return (place + 1) % members; });
             if (shape != Shape::ring_twice_rest) return;
             tree_up(builder, members < 32 ? Shape::binary_by_levels : Shape::binomial, Cargo::all, share);
             return tree_down(builder, members < 16 ? Shape::binary_by_levels : members < 32 ? Shape::quaternomial : Shape::binomial,
                              Cargo::all, share);
         case Shape::pairwise:
-            for (uint32_t k = 1; k < members; ++k) builder.round_of(share, [&](uint32_t place) { return (place + k) % members; });
+            for (uint32_t k = 1; k < members; ++k)
+                builder.round([&](uint32_t place) { return (place + k) % members; }, exchanged(k, false));
             return;
         case Shape::xor_pairwise:
             for (uint32_t k = 1; k < std::bit_ceil(members); ++k)

@@ -49,8 +49,9 @@ Family family(Shape shape) {
     }
 }
 
-void append(Builder& builder, Shape shape, Cargo cargo, bool up) {
+void append(Builder& builder, Shape shape, Cargo cargo, bool up, uint32_t segment) {
     if (shape == Shape::none) return;
+    if (segment != 0) return tree_up_in_segments(builder, shape, segment * 1e-6);
     switch (family(shape)) {
         case Family::tree:
             return up ? tree_up(builder, shape, cargo) : tree_down(builder, shape, cargo);
@@ -84,6 +85,25 @@ Schedule Builder::take() {
     return std::move(schedule_);
 }
 
+BlockSizes::BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total) {
+    const auto at_most = [](uint64_t number) { return static_cast<double>(std::min(uint64_t{1} << 40, number)); };
+    double sum = 0;
+    for (const uint64_t part : bytes) sum += at_most(part);
+    const double scale = (sum > 0 && total > 0 ? at_most(total) / sum : 1) / static_cast<double>(unit);
+    upto_.assign(1, 0);
+    for (size_t i = 0; i < 2 * bytes.size(); ++i) upto_.push_back(upto_.back() + at_most(bytes[i % bytes.size()]) * scale);
+}
+
+BlockSizes BlockSizes::from(std::vector<double> upto) {
+    BlockSizes sizes;
+    sizes.upto_ = std::move(upto);
+    return sizes;
+}
+
+uint64_t BlockSizes::total() const {
+    return known() ? static_cast<uint64_t>(upto_[upto_.size() / 2] * static_cast<double>(unit)) : 0;
+}
+
 const Partition* interned(const Partition& partition) {
     static std::mutex mutex;
     static std::set<Partition> all;
@@ -106,8 +126,11 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
                 split(builder, pattern.up, pattern.down, partition);
                 continue;
             }
-            append(builder, pattern.up, pattern.cargo_up, true);
-            append(builder, pattern.down, pattern.cargo_down, false);
+            append(builder, pattern.up, pattern.cargo_up, true, pattern.segment);
+            if (pattern.segment != 0 && pattern.down != Shape::none)
+                tree_down_in_segments(builder, pattern, root);
+            else
+                append(builder, pattern.down, pattern.cargo_down, false, 0);
         }
         if (pattern.relay && root != 0 && pattern.down == Shape::none) builder.pass(0, root, 1);
         slot = std::make_unique<Schedule>(builder.take());
@@ -193,11 +216,13 @@ std::string to_string(const Pattern& pattern) {
                                      "gather, scatter and set-up"};
     const auto phase = [&](Shape shape, Cargo cargo) {
         const std::string name = names[static_cast<size_t>(shape)];
-        return cargo == Cargo::parts && !name.empty() ? name + " of parts" : name;
+        return cargo != Cargo::all && !name.empty() ? name + " of parts" : name;
     };
     const std::string up = phase(pattern.up, pattern.cargo_up), down = phase(pattern.down, pattern.cargo_down);
+    const char* segments = pattern.segment == 0 ? "" : pattern.segment == one_segment ? " posting ahead" : " in segments";
+    const std::string rest = pattern.rest == Shape::none ? "" : std::string(", the rest by ") + names[static_cast<size_t>(pattern.rest)];
     return up + (up.empty() || down.empty() ? "" : ", then ") + down + (is_split(pattern.up) ? " in each group" : "") +
-           (pattern.relay ? " by way of rank 0" : "") +
+           segments + rest + (pattern.relay ? " by way of rank 0" : "") +
            (pattern.twice ? ", all of it twice" : "");
 }
 

@@ -58,18 +58,31 @@ enum class Shape : uint8_t {
 
 // What the messages of a phase carry.
 enum class Cargo : uint8_t {
-    all,    // all data, as in a reduction or a broadcast
-    parts,  // the parts of the members that they are for or from
+    all,     // all data, as in a reduction or a broadcast
+    parts,   // the parts of the members that they are for or from
+    theirs,  // of an exchange: the part of the member that they are for
 };
 
 // First what goes up to place 0, then what comes down from it. Places are counted from the root; `relay`: by number, and what the root
-// has to give or to get goes through member 0. `twice`: all of it again, as before and after the transfers of a fence.
+// has to give or to get goes through member 0. `twice`: all of it again, as before and after the transfers of a fence. `segment`: a message
+// up or down a tree is cut into pieces that each carry so much of the data, in millionths, and a piece is posted before the one in front
+// of it is waited for; 0: neither. Down a tree only whole ones go so; what is left goes from the root by `rest`, or (`rest_relay`) from 0.
 struct Pattern {
     Shape up = Shape::none, down = Shape::none;
     bool relay = false;
     Cargo cargo_up = Cargo::all, cargo_down = Cargo::all;
     bool twice = false;
+    uint32_t segment = 0;
+    Shape rest = Shape::none;
+    bool rest_relay = false;
     auto operator<=>(const Pattern&) const = default;
+};
+
+constexpr uint32_t one_segment = 1'000'000;  // all of the data
+
+// Members one after another (behind the last comes place 0) whose parts of the data a message carries; none: it carries all data.
+struct Blocks {
+    uint32_t first = 0, count = 0;
 };
 
 struct Schedule {
@@ -83,8 +96,30 @@ struct Schedule {
     };
     std::vector<std::vector<Step>> steps;  // by place
     std::vector<double> shares;            // by message: which part of the collective's data it carries
+    std::vector<Blocks> blocks;            // by message
     bool uniform = true;                   // all shares are equal
     std::vector<double> distinct;          // the shares that occur, rising; few of many
+};
+
+// How many bytes each member contributes, or gets, where that differs between members. Shares are then of `unit` bytes.
+class BlockSizes {
+  public:
+    static constexpr uint64_t unit = uint64_t{1} << 20;
+    BlockSizes() = default;
+    // By place; `total`: of all of them. (Some recorders count a member's part once for each receiver.)
+    BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total);
+    bool known() const { return !upto_.empty(); }  // else all are equal, and shares are of all data
+    uint64_t total() const;                                   // bytes
+    double share(const Schedule& schedule, uint32_t message) const {
+        if (!known()) return schedule.shares[message];
+        const Blocks& blocks = schedule.blocks[message];
+        return blocks.count == 0 ? upto_[upto_.size() / 2] : upto_[blocks.first + blocks.count] - upto_[blocks.first];
+    }
+    const std::vector<double>& upto() const { return upto_; }
+    static BlockSizes from(std::vector<double> upto);  // between processes
+
+  private:
+    std::vector<double> upto_;  // twice round: what the members in front have together
 };
 
 // The new communicators of a creation, each as members of the parent in their new order.

@@ -7,9 +7,6 @@
 
 namespace polter::replay {
 
-namespace {
-
-// Children of a place, those with most below them first where they differ in that (not the strided one's).
 std::vector<uint32_t> children(uint32_t place, Shape shape, uint32_t members) {
     std::vector<uint32_t> list;
     const auto add = [&](uint64_t child) {
@@ -56,6 +53,8 @@ std::vector<uint32_t> children(uint32_t place, Shape shape, uint32_t members) {
     return list;
 }
 
+namespace {
+
 // By place: how many places its subtree has.
 std::vector<uint32_t> subtrees(Shape shape, uint32_t members) {
     std::vector<uint32_t> of(members, 1);
@@ -89,11 +88,11 @@ std::vector<uint32_t> others(const Builder& builder, Shape shape) {
     return list;
 }
 
-void linear_up(Builder& builder, Shape shape, double share) {
+void linear_up(Builder& builder, Shape shape, Cargo cargo, double all) {
     const uint32_t root = builder.root();
     std::vector<std::pair<uint32_t, uint32_t>> messages;  // with their senders
     for (const uint32_t from : others(builder, shape)) {
-        messages.emplace_back(builder.send(from, root, share), from);
+        messages.emplace_back(builder.send(from, root, cargo == Cargo::all ? Load(all) : builder.parts(from)), from);
         builder.complete(messages.back().first, root, from);
     }
     if (shape == Shape::linear)
@@ -103,11 +102,11 @@ void linear_up(Builder& builder, Shape shape, double share) {
     if (shape == Shape::linear) builder.as_they_come(root, first);
 }
 
-void linear_down(Builder& builder, Shape shape, double share) {
+void linear_down(Builder& builder, Shape shape, Cargo cargo, double all) {
     const uint32_t root = builder.root();
     std::vector<std::pair<uint32_t, uint32_t>> messages;
     for (const uint32_t to : others(builder, shape)) {
-        messages.emplace_back(builder.send(root, to, share), to);
+        messages.emplace_back(builder.send(root, to, cargo == Cargo::all ? Load(all) : builder.parts(to)), to);
         builder.receive(messages.back().first, root, to);
         if (shape == Shape::linear_in_order) builder.complete(messages.back().first, to, root);
     }
@@ -165,26 +164,26 @@ void split(Builder& builder, Shape shape, Shape broadcast, const Partition* part
 
 void tree_up(Builder& builder, Shape shape, Cargo cargo, double all) {
     const uint32_t members = builder.members();
-    if (is_linear(shape)) return linear_up(builder, shape, cargo == Cargo::all ? all : builder.part());
+    if (is_linear(shape)) return linear_up(builder, shape, cargo, all);
     const std::vector<uint32_t> below = subtrees(shape, members);
-    const auto share = [&](uint32_t place) { return cargo == Cargo::all ? all : below[place] * builder.part(); };
+    const auto load = [&](uint32_t place) { return cargo == Cargo::all ? Load(all) : builder.parts(place, below[place]); };
     // A place's own receives come before its send, so the highest places first.
     const auto go_up = [&](const auto& self, uint32_t place) -> void {
         auto list = children(place, shape, members);
         if (shape == Shape::binomial || shape == Shape::quaternomial) std::reverse(list.begin(), list.end());  // small subtrees come first
         for (const uint32_t child : list) {
             self(self, child);
-            builder.pass(child, place, share(child));
+            builder.pass(child, place, load(child));
         }
     };
     if (shape == Shape::chain)  // not by recursion: as deep as there are members
-        for (uint32_t place = members - 1; place > 0; --place) builder.pass(place, place - 1, share(place));
+        for (uint32_t place = members - 1; place > 0; --place) builder.pass(place, place - 1, load(place));
     else
         go_up(go_up, 0);
 }
 
 void tree_down(Builder& builder, Shape shape, Cargo cargo, double all) {
-    if (is_linear(shape)) return linear_down(builder, shape, cargo == Cargo::all ? all : builder.part());
+    if (is_linear(shape)) return linear_down(builder, shape, cargo, all);
     const std::vector<uint32_t> below = subtrees(shape, builder.members());
     std::deque<uint32_t> open{0};
     while (!open.empty()) {
@@ -193,7 +192,7 @@ void tree_down(Builder& builder, Shape shape, Cargo cargo, double all) {
         auto list = children(place, shape, builder.members());
         if (shape == Shape::binomial_ascending) std::reverse(list.begin(), list.end());
         for (const uint32_t child : list) {
-            builder.pass(place, child, cargo == Cargo::all ? all : below[child] * builder.part());
+            builder.pass(place, child, cargo == Cargo::all ? Load(all) : builder.parts(child, below[child]));
             open.push_back(child);
         }
     }

@@ -271,6 +271,8 @@ void publish_collective(Engine& engine, Thread& thread, const Operation& operati
                                             .root = operation.peer,
                                             .operation = operation.collective,
                                             .size = operation.size,
+                                            .part = operation.part,
+                                            .whole = operation.whole,
                                             .enter = thread.enter,
                                             .leave = thread.leave,
                                             .delay = thread.delay,
