@@ -154,6 +154,7 @@ int dispatch(int argc, char** argv) {
     add_latency(app);
     add_variability(app);
     add_quality(app);
+    add_predict(app);
     add_doctor(app);
     add_completion(app);
     try {

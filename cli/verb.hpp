@@ -56,6 +56,7 @@ void add_interference(CLI::App& parent);
 void add_latency(CLI::App& parent);
 void add_variability(CLI::App& parent);
 void add_quality(CLI::App& parent);
+void add_predict(CLI::App& parent);
 void add_doctor(CLI::App& parent);
 void add_completion(CLI::App& parent);
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "inject.hpp"
+#include "learning.hpp"
 #include "passes.hpp"
 #include "replay/attribution/cost_analysis.hpp"
 #include "replay/engine/otf2_events.hpp"
@@ -44,53 +45,6 @@ void run_pass(Archive& archive, Engine& engine, Group* group) {
 }
 
 namespace {
-
-// The first pass: what communication costs here, which accounts have noise at all, and what else is known only behind where it counts.
-struct Learning {
-    Archive archive;
-    Model model;
-    Lanes lanes{0, 0, 0, 0, {}};
-    std::unique_ptr<Engine> engine;
-    MpiRules* rules = nullptr;  // the engine's
-    std::shared_ptr<const LockPlan> locks;
-
-    Learning(const Options& options, const Hooks& hooks, double parts, EngineFacts facts, LearnedRules learned)
-        : archive(options.trace), model(hooks.faults) {
-        lanes.masks.assign(archive.definitions().accounts.size(), {});
-        facts.reverse_order = hooks.reverse_order;
-        if (hooks.most_in_flight > 0) facts.most_in_flight = hooks.most_in_flight;
-        learned.calls = message_calls(archive.definitions());
-        auto semantics = std::make_unique<MpiRules>(std::move(learned));
-        rules = semantics.get();
-        engine = std::make_unique<Engine>(archive, lanes, model, true, std::move(semantics), std::move(facts), hooks.faults);
-        if (options.progress)
-            engine->observe(
-                {.at_event = {}, .at_noise = {}, .progress = [&options, parts](double part) { options.progress(part / parts); }});
-        run_pass(archive, *engine, options.group);
-    }
-};
-
-std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
-    auto learning = std::make_unique<Learning>(options, hooks, parts, EngineFacts(), LearnedRules());
-    // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where
-    // postings do not say what they are for, their completions do: again, with that. Where some
-    // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that. So
-    // with locks that were waited for: by whom and for whom is known only now, and what that costs not yet.
-    EngineFacts known;
-    if (!hooks.faults.forget_cancelled) known.cancelled_postings = learning->engine->cancelled_postings();
-    if (learning->engine->has_learned_postings() && !hooks.faults.forget_postings) known.postings = learning->engine->learned_postings();
-    const std::set<RankPair> suspects = farm_suspects(learning->rules->wildcards);
-    const std::set<uint32_t>& exclusive = learning->rules->learned.exclusive_windows;
-    std::shared_ptr<const LockPlan> locks;
-    if (!exclusive.empty() && !hooks.faults.no_lock_grants)
-        locks = std::make_shared<LockPlan>(learning->rules->lock_learning->plan(exclusive, hooks.faults));
-    const bool locked_out = locks && locks->grants > 0;
-    if (!known.cancelled_postings.empty() || known.postings || !suspects.empty() || locked_out)
-        learning = std::make_unique<Learning>(options, hooks, parts, std::move(known),
-                                              LearnedRules{.exclusive_windows = {}, .farm_suspects = suspects, .locks = locks});
-    learning->locks = locks;
-    return learning;
-}
 
 // Of all ranks, in the scenario of the bounds.
 int64_t noise_removed(const Engine& learner, const Lanes& lanes) {
@@ -149,6 +103,7 @@ class Stages : public WhatIfs {
 
     std::vector<int64_t> savings(const std::vector<Scenario>&) override;
     Saving bounded(const Scenario&) override;
+    Programs programs(uint64_t most_calls) override;
 
   private:
     int64_t noise_of(const Scenario&) const;
@@ -468,6 +423,22 @@ Saving Stages::bounded(const Scenario& scenario) {
         saving.most_ns = detours.most(saving.high_ns);
     });
     return saving;
+}
+
+Programs Stages::programs(uint64_t most_calls) {
+    ProgramRecorder recorder(definitions().ranks, most_calls);
+    std::vector<std::vector<int64_t>> masks;
+    for (const auto& mask : scenarios_->lanes().masks) masks.push_back({0, mask[scenarios_->all()]});
+    Archive archive(options_.trace);
+    auto rules = std::make_unique<MpiRules>(learned_rules());
+    rules->program = &recorder;
+    Engine engine(archive, one_scenario(std::move(masks), false), model(), false, std::move(rules), facts(), hooks_.faults);
+    const auto noise = [&](const Thread& thread, const PendingNoise& record, int64_t begin, int64_t end) {
+        recorder.noise(engine, thread, record, begin, end);
+    };
+    engine.observe({.at_event = {}, .at_noise = noise, .progress = {}});
+    run_pass(archive, engine);
+    return recorder.finish(engine);
 }
 
 }  // namespace

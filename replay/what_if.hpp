@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "replay/base/options.hpp"
+#include "replay/model/program.hpp"
 #include "replay/result/result.hpp"
 #include "replay/scenario/account_split.hpp"
 
@@ -29,6 +30,8 @@ class WhatIfs {
     virtual std::vector<int64_t> savings(const std::vector<Scenario>&) = 0;
     // One scenario in a pass of its own, with bounds of its own, by the mechanism of those of all noise.
     virtual Saving bounded(const Scenario&) = 0;
+    // What each rank does, as equations, from a pass that removes what the scenario "all" removes.
+    virtual Programs programs(uint64_t most_calls) = 0;
 };
 
 // Replays as replay() does, and gives the result to `ask`. Not with a group of processes.

@@ -258,16 +258,26 @@ void Engine::learn_structure(Collective& collective) {
     model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample), any_size);
 }
 
-void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t size) {
+static uint32_t structural_root(const Collective& collective) {
+    return !is_rooted(structural_waits(collective)) || collective.root >= collective.members.size() ? 0 : collective.root;
+}
+
+const LearnedStructure* Engine::learned_structure(const Collective& collective, uint32_t member, uint64_t size) const {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
-    collective.structured = true;
-    if (!has_structure(waits)) return;
-    const uint32_t root = !is_rooted(waits) || collective.root >= members ? 0 : collective.root;
-    const bool by_root = is_rooted(waits) && member == root;
+    if (!has_structure(waits)) return nullptr;
+    const bool by_root = is_rooted(waits) && member == structural_root(collective);
     const LearnedStructure* learned = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members);
     if (!learned && collective.nonblocking) learned = model_.structure(structure_class(collective, 0, by_root), members);
+    return learned;
+}
+
+void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t size) {
+    const auto members = static_cast<uint32_t>(collective.members.size());
+    collective.structured = true;
+    const LearnedStructure* learned = learned_structure(collective, member, size);
     if (!learned) return;
+    const uint32_t root = structural_root(collective);
     // Without a known algorithm, injected noise would delay only its own rank, which is the least likely of all.
     const bool likely = injection_ && !learned->structure;
     const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;

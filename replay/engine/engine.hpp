@@ -188,7 +188,8 @@ class Engine {
     // `alone`: the call completes nothing else.
     void resume(Collective&, uint32_t member, const Thread&, uint8_t operation, uint32_t root, uint64_t size, bool alone);
     void learn_structure(Collective&);
-    void begin_structure(Collective&, uint32_t member, uint64_t size);  // if it is known
+    const LearnedStructure* learned_structure(const Collective&, uint32_t member, uint64_t size) const;  // none: nothing is known
+    void begin_structure(Collective&, uint32_t member, uint64_t size);                                   // if it is known
     void follow_structure(Collective&, uint32_t member, const Arrival&);
     void follow_those_who_came(Collective&);
     void wake_members(Collective&, const std::vector<uint32_t>& ended);

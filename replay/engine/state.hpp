@@ -301,6 +301,7 @@ struct CallEnd {
     bool elastic = false;                              // the wait state began before the call (in a polling loop)
     int64_t waited_until = 0, approximated_until = 0;  // where the wait state ended, and where it does in the scenario "all"
     bool stepwise = false;                             // a collective, followed through its messages
+    int64_t noise = 0, removed = 0;                    // in the tail; of that, what the scenario "all" removes. Not of collectives
 };
 
 class Engine;

@@ -183,6 +183,7 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
         end = solved.end;
     }
     allow_other_order(engine, thread, idle);
+    if (of(engine).program) of(engine).program->waited(engine, thread, scratch, *end);
     scratch.vectors.clear();
     for (const Dependency& dependency : dependencies)
         if (dependency.release && dependency.match) engine.release(dependency.match);
@@ -194,6 +195,7 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
 }  // namespace
 
 CallEnd conclude(Engine& engine, Thread& thread) {
+    if (of(engine).program) of(engine).program->concluding(engine, thread);
     if (of(engine).farms && !of_threads(thread.kind)) go_on_elsewhere(engine, thread);
     const bool in_order = thread.granted_after_wait && !engine.faults().same_in_every_order;
     const bool widens =
@@ -204,6 +206,7 @@ CallEnd conclude(Engine& engine, Thread& thread) {
     const CallEnd end = of_threads(thread.kind) ? conclude_of_threads(engine, thread) : conclude_call(engine, thread);
     if (injected) apply_injected(engine, thread, end, entered);
     if (widens) widen_bounds(engine, thread, low_at_enter, thread.unrecorded ? Cost() : by_itself(engine, thread));
+    if (of(engine).program) of(engine).program->ended(engine, thread);
     return end;
 }
 

@@ -16,7 +16,9 @@ struct Constraint {
     int64_t time = 0;
     const int64_t* delay = nullptr;
     Cost cost;
-    uint64_t node = 0;  // of the event graph
+    uint64_t node = 0;             // of the event graph
+    const Match* match = nullptr;  // of a message: `posting`, of its receive; else its sending
+    bool posting = false;
 };
 
 // What one call waits for; `vectors` holds the delays that were computed for its constraints.

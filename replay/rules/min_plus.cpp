@@ -98,6 +98,10 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
         if (result != call.delay) engine.copy(result, call.delay);
         for (const NoisePiece& piece : *call.pieces)
             remove_noise(result, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
+        for (const NoisePiece& piece : *call.pieces) {
+            end.noise += piece.end - piece.begin;
+            end.removed += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.all];
+        }
         if (recorder) write_end(*recorder, call, result);
         return {0, end};
     }
@@ -194,6 +198,8 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
         const int64_t* mask = lanes.masks[piece.account].data();
         if (engine.faults().negative_removal && piece.account > 0) n = -n;
         if (n != 0) remove_noise(result, mask, n, lanes.estimates);
+        end.noise += n;
+        end.removed += n & mask[lanes.all];
         if (recorder) recorder->noise(call.recorded->index, piece, call.recorded->place(), n);
         if (lanes.bounded()) {
             low += overlap(tail_low.begin) & mask[lanes.low];

@@ -32,10 +32,12 @@ void MpiRules::attach(Engine& engine) {
 
 void MpiRules::publish(Engine& engine, Thread& thread) {
     rules::publish(engine, thread);
+    if (program) program->published(engine, thread);
 }
 
 void MpiRules::publish_unfinished(Engine& engine, Thread& thread) {
     rules::publish_unfinished(engine, thread);
+    if (program) program->cut_off(thread);
 }
 
 CallEnd MpiRules::conclude(Engine& engine, Thread& thread) {

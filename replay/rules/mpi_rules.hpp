@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/engine/semantics.hpp"
+#include "replay/rules/program_recorder.hpp"
 #include "replay/rules/rma/locks.hpp"
 #include "replay/rules/task_farm/task_farm.hpp"
 #include "replay/trace/message_calls.hpp"
@@ -80,6 +81,7 @@ class MpiRules final : public Semantics {
     std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator
     std::map<uint32_t, std::vector<WaitForAny>> waits_for_any;          // by thread; the latest
     std::map<uint32_t, UnrecordedRequests> unrecorded_requests;         // by thread
+    ProgramRecorder* program = nullptr;                                 // writes down what each rank does; outlives the pass
     std::unique_ptr<Scratch> scratch;                                   // of the call that is being concluded; kept for its capacity
 };
 

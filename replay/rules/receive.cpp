@@ -200,18 +200,18 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
         delay = later;
         node = match.departure_node;
     }
-    scratch.constraints.push_back({time, delay, cost, node});
+    scratch.constraints.push_back({time, delay, cost, node, &match});
 }
 
 // The posting as a constraint: from the beginning of its call, or after noise in it.
 void add_posting(Engine& engine, Thread& thread, const Match& match, const Cost& cost, int64_t not_before, Scratch& scratch) {
     if (!after_noise(engine, thread, match.post_time, match.post_noise, cost.mid, not_before)) {
-        scratch.constraints.push_back({match.post_time, match.post_delay, cost, match.post_node});
+        scratch.constraints.push_back({match.post_time, match.post_delay, cost, match.post_node, &match, true});
         return;
     }
     const LaneVector& later = scratch.vectors.emplace_back(engine.lane_pool().copy(match.post_delay));
     for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.post_noise_removed[i];
-    scratch.constraints.push_back({match.post_time + match.post_noise, later, cost, match.posted_node});
+    scratch.constraints.push_back({match.post_time + match.post_noise, later, cost, match.posted_node, &match, true});
 }
 
 void own_at_least(Scratch& scratch, const Cost& own) {
@@ -248,7 +248,7 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
     if (!blocking && costs.rendezvous)
         add_posting(engine, thread, match, costs.after_post, match.send_time + costs.after_send.mid, scratch);
     else if (!blocking || costs.rendezvous)  // noise in a blocking call is its own
-        scratch.constraints.push_back({match.post_time, match.post_delay, costs.after_post, match.post_node});
+        scratch.constraints.push_back({match.post_time, match.post_delay, costs.after_post, match.post_node, &match, true});
     own_at_least(scratch, blocking ? costs.own : own_wait);
 }
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "noise.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "mutations.hpp"
+
+namespace polter::prediction {
+
+namespace {
+
+// A number from numbers alone, without a generator's state: any block can be drawn without those before it.
+uint64_t mixed(uint64_t seed, uint64_t draw, uint64_t kind, uint64_t a, uint64_t b) {
+    uint64_t x = seed;
+    for (const uint64_t next : {draw, kind, a, b}) {
+        x += next + 0x9e3779b97f4a7c15u;
+        x ^= x >> 30;
+        x *= 0xbf58476d1ce4e5b9u;
+        x ^= x >> 27;
+        x *= 0x94d049bb133111ebu;
+        x ^= x >> 31;
+    }
+    return x;
+}
+
+enum Kind : uint64_t { of_host, of_block, of_sample };
+
+// As many blocks as their number's square: each long against most events, and enough of them to draw from.
+constexpr size_t least_blocks = 8, most_blocks = 64;
+
+}  // namespace
+
+NoiseBlocks::NoiseBlocks(const replay::Programs& programs, uint64_t seed) : seed_(seed) {
+    const int64_t length = std::max<int64_t>(1, programs.last - programs.first);
+    int64_t longest = 0;
+    noise_.resize(programs.ranks.size());
+    std::map<int32_t, size_t> numbers;
+    places_.resize(programs.ranks.size());
+    for (size_t rank = 0; rank < programs.ranks.size(); ++rank) {
+        const replay::Program& program = programs.ranks[rank];
+        const auto [found, fresh] = numbers.try_emplace(program.host, hosts_.size());
+        if (fresh) hosts_.emplace_back();
+        places_[rank] = {found->second, found->second, hosts_[found->second].size()};
+        hosts_[found->second].push_back(static_cast<int32_t>(rank));
+        for (const Stolen& one : program.noise) {
+            auto& events = noise_[rank];
+            // Pieces of one event follow each other without a gap.
+            if (!events.empty() && events.back().end == one.begin - programs.first)
+                events.back().end = one.end - programs.first;
+            else
+                events.push_back({one.begin - programs.first, one.end - programs.first});
+        }
+        for (const Stolen& one : noise_[rank]) {
+            total_ns_ += one.end - one.begin;
+            longest = std::max(longest, one.end - one.begin);
+        }
+        events_ += noise_[rank].size();
+    }
+    if (total_ns_ > 0) largest_share_ = static_cast<double>(longest) / static_cast<double>(total_ns_);
+    const auto even = static_cast<size_t>(std::sqrt(static_cast<double>(events_) / static_cast<double>(std::max<size_t>(1, noise_.size()))));
+    blocks_ = std::clamp(even, least_blocks, most_blocks);
+    blocks_ = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(blocks_), length));
+    block_ns_ = (length + static_cast<int64_t>(blocks_) - 1) / static_cast<int64_t>(blocks_);
+    starts_.resize(noise_.size());
+    for (size_t rank = 0; rank < noise_.size(); ++rank) {
+        uint32_t at = 0;
+        for (size_t block = 0; block <= blocks_; ++block) {
+            while (at < noise_[rank].size() && noise_[rank][at].begin < static_cast<int64_t>(block) * block_ns_) ++at;
+            starts_[rank].push_back(block == blocks_ ? static_cast<uint32_t>(noise_[rank].size()) : at);
+        }
+    }
+}
+
+NoiseBlocks::Range NoiseBlocks::block(size_t host, size_t slot, size_t block) const {
+    const auto rank = static_cast<size_t>(hosts_[host][slot]);
+    const Stolen* events = noise_[rank].data();
+    return {events + starts_[rank][block], events + starts_[rank][block + 1], static_cast<int64_t>(block) * block_ns_};
+}
+
+NoiseBlocks::Place NoiseBlocks::place(int32_t rank) const {
+    const auto measured = places_.size();
+    Place place = places_[static_cast<size_t>(rank) % measured];
+    place.host += static_cast<uint64_t>(rank) / measured * hosts_.size();
+    return place;
+}
+
+DrawnClock::DrawnClock(const NoiseBlocks& blocks, uint64_t draw, int32_t rank)
+    : blocks_(&blocks), draw_(mutated(Mutation::one_draw) ? 0 : draw), rank_(static_cast<uint64_t>(rank)) {
+    const NoiseBlocks::Place place = blocks.place(rank);
+    virtual_host_ = place.host;
+    slot_ = place.slot;
+    // A host of as many ranks, so that each rank finds its own place there.
+    std::vector<size_t> alike;
+    for (size_t host = 0; host < blocks.hosts(); ++host)
+        if (blocks.slots(host) == blocks.slots(place.measured)) alike.push_back(host);
+    host_ = alike[mixed(blocks.seed(), draw_, of_host, virtual_host_, 0) % alike.size()];
+    if (blocks.block(host_, slot_, 0).begin == blocks.block(host_, slot_, blocks.blocks() - 1).end) blocks_ = nullptr;  // no noise
+    if (mutated(Mutation::noise_by_rank)) virtual_host_ = rank_ * 1000003;
+}
+
+bool DrawnClock::have_upcoming() {
+    if (known_) return true;
+    if (!blocks_ || blocks_->events() == 0) return false;
+    while (range_.begin == range_.end) {
+        // A draw's own sample of the host's blocks; then one of these.
+        const uint64_t pick = mixed(blocks_->seed(), draw_, of_block, virtual_host_, next_block_) % blocks_->blocks();
+        const uint64_t block = mixed(blocks_->seed(), draw_, of_sample, host_, pick) % blocks_->blocks();
+        range_ = blocks_->block(host_, slot_, block);
+        shift_ = static_cast<int64_t>(next_block_) * blocks_->block_ns() - range_.from;
+        // No block of this draw's sample has an event.
+        if (++next_block_ >= last_event_block_ + 64 * blocks_->blocks() && range_.begin == range_.end) {
+            blocks_ = nullptr;
+            return false;
+        }
+    }
+    last_event_block_ = next_block_;
+    begin_ = std::max(range_.begin->begin + shift_, last_end_);
+    if (mutated(Mutation::noise_shuffled)) begin_ = std::max(static_cast<int64_t>(next_block_) * blocks_->block_ns(), last_end_);
+    end_ = begin_ + (range_.begin->end - range_.begin->begin);
+    ++range_.begin;
+    return known_ = true;
+}
+
+int64_t DrawnClock::finish(int64_t now, int64_t work) {
+    while (have_upcoming()) {
+        if (begin_ <= now) {  // earlier events hit while the rank waited and cost nothing
+            now = mutated(Mutation::noise_costs_waits) ? now + (end_ - begin_) : std::max(now, end_);
+        } else if (begin_ < now + work) {
+            work -= begin_ - now;
+            now = end_;
+        } else {
+            break;
+        }
+        last_end_ = end_;
+        noise_ns_ += end_ - begin_;
+        known_ = false;
+    }
+    return now + work;
+}
+
+}  // namespace polter::prediction

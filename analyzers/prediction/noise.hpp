@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The measured noise as blocks of time by host, and the noise that a virtual rank draws from them.
+//
+// Each virtual host draws a measured host to be a copy of, and for each block of time one of that host's blocks. What the ranks of a host
+// suffered at the same time stays together. For each draw the blocks themselves are resampled first (a bootstrap), so that draws differ by
+// what the sample leaves open, too. Block bootstrap: Kuensch, Annals of Statistics 17 (1989). Times: nanoseconds since the run's beginning.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "replay/model/program.hpp"
+
+namespace polter::prediction {
+
+class NoiseBlocks {
+  public:
+    NoiseBlocks(const replay::Programs&, uint64_t seed);
+
+    size_t hosts() const { return hosts_.size(); }
+    size_t slots(size_t host) const { return hosts_[host].size(); }  // ranks of a host
+    size_t blocks() const { return blocks_; }
+    int64_t block_ns() const { return block_ns_; }
+    int64_t total_ns() const { return total_ns_; }  // of all ranks
+    uint64_t events() const { return events_; }
+    double largest_share() const { return largest_share_; }  // of the longest event in all noise
+
+    using Stolen = replay::Program::Stolen;
+    struct Range {
+        const Stolen *begin, *end;
+        int64_t from;  // when the block begins
+    };
+    Range block(size_t host, size_t slot, size_t block) const;
+
+    // The place of a virtual rank among hosts: as in the measured run, repeated.
+    struct Place {
+        uint64_t host = 0;   // virtual
+        size_t measured = 0;  // the host in its place in the measured run
+        size_t slot = 0;
+    };
+    Place place(int32_t rank) const;
+    uint64_t seed() const { return seed_; }
+
+  private:
+    uint64_t seed_;
+    size_t blocks_ = 1;
+    int64_t block_ns_ = 1, total_ns_ = 0;
+    uint64_t events_ = 0;
+    double largest_share_ = 0;
+    std::vector<std::vector<int32_t>> hosts_;  // ranks
+    std::vector<Place> places_;                // of the measured ranks
+    std::vector<std::vector<Stolen>> noise_;   // by measured rank
+    std::vector<std::vector<uint32_t>> starts_;  // by rank and block: its first event
+};
+
+// One virtual rank's processor under drawn noise. Its time only moves forward; what it answers does not depend on who asks what.
+class DrawnClock {
+  public:
+    DrawnClock() = default;  // without noise
+    DrawnClock(const NoiseBlocks&, uint64_t draw, int32_t rank);
+
+    // The end of `work` ns of work that begins at `now`. With work 0: the end of the event during which `now` is, if any.
+    int64_t finish(int64_t now, int64_t work);
+    int64_t noise_ns() const { return noise_ns_; }  // that has hit so far
+
+  private:
+    bool have_upcoming();
+
+    const NoiseBlocks* blocks_ = nullptr;  // none: no noise
+    uint64_t draw_ = 0, rank_ = 0, next_block_ = 0, last_event_block_ = 0;
+    size_t slot_ = 0, host_ = 0;
+    uint64_t virtual_host_ = 0;
+    NoiseBlocks::Range range_{nullptr, nullptr, 0};
+    int64_t shift_ = 0, begin_ = 0, end_ = 0, last_end_ = INT64_MIN / 4, noise_ns_ = 0;
+    bool known_ = false;
+};
+
+}  // namespace polter::prediction

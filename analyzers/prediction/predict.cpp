@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The main path: replay the trace, write its ranks' programs down, find their pattern, extend it, and draw noise for it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "layout.hpp"
+#include "mutations.hpp"
+#include "prediction.hpp"
+#include "replay/base/error.hpp"
+#include "replay/what_if.hpp"
+#include "scaling_rules.hpp"
+#include "simulation.hpp"
+
+namespace polter::prediction {
+
+namespace {
+
+constexpr uint64_t most_calls = 60'000'000;  // that are kept: about 10 GB
+constexpr int64_t most_ranks = 1 << 20;
+
+struct Recorded {
+    replay::Result result;
+    replay::Programs programs;
+};
+
+Recorded record(const Options& options) {
+    replay::Options asked;
+    asked.trace = options.trace;
+    if (options.progress) asked.progress = [&](double part) { options.progress(part / 2); };
+    Recorded recorded;
+    recorded.result = replay::replay(asked, [&](const replay::Result&, replay::WhatIfs& what_ifs) { recorded.programs = what_ifs.programs(most_calls); });
+    return recorded;
+}
+
+void check(const Options& options, int64_t measured) {
+    if (options.grid.size() > 0 && options.ranks.size() != 1)
+        throw replay::InputError("--grid gives the lengths of one grid: ask for one number of ranks at a time");
+    for (const int64_t ranks : options.ranks) {
+        if (ranks < measured)
+            throw replay::InputError(fmt::format("{}: the trace has {} ranks; a prediction for {} would need fewer. Ask for at least {}",
+                                                 options.trace, measured, ranks, measured));
+        if (ranks > most_ranks) throw replay::InputError(fmt::format("{} ranks are too many: at most {}", ranks, most_ranks));
+    }
+}
+
+std::vector<std::string> doubts_of(const Recorded& recorded, const Pattern& pattern) {
+    std::vector<std::string> doubts;
+    if (const std::string why = replay::not_measured(recorded.result); !why.empty()) doubts.push_back("the noise was not measured: " + why);
+    for (const auto& [why, times] : recorded.programs.not_covered)
+        doubts.push_back(fmt::format("the program has {}: {} times", why, times));
+    if (!pattern.irregular.empty()) doubts.push_back(pattern.irregular);
+    return doubts;
+}
+
+class Predictor {
+  public:
+    Predictor(const Options& options, const Recorded& recorded, const Pattern& pattern)
+        : options_(options),
+          recorded_(recorded),
+          pattern_(pattern),
+          residuals_(residuals_of(recorded.programs)),
+          noise_(recorded.programs, options.seed),
+          intervals_(intervals_of(recorded.programs)) {}
+
+    Prediction predict(int64_t ranks, size_t number);
+    const NoiseBlocks& noise() const { return noise_; }
+
+  private:
+    void draw(Simulation&, Prediction&, size_t number);
+
+    const Options& options_;
+    const Recorded& recorded_;
+    const Pattern& pattern_;
+    Residuals residuals_;
+    NoiseBlocks noise_;
+    Intervals intervals_;
+};
+
+void Predictor::draw(Simulation& simulation, Prediction& prediction, size_t number) {
+    double local = 0;
+    for (size_t i = 0; i < options_.draws; ++i) {
+        const Outcome outcome = simulation.drawn(noise_, i);
+        prediction.draws.push_back(static_cast<double>(outcome.end - prediction.quiet_ns));
+        local += outcome.local_ns / static_cast<double>(options_.draws);
+        if (options_.progress) {
+            const double done = static_cast<double>(number * options_.draws + i + 1);
+            options_.progress(0.5 + 0.5 * done / static_cast<double>(options_.ranks.size() * options_.draws));
+        }
+    }
+    prediction.local_ns = local;
+    prediction.noise_ns = samples::median(prediction.draws);
+    // What the replay leaves open of the measured answer the prediction leaves open too.
+    const replay::Result& measured = recorded_.result;
+    const auto [low, high] = samples::central(prediction.draws);
+    const auto accumulated = static_cast<double>(measured.accumulated_noise_ns);
+    const auto part = [&](int64_t bound) { return accumulated > 0 ? static_cast<double>(measured.measured_ns - bound) / accumulated : 1; };
+    prediction.interval = {low * std::min(1.0, part(measured.bounds_high_ns)), high * std::max(1.0, part(measured.bounds_low_ns))};
+}
+
+Prediction Predictor::predict(int64_t ranks, size_t number) {
+    Prediction prediction;
+    prediction.ranks = ranks;
+    const Extended extended = extend(pattern_, ranks, options_.grid);
+    if (!extended.why.empty()) throw replay::InputError(options_.trace + ": " + extended.why);
+    prediction.grid = extended.grid;
+    std::string irregular;
+    const Layout layout(recorded_.programs, pattern_, extended.grid, &irregular);
+    if (!irregular.empty()) {
+        prediction.doubts.push_back(irregular);
+        return prediction;
+    }
+    Simulation simulation(recorded_.programs, layout, residuals_);
+    const Outcome quiet = simulation.quiet();
+    prediction.quiet_ns = quiet.end;
+    prediction.most_open = quiet.most_open;
+    if (!options_.resample) {
+        prediction.noise_ns = static_cast<double>(simulation.recorded().end - quiet.end);
+        prediction.local_ns = recorded_.result.removed_local.mean;
+        return prediction;
+    }
+    draw(simulation, prediction, number);
+    const auto accumulated = static_cast<double>(recorded_.result.accumulated_noise_ns);
+    const double factor = static_cast<double>(ranks) / static_cast<double>(recorded_.result.ranks);
+    prediction.others = {emma(intervals_, accumulated, factor), tsafrir(intervals_, accumulated, recorded_.result.ranks, ranks)};
+    if (std::string doubt = disagreement(prediction); !doubt.empty()) prediction.doubts.push_back(std::move(doubt));
+    return prediction;
+}
+
+}  // namespace
+
+std::string disagreement(const Prediction& prediction) {
+    double least = prediction.noise_ns, most = prediction.noise_ns;
+    for (const Method& method : prediction.others) {
+        if (!method.ns) continue;
+        least = std::min(least, *method.ns);
+        most = std::max(most, *method.ns);
+    }
+    if (most <= std::max(0.0, least) * most_disagreement || mutated(Mutation::agree_always)) return {};
+    return least > 0 ? fmt::format("the methods disagree by a factor of {:.1f}", most / least) : "one of the methods says that noise costs nothing";
+}
+
+Result predict(const Options& options) {
+    Recorded recorded = record(options);
+    check(options, recorded.result.ranks);
+    Result result;
+    result.seed = options.seed;
+    result.resampled = options.resample;
+    result.draws = options.resample ? options.draws : 0;
+    result.pattern = find_pattern(recorded.programs);
+    result.doubts = doubts_of(recorded, result.pattern);
+    if (result.doubts.empty()) {
+        Predictor predictor(options, recorded, result.pattern);
+        result.hosts = predictor.noise().hosts();
+        result.blocks = predictor.noise().blocks();
+        result.block_ns = predictor.noise().block_ns();
+        result.noise_events = predictor.noise().events();
+        for (size_t i = 0; i < options.ranks.size(); ++i) result.predictions.push_back(predictor.predict(options.ranks[i], i));
+    }
+    result.measured = std::move(recorded.result);
+    return result;
+}
+
+}  // namespace polter::prediction
