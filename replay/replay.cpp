@@ -429,10 +429,11 @@ Programs Stages::programs(uint64_t most_calls) {
     ProgramRecorder recorder(definitions().ranks, most_calls);
     std::vector<std::vector<int64_t>> masks;
     for (const auto& mask : scenarios_->lanes().masks) masks.push_back({0, mask[scenarios_->all()]});
+    const Lanes lanes = one_scenario(std::move(masks), false);
     Archive archive(options_.trace);
     auto rules = std::make_unique<MpiRules>(learned_rules());
     rules->program = &recorder;
-    Engine engine(archive, one_scenario(std::move(masks), false), model(), false, std::move(rules), facts(), hooks_.faults);
+    Engine engine(archive, lanes, model(), false, std::move(rules), facts(), hooks_.faults);
     const auto noise = [&](const Thread& thread, const PendingNoise& record, int64_t begin, int64_t end) {
         recorder.noise(engine, thread, record, begin, end);
     };

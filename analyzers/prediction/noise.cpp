@@ -2,6 +2,7 @@
 #include "noise.hpp"
 
 #include <algorithm>
+#include <boost/math/distributions/fisher_f.hpp>
 #include <cmath>
 #include <map>
 
@@ -71,6 +72,41 @@ NoiseBlocks::NoiseBlocks(const replay::Programs& programs, uint64_t seed) : seed
             starts_[rank].push_back(block == blocks_ ? static_cast<uint32_t>(noise_[rank].size()) : at);
         }
     }
+    alike_.resize(hosts_.size());
+    for (size_t host = 0; host < hosts_.size(); ++host)
+        for (size_t other = 0; other < hosts_.size(); ++other)
+            if (slots(other) == slots(host)) alike_[host].push_back(other);
+    hosts_differ_ = differ();
+}
+
+// Analysis of variance of the noise in a block: whether hosts differ by more than their own blocks do (1 % significance).
+bool NoiseBlocks::differ() const {
+    const auto hosts = static_cast<double>(hosts_.size()), blocks = static_cast<double>(blocks_);
+    if (hosts_.size() < 2 || blocks_ < 2) return false;
+    double between = 0, within = 0, mean = 0;
+    std::vector<double> means;
+    for (size_t host = 0; host < hosts_.size(); ++host) {
+        std::vector<double> sums;
+        for (size_t block = 0; block < blocks_; ++block) {
+            double& sum = sums.emplace_back(0);
+            for (size_t slot = 0; slot < slots(host); ++slot) {
+                const Range range = this->block(host, slot, block);
+                for (const Stolen* event = range.begin; event != range.end; ++event) sum += static_cast<double>(event->end - event->begin);
+            }
+            sum /= static_cast<double>(slots(host));
+        }
+        double own = 0;
+        for (const double sum : sums) own += sum / blocks;
+        for (const double sum : sums) within += (sum - own) * (sum - own);
+        means.push_back(own);
+        mean += own / hosts;
+    }
+    for (const double own : means) between += blocks * (own - mean) * (own - mean);
+    within /= hosts * (blocks - 1);
+    between /= hosts - 1;
+    if (within <= 0) return between > 0;
+    const boost::math::fisher_f distribution(hosts - 1, hosts * (blocks - 1));
+    return boost::math::cdf(boost::math::complement(distribution, between / within)) < 0.01;
 }
 
 NoiseBlocks::Range NoiseBlocks::block(size_t host, size_t slot, size_t block) const {
@@ -91,12 +127,9 @@ DrawnClock::DrawnClock(const NoiseBlocks& blocks, uint64_t draw, int32_t rank)
     const NoiseBlocks::Place place = blocks.place(rank);
     virtual_host_ = place.host;
     slot_ = place.slot;
-    // A host of as many ranks, so that each rank finds its own place there.
-    std::vector<size_t> alike;
-    for (size_t host = 0; host < blocks.hosts(); ++host)
-        if (blocks.slots(host) == blocks.slots(place.measured)) alike.push_back(host);
-    host_ = alike[mixed(blocks.seed(), draw_, of_host, virtual_host_, 0) % alike.size()];
-    if (blocks.block(host_, slot_, 0).begin == blocks.block(host_, slot_, blocks.blocks() - 1).end) blocks_ = nullptr;  // no noise
+    alike_ = &blocks.alike(place.measured);
+    if (blocks.hosts_differ()) host_ = (*alike_)[mixed(blocks.seed(), draw_, of_host, virtual_host_, 0) % alike_->size()];
+    if (blocks.events() == 0) blocks_ = nullptr;
     if (mutated(Mutation::noise_by_rank)) virtual_host_ = rank_ * 1000003;
 }
 
@@ -104,10 +137,12 @@ bool DrawnClock::have_upcoming() {
     if (known_) return true;
     if (!blocks_ || blocks_->events() == 0) return false;
     while (range_.begin == range_.end) {
-        // A draw's own sample of the host's blocks; then one of these.
-        const uint64_t pick = mixed(blocks_->seed(), draw_, of_block, virtual_host_, next_block_) % blocks_->blocks();
-        const uint64_t block = mixed(blocks_->seed(), draw_, of_sample, host_, pick) % blocks_->blocks();
-        range_ = blocks_->block(host_, slot_, block);
+        // A draw's own sample of the blocks; then one of these.
+        const bool own = blocks_->hosts_differ();
+        const uint64_t blocks = blocks_->blocks(), all = own ? blocks : blocks * alike_->size();
+        const uint64_t pick = mixed(blocks_->seed(), draw_, of_block, virtual_host_, next_block_) % all;
+        const uint64_t drawn = mixed(blocks_->seed(), draw_, of_sample, own ? host_ + 1 : 0, pick) % all;
+        range_ = blocks_->block(own ? host_ : (*alike_)[drawn / blocks], slot_, drawn % blocks);
         shift_ = static_cast<int64_t>(next_block_) * blocks_->block_ns() - range_.from;
         // No block of this draw's sample has an event.
         if (++next_block_ >= last_event_block_ + 64 * blocks_->blocks() && range_.begin == range_.end) {

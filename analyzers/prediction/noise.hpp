@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The measured noise as blocks of time by host, and the noise that a virtual rank draws from them.
 //
-// Each virtual host draws a measured host to be a copy of, and for each block of time one of that host's blocks. What the ranks of a host
-// suffered at the same time stays together. For each draw the blocks themselves are resampled first (a bootstrap), so that draws differ by
-// what the sample leaves open, too. Block bootstrap: Kuensch, Annals of Statistics 17 (1989). Times: nanoseconds since the run's beginning.
+// A virtual host draws for each block of time one of the measured blocks of the hosts with as many ranks: what the ranks of a host suffered
+// at the same time stays together. Where hosts differ by more than chance, it is a copy of one of them and draws that one's blocks. For each
+// draw the blocks themselves are resampled first (a bootstrap), so that draws differ by what the sample leaves open, too. Block bootstrap:
+// Kuensch, Annals of Statistics 17 (1989). Times: nanoseconds since the run's beginning.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +41,15 @@ class NoiseBlocks {
     };
     Place place(int32_t rank) const;
     uint64_t seed() const { return seed_; }
+    const std::vector<size_t>& alike(size_t host) const { return alike_[host]; }  // hosts with as many ranks
+    bool hosts_differ() const { return hosts_differ_; }
 
   private:
+    bool differ() const;
+
     uint64_t seed_;
+    bool hosts_differ_ = false;
+    std::vector<std::vector<size_t>> alike_;
     size_t blocks_ = 1;
     int64_t block_ns_ = 1, total_ns_ = 0;
     uint64_t events_ = 0;
@@ -68,7 +75,8 @@ class DrawnClock {
 
     const NoiseBlocks* blocks_ = nullptr;  // none: no noise
     uint64_t draw_ = 0, rank_ = 0, next_block_ = 0, last_event_block_ = 0;
-    size_t slot_ = 0, host_ = 0;
+    size_t slot_ = 0, host_ = 0;  // host_: where hosts differ
+    const std::vector<size_t>* alike_ = nullptr;
     uint64_t virtual_host_ = 0;
     NoiseBlocks::Range range_{nullptr, nullptr, 0};
     int64_t shift_ = 0, begin_ = 0, end_ = 0, last_end_ = INT64_MIN / 4, noise_ns_ = 0;

@@ -103,10 +103,19 @@ json quality_of(const std::string& file) {
     return quality;
 }
 
+json prediction_of(const std::string& file) {
+    json prediction = replay::read_json(file, "a result of polter predict");
+    if (!prediction.is_object() || prediction.value("schema", "") != "polter.predict/1")
+        throw replay::InputError(file + ": is no result of polter predict (schema polter.predict/1); make one with polter predict --json");
+    for (json& one : prediction.at("predictions")) one.erase("draws_ns");
+    return prediction;
+}
+
 }  // namespace
 
 json data_of(const DataOptions& options) {
-    json data{{"schema", "polter.page/1"}, {"runs", json::array()}, {"comparison", nullptr}, {"latency", nullptr}, {"quality", nullptr}};
+    json data{{"schema", "polter.page/1"}, {"runs", json::array()}, {"comparison", nullptr}, {"latency", nullptr}, {"quality", nullptr}, {"prediction", nullptr}};
+    if (!options.prediction.empty()) data["prediction"] = prediction_of(options.prediction);
     if (!options.latency.empty()) data["latency"] = latency_of(options.latency);
     if (!options.quality.empty()) data["quality"] = quality_of(options.quality);
     if (options.sides.size() == 1) {

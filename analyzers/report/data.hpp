@@ -13,6 +13,7 @@ struct DataOptions {
     std::vector<std::vector<std::string>> sides;  // one or more; of each side one run or several
     std::string latency;                          // a result of polter latency to be shown beside them; empty: none
     std::string quality;                          // the same of polter quality --json
+    std::string prediction;                       // the same of polter predict --json
     std::function<void(double)> progress;
 };
 

@@ -33,7 +33,7 @@ namespace {
 struct Arguments {
     Common common;
     std::vector<std::string> traces;
-    std::string output, latency, quality;
+    std::string output, latency, quality, prediction;
 };
 
 // One trace: its name as it is, commas and all.
@@ -52,7 +52,7 @@ void run(const Arguments& arguments) {
         for (const std::string& trace : side) launch::seal_left_behind(trace, false);
     const std::string file = !arguments.output.empty() ? arguments.output : sides.size() > 1 ? "report.html" : report_beside(sides[0][0]);
     const bool shows = !arguments.common.quiet && isatty(STDERR_FILENO);
-    report::write(report::render(report::data_of({sides, arguments.latency, arguments.quality, shows ? progress_bar() : nullptr})), file);
+    report::write(report::render(report::data_of({sides, arguments.latency, arguments.quality, arguments.prediction, shows ? progress_bar() : nullptr})), file);
     if (arguments.common.json)
         fmt::print("{}\n", nlohmann::json{{"schema", "polter.report/1"}, {"traces", sides}, {"report", file}}.dump(
                                2, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -79,6 +79,9 @@ void add_report(CLI::App& parent) {
         ->check(named);
     verb->add_option("--latency", arguments->latency, "Also show this result of polter latency -o")->option_text("FILE")->check(named);
     verb->add_option("--quality", arguments->quality, "Also show this result of polter quality --json")->option_text("FILE")->check(named);
+    verb->add_option("--predict", arguments->prediction, "Also show this result of polter predict --json")
+        ->option_text("FILE")
+        ->check(named);
     verb->footer(
         "Prints the name of the page. It opens from disk in any current browser, and makes no request.\n"
         "Example: polter report polter-lmp-20260102-030405 -o lmp.html\n"

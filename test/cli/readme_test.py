@@ -85,7 +85,7 @@ class Readme(unittest.TestCase):
         app = p.PROGRAMS / ("mpich" if "mpich" in os.path.realpath(shutil.which("mpirun") or "") else "openmpi") / "bsp"
         verb = line.split()[1]
         self.shell(f"build/polter run -q -o of-{verb} mpirun -n 2 {app} 50 2000")
-        self.assertIn({"interference": "Interference", "variability": "typical"}[verb], self.shell(line.replace("DIR", f"of-{verb}")))
+        self.assertIn({"interference": "Interference", "variability": "typical", "predict": "1024 ranks"}[verb], self.shell(line.replace("DIR", f"of-{verb}")))
 
     def quality(self, line):
         app = p.PROGRAMS / ("mpich" if "mpich" in os.path.realpath(shutil.which("mpirun") or "") else "openmpi") / "bsp"
@@ -102,7 +102,7 @@ class Readme(unittest.TestCase):
         (r"\./scripts/test", None),
         (r"\./scripts/quickstart", quickstart),
         (r"build/polter validate --quick", minutes),
-        (r"build/polter (interference|variability) DIR", interference),
+        (r"build/polter (interference|variability|predict) DIR( --ranks 1024)?", interference),
         (r"build/polter quality history", quality),
         (r"(mpirun -n \d+ )?build/polter (doctor|latency|(run|replay|report|advise|compare|noise|export) .*)", polter),
     ]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sections of the analyzers: interference of a run (polter.interference/1), variability of its intervals (polter.variability/1), quality of a
-// job (polter.quality/1) and latencies (polter.latency/1). They compute no result.
+// job (polter.quality/1), predictions (polter.predict/1) and latencies (polter.latency/1). They compute no result.
 import { plot, whenColoursChange } from "./charts";
 import { Result } from "./data";
 import { count, el, name, style, table, time } from "./format";
@@ -131,4 +131,25 @@ export function latency(l: Json): HTMLElement {
       [{ label: "median", values: values("median_ns"), colour: "--s4" }, { label: "99 %", values: values("p99_ns"), colour: "--s1" }, { label: "least", values: values("least_ns"), colour: "--s2" }],
       { xText: time, yText: time, logarithmic: "y", xLabel: "at" })) : null,
     ...l.warnings.map((w: string) => el("p", { class: "note" }, `Warning: ${name(w, 1000)}`)));
+}
+
+// One curve each of run time, without noise and with it, over the number of ranks; the interval as two more.
+export function prediction(p: Json): HTMLElement {
+  const told: Json[] = p.predictions.filter((one: Json) => one.basis).sort((a: Json, b: Json) => a.ranks - b.ranks), m: Json = p.measured;
+  const refused = [...p.no_basis_because, ...p.predictions.filter((one: Json) => !one.basis).map((one: Json) => one.verdict)];
+  const ranks = [m.ranks, ...told.map((one) => one.ranks)], ends = (which: number) => [m.accumulated_noise_ns, ...told.map((one) => one.accumulated_noise.interval?.[which] ?? null)];
+  const other = (one: Json, method: string) => one.methods.find((o: Json) => o.name === method)?.accumulated_noise_ns ?? null;
+  const cell = (value: number | null) => (value === null ? { text: "–" } : ns(value));
+  return section("prediction", "On more ranks",
+    p.pattern.name ? `Weak scaling: each rank with as much work as now. Messages: ${name(p.pattern.name, 100)}; noise drawn ${count(p.noise.draws)} times from what ${count(p.noise.hosts)} hosts had.` : "What noise would cost on more ranks cannot be told from this run.",
+    ...refused.map((why: string) => el("p", { class: "note" }, `No basis: ${name(why, 600)}`)),
+    ...told.map((one) => el("p", {}, name(one.verdict, 600))),
+    told.length > 0 ? captioned("Delay by OS noise over the number of ranks", plot("Delay by OS noise over the number of ranks. The table below has the figures.", ranks,
+      [{ label: "delay", values: [m.accumulated_noise_ns, ...told.map((one) => one.accumulated_noise.value)], colour: "--s0" },
+        { label: "95 % from", values: ends(0), colour: "--s4" }, { label: "to", values: ends(1), colour: "--s4" }],
+      { xText: count, yText: time, logarithmic: "x", xLabel: "ranks" })) : null,
+    p.predictions.length > 0 ? table("Predicted delay by OS noise", [num("Ranks"), { title: "Grid" }, num("Run time without noise"), num("Delay", true), num("From"), num("To"), num("EMMA"), num("Tsafrir's rule"), { title: "Basis" }],
+      [[{ text: count(m.ranks) }, { text: "measured" }, ns(m.run_time_without_noise_ns), ns(m.accumulated_noise_ns), cell(null), cell(null), cell(null), cell(null), { text: "measured" }],
+        ...p.predictions.map((one: Json) => [{ text: count(one.ranks) }, { text: one.grid.join(" × ") }, ns(one.run_time_without_noise_ns), ns(one.accumulated_noise.value), cell(one.accumulated_noise.interval?.[0] ?? null), cell(one.accumulated_noise.interval?.[1] ?? null), cell(other(one, "EMMA")), cell(other(one, "Tsafrir")), { text: one.basis ? "yes" : "no" }])]) : null,
+    ...p.warnings.map((w: string) => el("p", { class: "note" }, `Warning: ${name(w, 1000)}`)));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data of the page: the JSON of `polter replay --attribution --timeline` (docs/replay-json.md) of each run, with its advice
 // (polter.advise/1), and of several runs their comparison (polter.compare/1), and
-// latencies (polter.latency/1); as far as the page reads it. Of a run, `interference` is a run of polter.interference/1 and
+// latencies (polter.latency/1) and a prediction (polter.predict/1); as far as the page reads it. Of a run, `interference` is a run of polter.interference/1 and
 // `variability` a polter.variability/1.
 
 export interface Level {
@@ -50,7 +50,7 @@ export interface Compared {
   comparisons: Comparison[];
 }
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
-export interface Page { schema: string; runs: Result[]; comparison: Compared | null; latency: Record<string, any> | null; quality: Record<string, any> | null }
+export interface Page { schema: string; runs: Result[]; comparison: Compared | null; latency: Record<string, any> | null; quality: Record<string, any> | null; prediction: Record<string, any> | null }
 
 // Base64 of gzip in a script element that is not run.
 export async function open(id: string): Promise<Page> {

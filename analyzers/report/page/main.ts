@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The page: the answer, of several runs their comparison, then the sections of one run. It renders the data and computes no result.
-import { interference, job, latency, variability } from "./analyzers";
+import { interference, job, latency, prediction, variability } from "./analyzers";
 import { comparison } from "./compare";
 import { open, Page, Result } from "./data";
 import { count, el, name } from "./format";
@@ -50,7 +50,7 @@ async function main(): Promise<void> {
   const data: Page = await open("data"), page = document.getElementById("page") as HTMLElement;
   const footer = (r: Result) => el("footer", {}, `Schema ${r.schema}. Every number here stands in the JSON of polter replay --attribution --timeline${r.advice ? ", or of polter advise" : ""}${data.comparison ? ", or of polter compare" : ""}.`);
   const shown: Shown = { result: data.runs[0], view: null };
-  const beside = () => [...(data.quality ? [job(data.quality)] : []), ...(data.latency ? [latency(data.latency)] : [])];
+  const beside = () => [...(data.quality ? [job(data.quality)] : []), ...(data.latency ? [latency(data.latency)] : []), ...(data.prediction ? [prediction(data.prediction)] : [])];
   const run = (index: number): HTMLElement[] => {
     const r = data.runs[index], { list, view } = sections(r);
     if (!data.comparison) list.splice(-1, 0, ...beside());
