@@ -74,7 +74,7 @@ json prediction_json(const Result& result, const Prediction& prediction) {
     return {{"ranks", prediction.ranks},
             {"grid", grid_json(prediction.grid)},
             {"basis", prediction.basis()},
-            {"no_basis_because", prediction.doubts},
+            {"no_basis_because", prediction.reasons},
             {"verdict", verdict_of(result, prediction)},
             {"run_time", samples::to_json(quantity(prediction, quiet))},
             {"run_time_without_noise_ns", prediction.quiet_ns},
@@ -89,7 +89,7 @@ json prediction_json(const Result& result, const Prediction& prediction) {
 
 std::string verdict_of(const Result& result, const Prediction& prediction) {
     const std::string ranks = fmt::format("{} ranks", prediction.ranks);
-    if (!prediction.basis()) return fmt::format("No basis for {}: {}.", ranks, prediction.doubts.front());
+    if (!prediction.basis()) return fmt::format("No basis for {}: {}.", ranks, prediction.reasons.front());
     const int64_t run = prediction.quiet_ns + std::llround(prediction.noise_ns);
     const std::string part = percent(prediction.noise_ns, run);
     if (!prediction.interval)
@@ -113,7 +113,7 @@ json to_json(const Result& result) {
                        {"amplification", result.measured.amplification ? json(*result.measured.amplification) : json()},
                        {"conditional", result.measured.conditional}};
     out["pattern"] = pattern_json(result.pattern);
-    out["no_basis_because"] = result.doubts;
+    out["no_basis_because"] = result.reasons;
     out["noise"] = {{"resampled", result.resampled}, {"draws", result.draws},   {"seed", result.seed},        {"hosts", result.hosts},
                     {"blocks", result.blocks},       {"block_ns", result.block_ns}, {"events", result.noise_events}};
     out["predictions"] = json::array();
@@ -124,9 +124,9 @@ json to_json(const Result& result) {
 std::string to_text(const Result& result, const replay::TextOptions& options) {
     const auto paragraph = [&](const std::string& text) { return replay::fold(replay::printable(text), 2, options.columns) + "\n"; };
     std::string out;
-    if (!result.doubts.empty()) {
+    if (!result.reasons.empty()) {
         out += paragraph("No basis: what noise would cost on more ranks cannot be told from " + result.measured.trace + ".");
-        for (const std::string& why : result.doubts) out += paragraph("- " + why);
+        for (const std::string& why : result.reasons) out += paragraph("- " + why);
         return out;
     }
     for (const Prediction& prediction : result.predictions) out += paragraph(verdict_of(result, prediction));

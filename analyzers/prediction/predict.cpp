@@ -45,13 +45,13 @@ void check(const Options& options, int64_t measured) {
     }
 }
 
-std::vector<std::string> doubts_of(const Recorded& recorded, const Pattern& pattern) {
-    std::vector<std::string> doubts;
-    if (const std::string why = replay::not_measured(recorded.result); !why.empty()) doubts.push_back("the noise was not measured: " + why);
+std::vector<std::string> reasons_of(const Recorded& recorded, const Pattern& pattern) {
+    std::vector<std::string> reasons;
+    if (const std::string why = replay::not_measured(recorded.result); !why.empty()) reasons.push_back("the noise was not measured: " + why);
     for (const auto& [why, times] : recorded.programs.not_covered)
-        doubts.push_back(fmt::format("the program has {}: {} times", why, times));
-    if (!pattern.irregular.empty()) doubts.push_back(pattern.irregular);
-    return doubts;
+        reasons.push_back(fmt::format("the program has {}: {} times", why, times));
+    if (!pattern.irregular.empty()) reasons.push_back(pattern.irregular);
+    return reasons;
 }
 
 class Predictor {
@@ -108,7 +108,7 @@ Prediction Predictor::predict(int64_t ranks, size_t number) {
     std::string irregular;
     const Layout layout(recorded_.programs, pattern_, extended.grid, &irregular);
     if (!irregular.empty()) {
-        prediction.doubts.push_back(irregular);
+        prediction.reasons.push_back(irregular);
         return prediction;
     }
     Simulation simulation(recorded_.programs, layout, residuals_);
@@ -124,7 +124,7 @@ Prediction Predictor::predict(int64_t ranks, size_t number) {
     const auto accumulated = static_cast<double>(recorded_.result.accumulated_noise_ns);
     const double factor = static_cast<double>(ranks) / static_cast<double>(recorded_.result.ranks);
     prediction.others = {emma(intervals_, accumulated, factor), tsafrir(intervals_, accumulated, recorded_.result.ranks, ranks)};
-    if (std::string doubt = disagreement(prediction); !doubt.empty()) prediction.doubts.push_back(std::move(doubt));
+    if (std::string reason = disagreement(prediction); !reason.empty()) prediction.reasons.push_back(std::move(reason));
     return prediction;
 }
 
@@ -149,8 +149,8 @@ Result predict(const Options& options) {
     result.resampled = options.resample;
     result.draws = options.resample ? options.draws : 0;
     result.pattern = find_pattern(recorded.programs);
-    result.doubts = doubts_of(recorded, result.pattern);
-    if (result.doubts.empty()) {
+    result.reasons = reasons_of(recorded, result.pattern);
+    if (result.reasons.empty()) {
         Predictor predictor(options, recorded, result.pattern);
         result.hosts = predictor.noise().hosts();
         result.blocks = predictor.noise().blocks();

@@ -47,15 +47,15 @@ struct Prediction {
     double local_ns = 0;               // mean of the ranks
     std::vector<double> draws;         // accumulated noise of each, in order
     std::vector<Method> others;        // EMMA, Tsafrir
-    std::vector<std::string> doubts;   // why there is no basis; empty: there is
+    std::vector<std::string> reasons;   // why there is no basis; empty: there is
     uint64_t most_open = 0;            // messages that were kept at once
-    bool basis() const { return doubts.empty(); }
+    bool basis() const { return reasons.empty(); }
 };
 
 struct Result {
     replay::Result measured;
     Pattern pattern;
-    std::vector<std::string> doubts;  // why nothing can be predicted; empty: predictions has all
+    std::vector<std::string> reasons;  // why nothing can be predicted; empty: predictions has all
     std::vector<Prediction> predictions;
     size_t draws = 0, hosts = 0, blocks = 0;
     int64_t block_ns = 0;

@@ -260,7 +260,7 @@ prediction::Result as_recorded(const std::string& trace, int64_t ranks) {
 // Whether it could be told, and then whether it is the replay's answer.
 bool identical(const std::string& trace, int64_t ranks) {
     const prediction::Result result = as_recorded(trace, ranks);
-    if (!result.doubts.empty() || !result.predictions.front().basis()) return false;
+    if (!result.reasons.empty() || !result.predictions.front().basis()) return false;
     CHECK(result.predictions.front().quiet_ns == result.measured.approximated_ns);
     CHECK(result.predictions.front().noise_ns == static_cast<double>(result.measured.accumulated_noise_ns));
     return true;
@@ -393,7 +393,7 @@ TEST_CASE("a trace whose noise was not measured gives no basis") {
     for (auto& records : spec.records) std::erase_if(records, [](const test::Record& record) { return record.kind == Kind::noise; });
     test::write_trace(spec, directory.path("t"));
     const prediction::Result result = as_recorded(directory.path("t"), 8);
-    CHECK(!result.doubts.empty());
+    CHECK(!result.reasons.empty());
     CHECK(prediction::to_text(result).find("No basis") == 0);
     CHECK(prediction::to_json(result).at("predictions").empty());
 }
