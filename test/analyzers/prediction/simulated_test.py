@@ -51,7 +51,7 @@ def simulate(options, folder, pattern, ranks, noise, seed, trace=None):
 
 
 def predict(options, trace, ranks, more=()):
-    command = [options.polter, "predict", "--json", "-q", str(trace), "--ranks", ranks, *more]
+    command = [options.polter, "predict", "--json", "-q", str(trace), "--ranks", str(ranks), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"polter predict failed: {done.stderr}")
