@@ -19,8 +19,11 @@ enum class Mutation {
     agree_always,        // verdict: the three methods agree, whatever they say
     tsafrir_unscaled,    // Tsafrir: the measured number of ranks
     emma_unscaled,       // EMMA: the measured number of ranks
+    no_heavy_tail,       // warnings: no tail is heavy
+    hosts_alike,         // noise: hosts that differ are pooled
+    hosts_unlike,        // noise: hosts that differ by chance are not
 };
-inline constexpr int mutations = 14;
+inline constexpr int mutations = 17;
 
 inline Mutation mutation = Mutation::none;
 inline bool mutated(Mutation which) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "replay/model/program.hpp"
@@ -22,9 +23,9 @@ class NoiseBlocks {
     size_t slots(size_t host) const { return hosts_[host].size(); }  // ranks of a host
     size_t blocks() const { return blocks_; }
     int64_t block_ns() const { return block_ns_; }
-    int64_t total_ns() const { return total_ns_; }  // of all ranks
     uint64_t events() const { return events_; }
-    double largest_share() const { return largest_share_; }  // of the longest event in all noise
+    // Exponent with which the number of events falls with their length; below 2 the longest decide all. Unset: too few events, or all alike.
+    std::optional<double> tail_index() const { return tail_index_; }
 
     using Stolen = replay::Program::Stolen;
     struct Range {
@@ -51,9 +52,9 @@ class NoiseBlocks {
     bool hosts_differ_ = false;
     std::vector<std::vector<size_t>> alike_;
     size_t blocks_ = 1;
-    int64_t block_ns_ = 1, total_ns_ = 0;
+    int64_t block_ns_ = 1;
     uint64_t events_ = 0;
-    double largest_share_ = 0;
+    std::optional<double> tail_index_;
     std::vector<std::vector<int32_t>> hosts_;  // ranks
     std::vector<Place> places_;                // of the measured ranks
     std::vector<std::vector<Stolen>> noise_;   // by measured rank

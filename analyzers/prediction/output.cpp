@@ -115,7 +115,9 @@ json to_json(const Result& result) {
     out["pattern"] = pattern_json(result.pattern);
     out["no_basis_because"] = result.reasons;
     out["noise"] = {{"resampled", result.resampled}, {"draws", result.draws},   {"seed", result.seed},        {"hosts", result.hosts},
-                    {"blocks", result.blocks},       {"block_ns", result.block_ns}, {"events", result.noise_events}};
+                    {"blocks", result.blocks},       {"block_ns", result.block_ns}, {"events", result.noise_events},
+                    {"hosts_differ", result.hosts_differ},
+                    {"tail_index", result.tail_index ? json(*result.tail_index) : json()}};
     out["predictions"] = json::array();
     for (const Prediction& prediction : result.predictions) out["predictions"].push_back(prediction_json(result, prediction));
     return out;
@@ -160,9 +162,10 @@ std::string to_text(const Result& result, const replay::TextOptions& options) {
                 if (!method.ns) out += paragraph(fmt::format("  {} does not apply: {}.", method.name, method.why));
             break;
         }
-        out += paragraph(fmt::format("\n{} draws of noise from {} blocks of {} on {}.", result.draws, result.blocks,
+        out += "\n";
+        out += paragraph(fmt::format("{} draws of noise from {} blocks of {} on {}.", result.draws, result.blocks,
                                      replay::short_time(result.block_ns),
-                                     result.hosts == 1 ? "1 host" : fmt::format("{} hosts", result.hosts)));
+                                     result.hosts == 1 ? "1 host" : fmt::format("{} {}hosts", result.hosts, result.hosts_differ ? "different " : "")));
     }
     for (const std::string& warning : result.warnings) out += "\n" + paragraph("Warning: " + warning);
     return out;

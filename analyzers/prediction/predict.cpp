@@ -130,6 +130,22 @@ Prediction Predictor::predict(int64_t ranks, size_t number) {
 
 }  // namespace
 
+std::vector<std::string> warnings_of(const NoiseBlocks& noise) {
+    constexpr uint64_t few_events = 200;
+    constexpr double heavy_tail = 2;  // below it the lengths have no variance
+    std::vector<std::string> warnings;
+    if (noise.events() > 0 && noise.events() < few_events)
+        warnings.push_back(fmt::format("only {} noise events were measured: another run of the same program may have had much more noise, or "
+                                       "less, than the interval says. Trace a longer run.",
+                                       noise.events()));
+    if (noise.tail_index() && *noise.tail_index() < heavy_tail && !mutated(Mutation::no_heavy_tail))
+        warnings.push_back(fmt::format("the lengths of noise events have a heavy tail (index {:.1f}; below {:.0f} the longest events decide the "
+                                       "delay). More ranks meet longer events than were measured, so noise may cost more than the interval says. "
+                                       "Trace a longer run, or more ranks.",
+                                       *noise.tail_index(), heavy_tail));
+    return warnings;
+}
+
 std::string disagreement(const Prediction& prediction) {
     double least = prediction.noise_ns, most = prediction.noise_ns;
     for (const Method& method : prediction.others) {
@@ -156,6 +172,9 @@ Result predict(const Options& options) {
         result.blocks = predictor.noise().blocks();
         result.block_ns = predictor.noise().block_ns();
         result.noise_events = predictor.noise().events();
+        result.hosts_differ = predictor.noise().hosts_differ();
+        result.tail_index = predictor.noise().tail_index();
+        if (options.resample) result.warnings = warnings_of(predictor.noise());
         for (size_t i = 0; i < options.ranks.size(); ++i) result.predictions.push_back(predictor.predict(options.ranks[i], i));
     }
     result.measured = std::move(recorded.result);

@@ -60,11 +60,15 @@ struct Result {
     size_t draws = 0, hosts = 0, blocks = 0;
     int64_t block_ns = 0;
     uint64_t noise_events = 0, seed = 1;
-    bool resampled = true;
+    std::optional<double> tail_index;  // of the events' lengths; noise.hpp
+    bool resampled = true, hosts_differ = false;
     std::vector<std::string> warnings;
 };
 
+class NoiseBlocks;
+
 Result predict(const Options&);
+std::vector<std::string> warnings_of(const NoiseBlocks&);  // where the measured noise says little of that on more ranks
 std::string disagreement(const Prediction&);  // of its methods by more than most_disagreement, in words; empty: they agree
 std::string verdict_of(const Result&, const Prediction&);
 nlohmann::json to_json(const Result&);  // schema polter.predict/1, docs/predict.schema.json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""polter interference, run --profile, variability, quality and latency with real programs: what they write and print, and what they say of input that they cannot use."""
+"""polter interference, run --profile, variability, quality, predict and latency with real programs: what they write and print, and what they say of input that they cannot use."""
 import json
 import pathlib
 import shutil
@@ -197,6 +197,33 @@ class Verbs(unittest.TestCase):
             self.assertEqual(done.returncode, 7)
             self.assertIn("not recorded", done.stderr)
             self.assertEqual(len(list((history / "jobs").glob("*.job"))), 5)
+
+    def test_predict(self):
+        flavour = FLAVOURS[0]
+        with p.folder() as folder:
+            trace = folder / "trace"
+            done = p.command([p.POLTER, "run", "-q", "-o", trace, *bsp(flavour, 50)])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            done = p.command([p.POLTER, "predict", "--json", trace, "--ranks", "8,64"])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = json.loads(done.stdout)
+            self.assertEqual(faults("predict", result), [])
+            self.assertEqual((result["scaling"], result["measured"]["ranks"]), ("weak", 2))
+            said = p.command([p.POLTER, "predict", trace, "--ranks", "8,64"])
+            self.assertEqual(said.returncode, 0, said.stderr)
+            self.assertNotIn("\\x", said.stdout)
+            if result["no_basis_because"]:  # no exporter works here
+                self.assertIn("No basis", said.stdout)
+                return
+            self.assertEqual([one["ranks"] for one in result["predictions"]], [8, 64])
+            self.assertIn("weak scaling", said.stdout.lower())
+            same = json.loads(p.command([p.POLTER, "predict", "--json", "--as-recorded", trace, "--ranks", "2"]).stdout)
+            self.assertEqual(same["predictions"][0]["accumulated_noise"]["value"], same["measured"]["accumulated_noise_ns"])
+            self.assertEqual(same["predictions"][0]["run_time_without_noise_ns"], same["measured"]["run_time_without_noise_ns"])
+            for ranks, grid, why in (("1", "1", "at least 2"), ("8", "4,4", "do not extend")):
+                wrong = p.command([p.POLTER, "predict", trace, "--ranks", ranks, "--grid", grid])
+                self.assertEqual(wrong.returncode, 1)
+                self.assertIn(why, wrong.stderr)
 
     def test_input_that_cannot_be_used(self):
         with p.folder() as folder:

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "analyzers/prediction/layout.hpp"
@@ -200,6 +201,29 @@ void expect_noise(Expectations& e) {
     e.expect(in_place, "events keep their place in their block");
 }
 
+// What the measured noise tells of more: whether hosts differ, and whether the longest events decide.
+void expect_warnings(Expectations& e) {
+    e.expect(!prediction::NoiseBlocks(noisy(8), 1).hosts_differ(), "hosts with the same noise are alike");
+    replay::Programs one_host = noisy(8);
+    for (size_t rank : {2, 3})
+        for (auto& event : one_host.ranks[rank].noise) event.end += 900;
+    e.expect(prediction::NoiseBlocks(one_host, 1).hosts_differ(), "one host has far more noise");
+    const auto warned = [](const std::function<double(double)>& length_of) {
+        replay::Programs programs = noisy(8);
+        constexpr size_t events = 8 * 64;
+        for (size_t rank = 0; rank < 8; ++rank)
+            for (size_t i = 0; i < 64; ++i) {
+                auto& event = programs.ranks[rank].noise[i];
+                event.end = event.begin + static_cast<int64_t>(length_of((static_cast<double>(i * 8 + rank) + 0.5) / events));
+            }
+        const auto warnings = prediction::warnings_of(prediction::NoiseBlocks(programs, 1));
+        return !warnings.empty() && warnings.front().find("heavy tail") != std::string::npos;
+    };
+    e.expect(!warned([](double p) { return 100 * -std::log(p); }), "exponential lengths have no heavy tail");
+    e.expect(warned([](double p) { return 10 * std::pow(p, -1 / 1.3); }), "lengths with an infinite variance");
+    e.expect(prediction::warnings_of(prediction::NoiseBlocks(noisy(2), 1)).size() == 1, "few events");
+}
+
 void expect_simulation(Expectations& e) {
     // Recursive doubling, 2 rounds of 4 members: 1 + 10 + 1 each, 24 of the 30; 6 are not explained. 8 members: 36 + 6.
     const replay::Programs programs = reduced();
@@ -244,6 +268,7 @@ std::string all_expectations() {
     Expectations e;
     expect_patterns(e);
     expect_noise(e);
+    expect_warnings(e);
     expect_simulation(e);
     expect_rules(e);
     return e.failed;

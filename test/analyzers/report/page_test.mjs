@@ -222,7 +222,7 @@ try {
     assert.ok((await card.textContent()).includes(`${one.saves.percent_of_run_time.toFixed(1)} % of the run`));
   }
   const order = await page.$$eval("section", (list) => list.map((s) => s.id));
-  const expected = ["quality", "advice", "causes", "ranks", "timeline", "path", "heat", "durations", "events", "culprits", "operations", "absorbed", "interference", "variability", "job", "latency", "warnings"];
+  const expected = ["quality", "advice", "causes", "ranks", "timeline", "path", "heat", "durations", "events", "culprits", "operations", "absorbed", "interference", "variability", "job", "latency", "prediction", "warnings"];
   assert.deepEqual(order, expected.filter((id) => order.includes(id)));
   await clean(page, "advice");
   await page.emulateMedia({ media: "print" });
@@ -246,6 +246,25 @@ try {
   assert.equal(await page.locator("#job .plot canvas").count(), 1);
   await clean(page, "quality of a job");
   await page.locator("#job").screenshot({ path: join(pictures, "job.png") });
+  await page.close();
+
+  // More ranks: verdicts, the curve, and each number of ranks with the other rules; what has no basis is said.
+  const some = (value, low, high) => ({ value, unit: "ns", interval: [low, high], level: 0.95, samples: 40 });
+  const told = (ranks, basis) => ({ ranks, grid: [ranks / 8, 8], basis, no_basis_because: basis ? [] : ["the methods disagree"], verdict: basis ? `On ${ranks} ranks it costs` : `No basis for ${ranks} ranks`,
+    run_time: some(ranks * 1e6, 1e6, 2e6), run_time_without_noise_ns: 61_300_000, accumulated_noise: some(ranks * 1e5, ranks * 9e4, ranks * 12e4), amplification: 3.1, local_noise_ns: { mean: 5 },
+    methods: [{ name: "copies", accumulated_noise_ns: ranks * 1e5, why_not: null }, { name: "EMMA", accumulated_noise_ns: null, why_not: "no fit" }, { name: "Tsafrir", accumulated_noise_ns: 22_200_000, why_not: null }] });
+  const predictedPage = opened(advised), withPrediction = join(work, "with_prediction.html");
+  predictedPage.prediction = { schema: "polter.predict/1", scaling: "weak", measured: { ranks: 64, run_time_without_noise_ns: 60_000_000, accumulated_noise_ns: 4_000_000 }, no_basis_because: [],
+    pattern: { name: evil, grid: [8, 8] }, noise: { draws: 40, hosts: 64 }, predictions: [told(256, true), told(1024, false)], warnings: ["only 12 noise events"] };
+  writeFileSync(withPrediction, readFileSync(advised, "utf8").replace(data, (_, a, __, c) => a + gzipSync(JSON.stringify(predictedPage)).toString("base64") + c));
+  page = await load(context, withPrediction, faults);
+  const more = await page.textContent("#prediction");
+  for (const text of ["On 256 ranks it costs", "No basis for 1024 ranks", "Weak scaling", "32 × 8", "25.6 ms", "22.2 ms", "only 12 noise events"]) assert.ok(more.includes(text), `${text}: ${more}`);
+  assert.ok(!more.includes("On 1024 ranks it costs"), "a verdict without a basis");
+  assert.equal(await page.evaluate(() => window.broken), undefined, "a pattern's name is markup");
+  assert.equal(await page.locator("#prediction .plot canvas").count(), 1);
+  await clean(page, "prediction");
+  await page.locator("#prediction").screenshot({ path: join(pictures, "prediction.png") });
   await page.close();
 
   // Side by side.

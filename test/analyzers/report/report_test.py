@@ -164,14 +164,18 @@ class Report(unittest.TestCase):
         self.assertEqual([], self.faults("latency", json.loads((self.folder / "latency.json").read_text())))
         judged = {"schema": "polter.quality/1", "online": {}}
         (self.folder / "quality.json").write_text(json.dumps(judged))
+        predicted = {"schema": "polter.predict/1", "predictions": [{"ranks": 8, "draws_ns": [1, 2]}]}
+        (self.folder / "predicted.json").write_text(json.dumps(predicted))
         page = self.folder / "analyzers.html"
-        run = polter("report", "-q", str(self.folder / "1"), "-o", str(page), "--latency", str(self.folder / "latency.json"), "--quality", str(self.folder / "quality.json"))
+        run = polter("report", "-q", str(self.folder / "1"), "-o", str(page), "--latency", str(self.folder / "latency.json"), "--quality", str(self.folder / "quality.json"),
+                     "--predict", str(self.folder / "predicted.json"))
         if "built without its page" in run.stderr:
             self.skipTest("polter was built without the page")
         self.assertEqual(0, run.returncode, run.stderr)
         data = data_of(page)
         self.assertEqual("polter.latency/1", data["latency"]["schema"])
         self.assertEqual(judged, data["quality"])
+        self.assertEqual([{"ranks": 8}], data["prediction"]["predictions"])
         self.assertNotIn("bins", data["latency"]["blocks"][0])
         shown, alone = data["runs"][0], polter("interference", "-q", "--json", str(self.folder / "1"))
         if alone.returncode:
@@ -186,7 +190,8 @@ class Report(unittest.TestCase):
             typical = [[p["typical"] for p in k["projections"]] for k in json.loads(alone.stdout)["kinds"]]
             self.assertEqual(typical[:5], [[p["typical"] for p in k["projections"]] for k in shown["variability"]["kinds"]])
         self.assertEqual(1, polter("report", "-q", str(self.folder / "1"), "--latency", str(self.folder / "raw.json")).returncode)
-        self.assertEqual(1, polter("report", "-q", str(self.folder / "1"), "--quality", str(self.folder / "raw.json")).returncode)
+        for flag in ("--quality", "--predict"):
+            self.assertEqual(1, polter("report", "-q", str(self.folder / "1"), flag, str(self.folder / "raw.json")).returncode)
 
     def test_pipes_and_links_stay_what_they_are(self):
         trace, pipe, link, target = (self.folder / name for name in ("1", "pipe", "link.html", "target.html"))
