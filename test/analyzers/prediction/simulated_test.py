@@ -94,7 +94,7 @@ def main():
     parser.add_argument("--mutated", action="store_true", help="The measured answer in the place of the prediction: bars must be missed")
     options = parser.parse_args()
     sizes = [int(size) for size in options.ranks.split(",")]
-    missed, inside, all_runs = [], 0, 0
+    missed, inside, all_runs, cases, without_basis = [], 0, 0, 0, 0
     print(f"{'case':<20} {'ranks':>5} {'true ms':>9} {'told ms':>9} {'from':>9} {'to':>9} {'error %':>8} {'worst %':>8} {'quiet %':>8} {'inside':>7} basis")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -105,8 +105,15 @@ def main():
                 results = [traced(options, folder, pattern, noise, 1 + seed, sizes, missed) for seed in range(options.traces)]
                 for at, size in enumerate(sizes):
                     runs = [simulate(options, folder, pattern, size, noise, 100 + seed) - quiet[pattern, size] for seed in range(options.runs)]
-                    told = [result["predictions"][at] for result in results]
-                    values = [r["measured"]["accumulated_noise_ns"] if options.mutated else t["accumulated_noise"]["value"] for r, t in zip(results, told)]
+                    cases += 1
+                    reasons = "; ".join(sorted({reason for result in results for reason in result["predictions"][at]["no_basis_because"]}))
+                    pairs = [(result["measured"], result["predictions"][at]) for result in results if result["predictions"][at]["basis"]]
+                    if not pairs:
+                        without_basis += 1
+                        print(f"{pattern + ' ' + noise:<20} {size:5} {statistics.median(runs) / 1e6:9.3f} no basis: {reasons}", flush=True)
+                        continue
+                    told = [t for _, t in pairs]
+                    values = [own["accumulated_noise_ns"] if options.mutated else t["accumulated_noise"]["value"] for own, t in pairs]
                     ends = [t["accumulated_noise"]["interval"] for t in told]
                     covered = sum(low <= run <= high for run in runs for low, high in ends)
                     inside, all_runs = inside + covered, all_runs + len(runs) * len(told)
@@ -118,10 +125,12 @@ def main():
                         f"{pattern + ' ' + noise:<20} {size:5} {true / 1e6:9.3f} {statistics.median(values) / 1e6:9.3f} {statistics.median(e[0] for e in ends) / 1e6:9.3f} "
                         f"{statistics.median(e[1] for e in ends) / 1e6:9.3f} {error:8.1f} {worst:8.1f} "
                         f"{100 * (told[0]['run_time_without_noise_ns'] / quiet[pattern, size] - 1):8.2f} {covered:3}/{len(runs) * len(told)} "
-                        f"{sum(t['basis'] for t in told)}/{len(told)} {'; '.join(sorted({reason for t in told for reason in t['no_basis_because']}))}",
+                        f"{len(told)}/{len(results)} {reasons}",
                         flush=True,
                     )
     print(f"{inside} of {all_runs} runs inside of their interval")
+    if 2 * without_basis > cases:
+        missed.append(f"no basis in {without_basis} of {cases} cases")
     if inside < options.coverage * all_runs:
         missed.append(f"{inside} of {all_runs} inside, fewer than {100 * options.coverage:.0f} %")
     for line in missed:
