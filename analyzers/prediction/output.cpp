@@ -127,7 +127,7 @@ std::string to_text(const Result& result, const replay::TextOptions& options) {
     const auto paragraph = [&](const std::string& text) { return replay::fold(replay::printable(text), 2, options.columns) + "\n"; };
     std::string out;
     if (!result.reasons.empty()) {
-        out += paragraph("No basis: what noise would cost on more ranks cannot be told from " + result.measured.trace + ".");
+        out += paragraph("No basis: what noise would cost on more ranks does not follow from " + result.measured.trace + ".");
         for (const std::string& why : result.reasons) out += paragraph("- " + why);
         return out;
     }

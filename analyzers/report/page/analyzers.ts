@@ -135,17 +135,17 @@ export function latency(l: Json): HTMLElement {
 
 // One curve each of run time, without noise and with it, over the number of ranks; the interval as two more.
 export function prediction(p: Json): HTMLElement {
-  const told: Json[] = p.predictions.filter((one: Json) => one.basis).sort((a: Json, b: Json) => a.ranks - b.ranks), m: Json = p.measured;
+  const predicted: Json[] = p.predictions.filter((one: Json) => one.basis).sort((a: Json, b: Json) => a.ranks - b.ranks), m: Json = p.measured;
   const refused = [...p.no_basis_because, ...p.predictions.filter((one: Json) => !one.basis).map((one: Json) => one.verdict)];
-  const ranks = [m.ranks, ...told.map((one) => one.ranks)], ends = (which: number) => [m.accumulated_noise_ns, ...told.map((one) => one.accumulated_noise.interval?.[which] ?? null)];
+  const ranks = [m.ranks, ...predicted.map((one) => one.ranks)], ends = (which: number) => [m.accumulated_noise_ns, ...predicted.map((one) => one.accumulated_noise.interval?.[which] ?? null)];
   const other = (one: Json, method: string) => one.methods.find((o: Json) => o.name === method)?.accumulated_noise_ns ?? null;
   const cell = (value: number | null) => (value === null ? { text: "–" } : ns(value));
   return section("prediction", "On more ranks",
-    p.pattern.name ? `Weak scaling: each rank with as much work as now. Messages: ${name(p.pattern.name, 100)}; noise drawn ${count(p.noise.draws)} times from what ${count(p.noise.hosts)} hosts had.` : "What noise would cost on more ranks cannot be told from this run.",
+    p.pattern.name ? `Weak scaling: each rank with as much work as now. Messages: ${name(p.pattern.name, 100)}; noise drawn ${count(p.noise.draws)} times from what ${count(p.noise.hosts)} hosts had.` : "What noise would cost on more ranks cannot be predicted from this run.",
     ...refused.map((why: string) => el("p", { class: "note" }, `No basis: ${name(why, 600)}`)),
-    ...told.map((one) => el("p", {}, name(one.verdict, 600))),
-    told.length > 0 ? captioned("Delay by OS noise over the number of ranks", plot("Delay by OS noise over the number of ranks. The table below has the figures.", ranks,
-      [{ label: "delay", values: [m.accumulated_noise_ns, ...told.map((one) => one.accumulated_noise.value)], colour: "--s0" },
+    ...predicted.map((one) => el("p", {}, name(one.verdict, 600))),
+    predicted.length > 0 ? captioned("Delay by OS noise over the number of ranks", plot("Delay by OS noise over the number of ranks. The table below has the figures.", ranks,
+      [{ label: "delay", values: [m.accumulated_noise_ns, ...predicted.map((one) => one.accumulated_noise.value)], colour: "--s0" },
         { label: "95 % from", values: ends(0), colour: "--s4" }, { label: "to", values: ends(1), colour: "--s4" }],
       { xText: count, yText: time, logarithmic: "x", xLabel: "ranks" })) : null,
     p.predictions.length > 0 ? table("Predicted delay by OS noise", [num("Ranks"), { title: "Grid" }, num("Run time without noise"), num("Delay", true), num("From"), num("To"), num("EMMA"), num("Tsafrir's rule"), { title: "Basis" }],

@@ -282,7 +282,7 @@ prediction::Result as_recorded(const std::string& trace, int64_t ranks) {
     return prediction::predict(options);
 }
 
-// Whether it could be told, and then whether it is the replay's answer.
+// Whether there is a basis, and then whether it is the replay's answer.
 bool identical(const std::string& trace, int64_t ranks) {
     const prediction::Result result = as_recorded(trace, ranks);
     if (!result.reasons.empty() || !result.predictions.front().basis()) return false;
@@ -368,19 +368,19 @@ TEST_CASE("a longer pipeline fills for longer, and each copy has the noise of it
 TEST_CASE("for the measured ranks with their own noise the prediction is the replay's answer") {
     const test::TemporaryDirectory directory;
     SUBCASE("micro traces") {
-        int told = 0, all = 0;
+        int predicted = 0, all = 0;
         for (const auto& entry : std::filesystem::directory_iterator(POLTER_MICRO_TRACES)) {
             const test::Micro micro = test::parse_micro(entry.path().string());
             CAPTURE(entry.path().string());
             test::write_trace(micro.trace, directory.path("t"));
             ++all;
-            told += identical(directory.path("t"), static_cast<int64_t>(micro.trace.ranks() - micro.trace.threads.size()));
+            predicted += identical(directory.path("t"), static_cast<int64_t>(micro.trace.ranks() - micro.trace.threads.size()));
         }
-        CHECK(told >= 40);
-        MESSAGE(told << " of " << all);
+        CHECK(predicted >= 40);
+        MESSAGE(predicted << " of " << all);
     }
     SUBCASE("random programs") {
-        int told = 0;
+        int predicted = 0;
         for (uint64_t seed = 1; seed <= test::programs_of(60); ++seed) {
             test::ProgramOptions options;
             options.seed = seed;
@@ -390,10 +390,10 @@ TEST_CASE("for the measured ranks with their own noise the prediction is the rep
             options.structured = seed % 5 == 0;
             CAPTURE(seed);
             test::write_trace(test::random_program(options).trace, directory.path("t"));
-            told += identical(directory.path("t"), static_cast<int64_t>(options.ranks));
+            predicted += identical(directory.path("t"), static_cast<int64_t>(options.ranks));
         }
-        CHECK(told >= static_cast<int>(test::programs_of(20)));
-        MESSAGE(told);
+        CHECK(predicted >= static_cast<int>(test::programs_of(20)));
+        MESSAGE(predicted);
     }
 }
 

@@ -60,8 +60,8 @@ def traced(options, folder, pattern, noise, seed, sizes, missed):
     shutil.rmtree(trace, ignore_errors=True)
     simulate(options, folder, pattern, options.measured, noise, seed, trace)
     same = predict(options, trace, options.measured, ["--as-recorded"])
-    told, own = same["predictions"][0], same["measured"]
-    for value, key in ((told["accumulated_noise"]["value"], "accumulated_noise_ns"), (told["run_time_without_noise_ns"], "run_time_without_noise_ns")):
+    predicted, own = same["predictions"][0], same["measured"]
+    for value, key in ((predicted["accumulated_noise"]["value"], "accumulated_noise_ns"), (predicted["run_time_without_noise_ns"], "run_time_without_noise_ns")):
         if value != own[key]:
             missed.append(f"{pattern} {noise} {seed}: for the measured ranks {key} is {value}, the replay says {own[key]}")
     return predict(options, trace, ",".join(map(str, sizes)))
@@ -95,7 +95,7 @@ def main():
     options = parser.parse_args()
     sizes = [int(size) for size in options.ranks.split(",")]
     missed, inside, all_runs, cases, without_basis = [], 0, 0, 0, 0
-    print(f"{'case':<20} {'ranks':>5} {'true ms':>9} {'told ms':>9} {'from':>9} {'to':>9} {'error %':>8} {'worst %':>8} {'quiet %':>8} {'inside':>7} basis")
+    print(f"{'case':<20} {'ranks':>5} {'true ms':>9} {'pred. ms':>9} {'from':>9} {'to':>9} {'error %':>8} {'worst %':>8} {'quiet %':>8} {'inside':>7} basis")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         quiet = {(pattern, size): simulate(options, folder, pattern, size, None, 1) for pattern in options.patterns.split(",") for size in sizes}
@@ -112,11 +112,11 @@ def main():
                         without_basis += 1
                         print(f"{pattern + ' ' + noise:<20} {size:5} {statistics.median(runs) / 1e6:9.3f} no basis: {reasons}", flush=True)
                         continue
-                    told = [t for _, t in pairs]
+                    predicted = [t for _, t in pairs]
                     values = [own["accumulated_noise_ns"] if options.mutated else t["accumulated_noise"]["value"] for own, t in pairs]
-                    ends = [t["accumulated_noise"]["interval"] for t in told]
+                    ends = [t["accumulated_noise"]["interval"] for t in predicted]
                     covered = sum(low <= run <= high for run in runs for low, high in ends)
-                    inside, all_runs = inside + covered, all_runs + len(runs) * len(told)
+                    inside, all_runs = inside + covered, all_runs + len(runs) * len(predicted)
                     true = statistics.median(runs)
                     error, worst = 100 * (statistics.median(values) / true - 1), max((100 * (value / true - 1) for value in values), key=abs)
                     if abs(error) > bar:
@@ -124,8 +124,8 @@ def main():
                     print(
                         f"{pattern + ' ' + noise:<20} {size:5} {true / 1e6:9.3f} {statistics.median(values) / 1e6:9.3f} {statistics.median(e[0] for e in ends) / 1e6:9.3f} "
                         f"{statistics.median(e[1] for e in ends) / 1e6:9.3f} {error:8.1f} {worst:8.1f} "
-                        f"{100 * (told[0]['run_time_without_noise_ns'] / quiet[pattern, size] - 1):8.2f} {covered:3}/{len(runs) * len(told)} "
-                        f"{len(told)}/{len(results)} {reasons}",
+                        f"{100 * (predicted[0]['run_time_without_noise_ns'] / quiet[pattern, size] - 1):8.2f} {covered:3}/{len(runs) * len(predicted)} "
+                        f"{len(predicted)}/{len(results)} {reasons}",
                         flush=True,
                     )
     print(f"{inside} of {all_runs} runs inside of their interval")

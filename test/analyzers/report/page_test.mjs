@@ -250,12 +250,12 @@ try {
 
   // More ranks: verdicts, the curve, and each number of ranks with the other rules; what has no basis is said.
   const some = (value, low, high) => ({ value, unit: "ns", interval: [low, high], level: 0.95, samples: 40 });
-  const told = (ranks, basis) => ({ ranks, grid: [ranks / 8, 8], basis, no_basis_because: basis ? [] : ["the methods disagree"], verdict: basis ? `On ${ranks} ranks it costs` : `No basis for ${ranks} ranks`,
+  const forecast = (ranks, basis) => ({ ranks, grid: [ranks / 8, 8], basis, no_basis_because: basis ? [] : ["the methods disagree"], verdict: basis ? `On ${ranks} ranks it costs` : `No basis for ${ranks} ranks`,
     run_time: some(ranks * 1e6, 1e6, 2e6), run_time_without_noise_ns: 61_300_000, accumulated_noise: some(ranks * 1e5, ranks * 9e4, ranks * 12e4), amplification: 3.1, local_noise_ns: { mean: 5 },
     methods: [{ name: "copies", accumulated_noise_ns: ranks * 1e5, why_not: null }, { name: "EMMA", accumulated_noise_ns: null, why_not: "no fit" }, { name: "Tsafrir", accumulated_noise_ns: 22_200_000, why_not: null }] });
   const predictedPage = opened(advised), withPrediction = join(work, "with_prediction.html");
   predictedPage.prediction = { schema: "polter.predict/1", scaling: "weak", measured: { ranks: 64, run_time_without_noise_ns: 60_000_000, accumulated_noise_ns: 4_000_000 }, no_basis_because: [],
-    pattern: { name: evil, grid: [8, 8] }, noise: { draws: 40, hosts: 64 }, predictions: [told(256, true), told(1024, false)], warnings: ["only 12 noise events"] };
+    pattern: { name: evil, grid: [8, 8] }, noise: { draws: 40, hosts: 64 }, predictions: [forecast(256, true), forecast(1024, false)], warnings: ["only 12 noise events"] };
   writeFileSync(withPrediction, readFileSync(advised, "utf8").replace(data, (_, a, __, c) => a + gzipSync(JSON.stringify(predictedPage)).toString("base64") + c));
   page = await load(context, withPrediction, faults);
   const more = await page.textContent("#prediction");
