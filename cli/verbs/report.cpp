@@ -20,7 +20,7 @@
 namespace polter::cli {
 
 void write_report(const std::vector<std::vector<std::string>>& sides, const std::string& file, std::function<void(double)> progress) {
-    report::write(report::render(report::data_of({sides, "", "", std::move(progress)})), file);
+    report::write(report::render(report::data_of({.sides = sides, .latency = {}, .quality = {}, .prediction = {}, .progress = std::move(progress)})), file);
 }
 
 std::string report_beside(const std::string& trace) {

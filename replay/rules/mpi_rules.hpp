@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "replay/engine/semantics.hpp"
-#include "replay/rules/program_recorder.hpp"
+#include "replay/rules/program/program_recorder.hpp"
 #include "replay/rules/rma/locks.hpp"
 #include "replay/rules/task_farm/task_farm.hpp"
 #include "replay/trace/message_calls.hpp"

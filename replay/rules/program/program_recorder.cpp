@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "internal.hpp"
+#include "replay/rules/internal.hpp"
 
 namespace polter::replay {
 
