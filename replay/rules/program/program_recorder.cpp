@@ -160,6 +160,7 @@ void ProgramRecorder::concluding(Engine& engine, Thread& thread) {
     const Collective& c = *thread.dependencies[0].collective;
     const uint32_t member = thread.dependencies[0].member;
     if (c.nonblocking) return not_covered("non-blocking collectives");
+    if (has_sizes_by_member(c.operation)) return not_covered("Allgatherv or Reduce_scatter, of which more ranks' parts are not known");
     if (c.arrived < c.members.size() && c.waits == Waits::n_to_n) not_covered("collectives that not all members came to");
     ProgramCollective collective{.comm = c.comm, .root = c.root, .operation = c.operation, .waits = c.waits};
     collective.enter = thread.enter;
