@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <map>
 
 #include "mutations.hpp"
+#include "progress.hpp"
 #include "quality.hpp"
 
 namespace polter::quality {
@@ -27,56 +26,15 @@ std::string name_of(Verdict verdict) {
 
 namespace {
 
-// Of each source and culprit, the share of the run time that it took from the rank that lost most: here, less the median of the others.
-std::vector<Cause> causes_of(const Job& job, const std::vector<Job>& history) {
-    std::vector<Cause> causes;
-    for (const Stolen& one : job.stolen) {
-        std::vector<double> shares;
-        for (const Job& other : history) {
-            if (!other.noise_known) continue;
-            const auto same = std::find_if(other.stolen.begin(), other.stolen.end(),
-                                           [&](const Stolen& s) { return s.source == one.source && s.culprit == one.culprit; });
-            shares.push_back(same == other.stolen.end() ? 0 : static_cast<double>(same->ns) / static_cast<double>(other.runtime_ns));
-        }
-        if (shares.empty()) continue;
-        const double usual =
-            mutated(Mutation::usual_noise_counts) ? 0 : samples::median(std::move(shares)) * static_cast<double>(job.runtime_ns);
-        causes.push_back({one.source, one.culprit, one.rank, one.ns, std::llround(usual)});
-    }
-    std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) { return a.ns - a.usual_ns > b.ns - b.usual_ns; });
-    return causes;
-}
-
-// Rates differ with size and processes: where there are enough jobs that have the same, those alone are compared with.
-std::vector<Job> most_like(const Job& job, const std::vector<Job>& history) {
-    constexpr size_t enough = 5;
-    std::vector<Job> same;
-    std::copy_if(history.begin(), history.end(), std::back_inserter(same),
-                 [&](const Job& other) { return other.size == job.size && other.processes == job.processes && other.nodes == job.nodes; });
-    return same.size() >= enough ? same : history;
-}
-
-std::vector<Difference> differences_of(const Job& job, const std::vector<Job>& all) {
-    const std::vector<Job> history = most_like(job, all);
-    std::vector<Difference> list;
-    for (const auto& [name, feature] : job.features) {
-        Difference most{name, 0, 0, 0};
-        for (size_t i = 0; i < intervals; ++i) {
-            std::vector<double> others;
-            for (const Job& other : history)
-                if (const auto found = other.features.find(name); found != other.features.end()) others.push_back(found->second.mean[i]);
-            if (others.size() < 3) continue;
-            const double usual = samples::median(others), mad = samples::mad(others, usual),
-                         deviation = mutated(Mutation::unscaled_differences) ? 1e-3 : std::max(1.4826 * mad, 1e-3 * std::abs(usual));
-            if (!(deviation > 0)) continue;
-            const double deviations = (feature.mean[i] - usual) / deviation;
-            if (std::abs(deviations) > std::abs(most.deviations)) most = {name, feature.mean[i], usual, deviations};
-        }
-        if (std::abs(most.deviations) > 3) list.push_back(most);
-    }
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Difference& a, const Difference& b) { return std::abs(a.deviations) > std::abs(b.deviations); });
-    return list;
+// Errors need not be normal: the jobs of the history, each judged from the others, say how far off ordinary ones are.
+void widen(Prediction& prediction, const Model& model) {
+    std::vector<double> scores;
+    for (const LeftOut& one : model.left_out_jobs()) scores.push_back(std::abs(one.score));
+    const auto limit = mutated(Mutation::always_normal) ? std::nullopt : limit_of(std::move(scores), alarm_rate);
+    if (!limit) return;
+    const samples::Interval interval = prediction.within(*limit);
+    prediction.verdict_interval = {std::min(prediction.verdict_interval.low, interval.low),
+                                   std::max(prediction.verdict_interval.high, interval.high)};
 }
 
 }  // namespace
@@ -97,6 +55,8 @@ Assessment assess(const Job& job, const std::vector<Job>& history, int64_t inter
             if (inputs == Inputs::attributes) {
                 result.prediction = model.predict(job);
                 result.coefficients = model.coefficients();
+                result.between = model.between();
+                widen(*result.prediction, model);
             }
         } catch (const samples::Error& error) {
             compared.why = error.what();
@@ -117,11 +77,7 @@ Assessment assess(const Job& job, const std::vector<Job>& history, int64_t inter
     const samples::Interval& interval = mutated(Mutation::verdict_at_95) ? prediction.interval : prediction.verdict_interval;
     result.verdict = took > interval.high ? Verdict::slower : took < interval.low ? Verdict::faster : Verdict::as_expected;
     if (result.verdict != Verdict::slower) return result;
-    // What took at least a tenth of the delay from one rank.
-    const double delay = (took - prediction.expected) * 1e9;
-    for (const Cause& cause : causes_of(job, history))
-        if (static_cast<double>(cause.ns - cause.usual_ns) >= (mutated(Mutation::small_noise_counts) ? 0 : 0.1) * delay)
-            result.because.push_back(cause);
+    result.because = causes_of(job, history, (took - prediction.expected) * 1e9);
     if (!job.noise_known)
         result.warnings.push_back(
             "the job's noise was not measured, so nothing is said about why it was slower; polter doctor says what measures it");

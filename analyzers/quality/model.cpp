@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "model.hpp"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <set>
 
+#include "least_squares.hpp"
 #include "mutations.hpp"
 
 namespace polter::quality {
@@ -16,12 +16,13 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-constexpr size_t least_freedom = 3;  // jobs beyond the coefficients
+constexpr size_t least_freedom = 3;       // jobs beyond the coefficients
+constexpr double least_deviation = 1e-9;  // of logarithms: rounding is no error
 constexpr size_t jobs_a_component = 5;
 constexpr double variance_kept = 0.95;
 constexpr const char* bent = "log size^2";
 constexpr size_t sizes_of_a_curve = 4;
-constexpr double worth_a_curve = 0.8;  // a curve must leave at most this part of the squared error
+constexpr double worth_more = 0.8;  // a curve, or groups, must leave at most this part of the squared error
 
 double attribute(const Job& job, const std::string& name) {
     if (name == "log size") return job.size > 0 ? std::log(job.size) : 0;
@@ -57,28 +58,27 @@ bool varies(const std::vector<Job>& jobs, const std::string& name) {
                        [&](const Job& job) { return std::abs(value_of(job, name) - first) > 1e-12 * std::max(1.0, std::abs(first)); });
 }
 
-struct Solved {
-    Vector beta;
-    Matrix inverse;
-    Vector residuals, leverages;
-};
-
-// Least squares; unset where columns depend on each other.
-std::optional<Solved> solve(const Matrix& x, const Vector& y) {
-    const Eigen::ColPivHouseholderQR<Matrix> qr(x);
-    if (qr.rank() < x.cols()) return {};
-    Solved solved;
-    solved.beta = qr.solve(y);
-    solved.inverse = (x.transpose() * x).inverse();
-    solved.residuals = y - x * solved.beta;
-    solved.leverages = (x * solved.inverse).cwiseProduct(x).rowwise().sum();
-    return solved;
+// Jobs of one size, on as many processes and nodes.
+bool alike(const Job& a, const Job& b) {
+    return a.size == b.size && a.processes == b.processes && a.nodes == b.nodes;
 }
 
-// Each job predicted from the others: residual / (1 - leverage).
-Vector left_out(const Solved& solved) {
-    if (mutated(Mutation::errors_of_the_fit)) return solved.residuals;
-    return solved.residuals.cwiseQuotient((1 - solved.leverages.array()).max(1e-9).matrix());
+// Programs are faster at some sizes than a smooth curve says (alignment, block sizes). Jobs that are alike then say more of each other than
+// the curve does; how much more, leaving one job out decides.
+Solved with_groups(const Matrix& x, const Matrix& groups, const Vector& y, Solved plain, double& used) {
+    if (mutated(Mutation::sizes_smooth)) return plain;
+    double best = worth_more * left_out(plain).squaredNorm();
+    std::optional<Solved> chosen;
+    for (const double ratio : {0.25, 1.0, 4.0, 16.0}) {
+        auto solved = groups.cols() > 0 ? solve(x, groups, ratio, y) : std::nullopt;
+        if (!solved) continue;
+        const double error = left_out(*solved).squaredNorm();
+        if (error > best) continue;
+        best = error;
+        chosen = std::move(solved);
+        used = ratio;
+    }
+    return chosen ? *std::move(chosen) : plain;
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ double runtime_s(const Job& job) {
 struct Model::Design {
     Eigen::Index jobs = 0;
     Vector y;
-    Matrix fixed, scores;  // a column of ones and the attributes; principal components
+    Matrix fixed, scores, groups;  // a column of ones and the attributes; principal components; which jobs are alike
 };
 
 Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_t> components, const Response& response)
@@ -121,6 +121,7 @@ Model::Model(const std::vector<Job>& history, Inputs inputs, std::optional<size_
     choose_attributes(history, inputs, design);
     bend(history, design);
     find_components(history, inputs, design);
+    find_groups(history, design);
     choose(design, components);
 }
 
@@ -147,9 +148,7 @@ void Model::choose_attributes(const std::vector<Job>& history, Inputs inputs, De
 void Model::drop_dependent(Design& design) {
     Matrix& fixed = design.fixed;
     for (Eigen::Index j = 1; j < fixed.cols();) {
-        Eigen::ColPivHouseholderQR<Matrix> qr(fixed.leftCols(j + 1));
-        qr.setThreshold(1e-9);
-        if (qr.rank() == j + 1) {
+        if (independent(fixed.leftCols(j + 1))) {
             ++j;
             continue;
         }
@@ -174,7 +173,7 @@ void Model::bend(const std::vector<Job>& history, Design& design) {
     Matrix more(design.jobs, fixed.cols() + 1);
     more << fixed, (fixed.col(1).array() - middle_).square().matrix();
     const auto with = solve(more, design.y), without = solve(fixed, design.y);
-    if (!with || !without || left_out(*with).squaredNorm() > worth_a_curve * left_out(*without).squaredNorm()) return;
+    if (!with || !without || left_out(*with).squaredNorm() > worth_more * left_out(*without).squaredNorm()) return;
     design.fixed = std::move(more);
     attributes_.emplace_back(bent);
 }
@@ -206,21 +205,39 @@ void Model::find_components(const std::vector<Job>& history, Inputs inputs, Desi
         features_.deviation.push_back(deviation);
         z.col(j) = (z.col(j).array() - mean) / deviation;
     }
-    const Eigen::BDCSVD<Matrix> svd(z, Eigen::ComputeThinU | Eigen::ComputeThinV);
-    const Vector squares = svd.singularValues().array().square();
+    const auto [directions, squares] = principal_components(z);
     const auto most = std::min<Eigen::Index>(squares.size(), n / static_cast<Eigen::Index>(jobs_a_component));
     Eigen::Index kept = 0;
     for (double sum = 0; kept < most && sum < variance_kept * squares.sum() && squares(kept) > 1e-9 * squares(0); ++kept)
         sum += squares(kept);
-    design.scores = z * svd.matrixV().leftCols(kept);
-    for (Eigen::Index k = 0; k < kept; ++k) directions_.emplace_back(svd.matrixV().col(k).data(), svd.matrixV().col(k).data() + columns);
+    design.scores = z * directions.leftCols(kept);
+    for (Eigen::Index k = 0; k < kept; ++k) directions_.emplace_back(directions.col(k).data(), directions.col(k).data() + columns);
+}
+
+// Only some that occur more than once, and others, can say how much groups differ beyond the curve.
+void Model::find_groups(const std::vector<Job>& history, Design& design) {
+    std::vector<size_t> group;
+    for (const Job& job : history) {
+        const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const Job& one) { return alike(one, job); });
+        group.push_back(static_cast<size_t>(found - groups_.begin()));
+        if (found != groups_.end()) continue;
+        Job one;  // what makes it one of the group, and nothing else of it
+        one.size = job.size, one.processes = job.processes, one.nodes = job.nodes;
+        groups_.push_back(one);
+    }
+    const auto count = static_cast<Eigen::Index>(groups_.size());
+    if (count == design.jobs || count <= design.fixed.cols()) groups_.clear();
+    design.groups = Matrix::Zero(design.jobs, groups_.empty() ? 0 : count);
+    for (Eigen::Index i = 0; i < design.jobs && !groups_.empty(); ++i)
+        design.groups(i, static_cast<Eigen::Index>(group[static_cast<size_t>(i)])) = 1;
 }
 
 // As many components as leaving one job out shows to be best.
 void Model::choose(Design& design, std::optional<size_t> components) {
     const Eigen::Index n = design.jobs;
     double best = 0;
-    std::optional<Solved> chosen;
+    std::optional<Solved> plain;
+    Matrix inputs;
     const auto all = static_cast<size_t>(design.scores.cols()), most = std::min(components.value_or(all), all);
     for (size_t q = components ? most : 0; q <= most; ++q) {
         Matrix x(n, design.fixed.cols() + static_cast<Eigen::Index>(q));
@@ -229,31 +246,40 @@ void Model::choose(Design& design, std::optional<size_t> components) {
         auto solved = solve(x, design.y);
         if (!solved) continue;
         const double error = left_out(*solved).squaredNorm();
-        if (chosen && error >= best) continue;
+        if (plain && error >= best) continue;
         best = error;
-        chosen = std::move(solved);
+        plain = std::move(solved);
+        inputs = std::move(x);
         components_ = q;
     }
-    if (!chosen)
+    if (!plain)
         throw samples::Error("too few jobs of this application for " + std::to_string(design.fixed.cols()) +
                              " coefficients: " + std::to_string(jobs_) + ", and 3 more than coefficients are needed");
     directions_.resize(components_);
-    const auto p = chosen->beta.size();
-    beta_.assign(chosen->beta.data(), chosen->beta.data() + p);
+    const auto p = inputs.cols();
     for (Eigen::Index i = 0; i < p; ++i) {
+        plain_inverse_.emplace_back();
+        for (Eigen::Index j = 0; j < p; ++j) plain_inverse_.back().push_back(plain->inverse(i, j));
+    }
+    const Solved solved = with_groups(inputs, design.groups, design.y, std::move(*plain), ratio_);
+    beta_.assign(solved.beta.data(), solved.beta.data() + solved.beta.size());
+    for (Eigen::Index i = 0; i < solved.beta.size(); ++i) {
         inverse_.emplace_back();
-        for (Eigen::Index j = 0; j < p; ++j) inverse_.back().push_back(chosen->inverse(i, j));
-        const auto at = static_cast<size_t>(i);
-        coefficients_.emplace_back(i == 0                     ? "1"
+        for (Eigen::Index j = 0; j < solved.beta.size(); ++j) inverse_.back().push_back(solved.inverse(i, j));
+    }
+    for (size_t at = 0; at < static_cast<size_t>(p); ++at)
+        coefficients_.emplace_back(at == 0                    ? "1"
                                    : at <= attributes_.size() ? attributes_[at - 1]
                                                               : "component " + std::to_string(at - attributes_.size()),
                                    beta_[at]);
-    }
     freedom_ = static_cast<double>(n - p);
-    residual_ = std::sqrt(chosen->residuals.squaredNorm() / freedom_);
+    residual_ = std::sqrt(std::max(0.0, solved.squares) / freedom_);
     std::vector<double> errors;
-    const Vector out = left_out(*chosen);
-    for (Eigen::Index i = 0; i < n; ++i) errors.push_back(std::abs(1 - std::exp(-out(i))));
+    const Vector out = left_out(solved), scores = left_out_scores(solved, freedom_);
+    for (Eigen::Index i = 0; i < n; ++i) {
+        errors.push_back(std::abs(1 - std::exp(-out(i))));
+        left_out_.push_back({std::exp(design.y(i) - out(i)), scores(i)});
+    }
     left_out_error_ = samples::median(std::move(errors));
 }
 
@@ -271,26 +297,42 @@ std::vector<double> Model::row_of(const Job& job) const {
 }
 
 Prediction Model::predict(const Job& job, double asked) const {
-    const std::vector<double> x = row_of(job);
+    std::vector<double> x = row_of(job);
     Prediction prediction;
+    const auto p = static_cast<double>(x.size());
+    for (size_t i = 0; i < x.size(); ++i)
+        for (size_t j = 0; j < x.size(); ++j) prediction.leverage += x[i] * plain_inverse_[i][j] * x[j];
+    prediction.allowed_leverage = std::max(2 * p, 3.0) / static_cast<double>(jobs_);
+    // One further job varies by itself too, and one of a further group by how much groups vary.
+    double variance = mutated(Mutation::interval_of_the_mean) ? 0 : 1;
+    if (ratio_ > 0) {
+        bool known = false;
+        for (const Job& one : groups_) {
+            x.push_back(alike(one, job) ? 1 : 0);
+            known = known || alike(one, job);
+        }
+        if (!known) variance += ratio_;
+    }
     double expected = 0;
     for (size_t i = 0; i < x.size(); ++i) {
         expected += beta_[i] * x[i];
-        for (size_t j = 0; j < x.size(); ++j) prediction.leverage += x[i] * inverse_[i][j] * x[j];
+        for (size_t j = 0; j < x.size(); ++j) variance += x[i] * inverse_[i][j] * x[j];
     }
-    const auto p = static_cast<double>(x.size());
-    prediction.allowed_leverage = std::max(2 * p, 3.0) / static_cast<double>(jobs_);
     prediction.expected = std::exp(expected);
+    prediction.deviation = std::max(least_deviation, residual_ * std::sqrt(variance));
     const boost::math::students_t_distribution<double> t(freedom_);
-    // One further job varies by itself too: 1 + leverage.
-    const double error = residual_ * std::sqrt((mutated(Mutation::interval_of_the_mean) ? 0 : 1) + prediction.leverage);
-    const auto within = [&](double level) {
-        const double width = boost::math::quantile(t, 1 - (1 - level) / 2) * error;
-        return samples::Interval{std::exp(expected - width), std::exp(expected + width)};
-    };
+    const auto within = [&](double level) { return prediction.within(boost::math::quantile(t, 1 - (1 - level) / 2)); };
     prediction.interval = within(samples::usual_level);
     prediction.verdict_interval = within(asked);
     return prediction;
+}
+
+double Prediction::score(double value) const {
+    return (std::log(value) - std::log(expected)) / deviation;
+}
+
+samples::Interval Prediction::within(double deviations) const {
+    return {expected * std::exp(-deviations * deviation), expected * std::exp(deviations * deviation)};
 }
 
 }  // namespace polter::quality

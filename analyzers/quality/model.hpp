@@ -29,8 +29,16 @@ inline constexpr double verdict_level = 0.99;  // of the prediction interval tha
 struct Prediction {
     double expected = 0;
     samples::Interval interval, verdict_interval;  // 95 %, and the level asked for
+    double deviation = 0;                          // standard deviation of the logarithm, for one further job
     double leverage = 0, allowed_leverage = 0;     // beyond, the job is unlike those before it
     bool far() const { return leverage > allowed_leverage; }
+    double score(double value) const;                   // its logarithm's distance from the expected one, in deviations
+    samples::Interval within(double deviations) const;  // the values with such scores
+};
+
+// A job of the history, predicted from the others.
+struct LeftOut {
+    double expected = 0, score = 0;
 };
 
 using Response = std::function<double(const Job&)>;
@@ -48,6 +56,10 @@ class Model {
     const std::vector<std::pair<std::string, double>>& coefficients() const { return coefficients_; }
     size_t components() const { return components_; }
     size_t jobs() const { return jobs_; }
+    const std::vector<LeftOut>& left_out_jobs() const { return left_out_; }  // in the order of the history
+    // The variance between sizes, processes and nodes beyond the curve, as a multiple of that between jobs that are alike. 0: the curve
+    // says all that is known.
+    double between() const { return ratio_; }
     double left_out_error() const { return left_out_error_; }  // median of |error| / response, each job predicted from the others
 
   private:
@@ -60,6 +72,7 @@ class Model {
     void drop_dependent(Design&);
     void bend(const std::vector<Job>&, Design&);
     void find_components(const std::vector<Job>&, Inputs, Design&);
+    void find_groups(const std::vector<Job>&, Design&);
     void choose(Design&, std::optional<size_t> components);
     std::vector<double> row_of(const Job&) const;
 
@@ -68,7 +81,10 @@ class Model {
     Standardised features_;
     std::vector<std::vector<double>> directions_;  // of the principal components, in standardised units
     std::vector<double> beta_;
-    std::vector<std::vector<double>> inverse_;  // of X'X
+    std::vector<std::vector<double>> inverse_, plain_inverse_;  // of the equations with groups; of X'X
+    std::vector<Job> groups_;
+    double ratio_ = 0;
+    std::vector<LeftOut> left_out_;
     std::vector<std::pair<std::string, double>> coefficients_;
     double residual_ = 0, freedom_ = 0;
     size_t components_ = 0, jobs_ = 0;

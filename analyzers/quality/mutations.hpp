@@ -13,18 +13,21 @@ enum class Mutation {
     far_is_near,           // a job unlike all before it is judged too
     usual_noise_counts,    // "because": noise that all jobs have counts too
     small_noise_counts,    // "because": any noise, however little of the delay it is
+    always_normal,         // the limit of the verdict is that of normal errors, whatever the history's are like
     verdict_at_95,         // one ordinary job in twenty is flagged
     unscaled_differences,  // what differs most is what has the largest numbers
     straight,              // run times are powers of the size, whatever they look like
+    sizes_smooth,          // jobs of one size say no more of each other than the curve does
     time_is_progress,      // online: a job has come as far as its time has
-    each_point_alone,      // online: each point flags 1 % of ordinary jobs, so all together more
+    one_look,              // online: the limit is that of one look at normal errors, however often a job is looked at
+    fast_at_first,         // online: a job is compared with when others began to be as far, not with when they went on
     rates_of_the_future,   // online: rates of the whole run
     written_in_place,      // store: a job's file has its name before it is whole
     replaces,              // store: of two jobs of one name the later one is kept
     index_decides,         // store: what is not in the index is no job
     versions_unchecked,    // store: files of any schema are read as this one's
 };
-inline constexpr int mutations = 17;
+inline constexpr int mutations = 20;
 
 inline Mutation mutation = Mutation::none;
 inline bool mutated(Mutation which) {

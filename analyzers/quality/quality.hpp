@@ -8,22 +8,10 @@
 #include <vector>
 
 #include "online.hpp"
+#include "reasons.hpp"
 #include "store.hpp"
 
 namespace polter::quality {
-
-// A feature in which the job is unlike the others, in standard deviations of theirs; of the interval that differs most.
-struct Difference {
-    std::string feature;
-    double value = 0, usual = 0, deviations = 0;
-};
-
-// Noise beyond what such jobs usually have, on the rank that lost most to it.
-struct Cause {
-    std::string source, culprit;
-    int32_t rank = 0;
-    int64_t ns = 0, usual_ns = 0;
-};
 
 struct Compared {
     Inputs inputs = Inputs::attributes;
@@ -37,6 +25,7 @@ struct Assessment {
     size_t history = 0;
     std::optional<Prediction> prediction;
     std::vector<std::pair<std::string, double>> coefficients;
+    double between = 0;  // Model::between()
     Verdict verdict = Verdict::no_basis;
     std::string why;        // no basis
     double difference = 0;  // (run time - expected) / expected

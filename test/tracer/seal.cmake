@@ -1,5 +1,6 @@
 polter_unit_test(test-seal SOURCES seal_test.cpp seal_ranks.cpp LIBS polter-seal fmt::fmt OTF2::OTF2)
 polter_unit_test(test-seal-attacks SOURCES seal_attack_test.cpp seal_ranks.cpp LIBS polter-seal polter-write fmt::fmt OTF2::OTF2)
+polter_unit_test(test-seal-snapshot SOURCES seal_snapshot_test.cpp seal_ranks.cpp LIBS polter-seal polter-write fmt::fmt OTF2::OTF2)
 polter_unit_test(test-seal-workers SOURCES seal_workers_test.cpp seal_job.cpp seal_ranks.cpp LIBS polter-seal polter-regions fmt::fmt OTF2::OTF2 nlohmann_json::nlohmann_json)
 add_test(NAME seal-ten-thousand COMMAND test-seal-workers --no-skip "-tc=ten thousand*")
 set_tests_properties(seal-ten-thousand PROPERTIES LABELS long TIMEOUT 900 ENVIRONMENT "POLTER_BUILD=${CMAKE_BINARY_DIR}")

@@ -306,24 +306,41 @@ Outcome exec(const Options& options) {
     return outcome;
 }
 
-std::vector<fs::path> seal_left_behind(const fs::path& experiment, bool foreign) {
-    if (seal::is_sealed(experiment) || !fs::is_directory(experiment / trace::ranks_folder)) return {};
-    constexpr size_t most = 16u << 20;
-    auto record = nlohmann::json::parse(seal::text_of(experiment, trace::provenance_name, most), nullptr, false);
+namespace {
+
+// Of experiment.json: written by this program, but perhaps not to its end, and by whom we cannot know.
+struct Left {
     std::vector<std::string> command;
     std::string job;
-    if (record.is_object()) {
-        // Written by this program, but perhaps not to its end, and by whom we cannot know.
-        if (record.contains("job") && record["job"].is_string()) job = record["job"].get<std::string>();
-        if (record.contains("command") && record["command"].is_array())
-            for (const auto& word : record["command"])
-                if (word.is_string()) command.push_back(word.get<std::string>());
-    }
-    auto running = running_ranks(experiment, job);
+};
+
+Left left_in(const fs::path& experiment) {
+    constexpr size_t most = 16u << 20;
+    auto record = nlohmann::json::parse(seal::text_of(experiment, trace::provenance_name, most), nullptr, false);
+    Left left;
+    if (!record.is_object()) return left;
+    if (record.contains("job") && record["job"].is_string()) left.job = record["job"].get<std::string>();
+    if (record.contains("command") && record["command"].is_array())
+        for (const auto& word : record["command"])
+            if (word.is_string()) left.command.push_back(word.get<std::string>());
+    return left;
+}
+
+}  // namespace
+
+size_t still_running(const fs::path& experiment) {
+    return running_ranks(experiment, left_in(experiment).job).size();
+}
+
+std::vector<fs::path> seal_left_behind(const fs::path& experiment, bool foreign) {
+    if (seal::is_sealed(experiment) || !fs::is_directory(experiment / trace::ranks_folder)) return {};
+    const Left left = left_in(experiment);
+    auto running = running_ranks(experiment, left.job);
     if (!running.empty())
         throw Error(fmt::format("{}: {} of its processes still run; wait for the job's end", experiment.string(), running.size()));
     try {
-        const auto report = seal::seal({experiment, shell_text(command), 0, foreign ? seal::Foreign::as_owner : seal::Foreign::refuse});
+        const auto report =
+            seal::seal({experiment, shell_text(left.command), 0, foreign ? seal::Foreign::as_owner : seal::Foreign::refuse});
         std::vector<fs::path> further;
         for (const auto& job : report.further) further.push_back(experiment / job.folder);
         return further;

@@ -12,6 +12,9 @@ namespace polter::launch {
 // belong to the job (their environment says so). What it had to do is added to `warnings`.
 void wait_for_ranks(const std::filesystem::path& experiment, const std::string& job, int seconds, std::vector<std::string>& warnings);
 
+// How many ranks of an unsealed experiment run on this host.
+size_t still_running(const std::filesystem::path& experiment);
+
 // Local processes of the experiment that have not ended.
 std::vector<pid_t> running_ranks(const std::filesystem::path& experiment, const std::string& job);
 

@@ -142,4 +142,39 @@ Joined join_chunks(const File& event_file, const File& tail, const std::filesyst
     return joined;
 }
 
+void copy_live_tail(const File& tail, const std::filesystem::path& out) {
+    auto header = std::make_unique<trace::TailHeader>();
+    if (read_at(tail, header.get(), sizeof *header, 0) != sizeof *header || header->magic != trace::tail_magic ||
+        header->chunk_size != chunk_size)
+        return;
+    const auto slots = (tail.size() - trace::tail_header_size) / chunk_size;
+    struct Copied {
+        ChunkHeader events;
+        std::vector<char> bytes;
+    };
+    std::vector<Copied> copied;
+    for (uint64_t n = 0; n < std::min<uint64_t>(header->chunks_in_use, trace::tail_slots); ++n) {
+        Copied one{{}, std::vector<char>(chunk_size)};
+        if (header->order[n] >= slots) continue;
+        if (read_at(tail, one.bytes.data(), chunk_size, trace::tail_header_size + header->order[n] * chunk_size) != chunk_size) continue;
+        const auto events = header_of(one.bytes.data(), chunk_size);
+        if (!events) continue;  // taken, and nothing was written into it yet
+        one.events = *events;
+        copied.push_back(std::move(one));
+    }
+    // A slot may hold a later chunk than when the order was read.
+    std::stable_sort(copied.begin(), copied.end(), [](const Copied& a, const Copied& b) { return a.events.first < b.events.first; });
+    uint32_t kept = 0;
+    for (uint64_t next = 0; kept < copied.size() && (kept == 0 || copied[kept].events.first <= next); ++kept) {
+        header->order[kept] = kept;
+        next = copied[kept].events.last + 1;
+    }
+    header->chunks_in_use = kept;
+    std::ofstream file(out, std::ios::binary | std::ios::trunc);
+    file.write(reinterpret_cast<const char*>(header.get()), sizeof *header);
+    for (uint32_t n = 0; n < kept; ++n) file.write(copied[n].bytes.data(), static_cast<std::streamsize>(chunk_size));
+    file.close();
+    if (!file) throw std::runtime_error(fmt::format("{}: cannot be written; is the disk full?", out.string()));
+}
+
 }  // namespace polter::seal

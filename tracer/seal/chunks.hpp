@@ -25,4 +25,8 @@ struct Joined {
 // in the two files. Throws std::runtime_error if `out` cannot be written.
 Joined join_chunks(const File& event_file, const File& tail, const std::filesystem::path& out);
 
+// Copies a tail into `out` while its rank goes on writing. Chunks that were given to later events meanwhile are in the event file by then:
+// copy that afterwards. Nothing that the rank recorded before the call is lost. Throws std::runtime_error if `out` cannot be written.
+void copy_live_tail(const File& tail, const std::filesystem::path& out);
+
 }  // namespace polter::seal

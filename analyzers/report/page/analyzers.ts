@@ -61,14 +61,14 @@ const seconds = (s: number) => time(1e9 * s);
 
 function followed(o: Json): (HTMLElement | null)[] {
   if (o.no_basis) return [el("p", { class: "note" }, `While it ran: no basis: ${name(o.no_basis, 300)}`)];
-  const known = o.points.filter((p: Json) => p.late !== null), at: number[] = known.map((p: Json) => p.elapsed_ns);
+  const known = o.points.filter((p: Json) => p.late !== null && p.interval_s), at: number[] = known.map((p: Json) => p.elapsed_ns);
   const part = (of: (p: Json) => number) => known.map((p: Json) => 100 * of(p));
   return [
     known.length > 1 ? captioned("How late the job was while it ran", plot(`How late the job was while it ran, by its ${name(o.work)}, and how late ordinary jobs are at most. The table below has the figures.`, at,
       [{ label: "late", values: part((p) => p.late), colour: "--s0" }, { label: "ordinary jobs at most", values: part((p) => p.interval_s[1] / p.usual_s - 1), colour: "--s4" }],
       { xText: time, yText: percent, logarithmic: false, xLabel: "after" })) : null,
-    table(`What could be said while it ran, every ${time(o.interval_ns)}, by its ${name(o.work)}`, [num("After"), num("Work done"), num("Usually after"), num("Late", true), { title: "Verdict then" }, num("Run time from rates"), num("Its error")],
-      o.points.map((p: Json) => [ns(p.elapsed_ns), { text: percent(100 * p.done) }, { text: p.usual_s === null ? "?" : seconds(p.usual_s) }, { text: p.late === null ? "?" : percent(100 * p.late) },
+    table(`What could be said while it ran, every ${time(o.interval_ns)}, by its ${name(o.work)}`, [num("After"), num("Work done"), num("Part judged"), num("Reached after"), num("Usually after"), num("Late", true), { title: "Verdict then" }, num("Run time from rates"), num("Its error")],
+      o.points.map((p: Json) => [ns(p.elapsed_ns), { text: percent(100 * p.done) }, { text: p.level === null ? "?" : percent(100 * p.level) }, { text: p.reached_s === null ? "not yet" : seconds(p.reached_s) }, { text: p.usual_s === null ? "?" : seconds(p.usual_s) }, { text: p.late === null ? "not known yet" : percent(100 * p.late) },
         { text: name(p.no_basis ?? p.verdict, 200) }, { text: p.run_time_from_rates_s === null ? "?" : seconds(p.run_time_from_rates_s) }, { text: p.left_out_error === null ? "?" : percent(100 * p.left_out_error) }]), 10)];
 }
 

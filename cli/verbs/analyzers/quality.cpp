@@ -12,6 +12,7 @@
 #include "../../verb.hpp"
 #include "analyzers/inject/spec.hpp"
 #include "replay/base/printable.hpp"
+#include "running_job.hpp"
 
 namespace polter::cli {
 
@@ -19,7 +20,8 @@ namespace {
 
 struct Arguments {
     Common common;
-    std::string folder, id, interval;
+    std::string folder, id, interval, followed;
+    double size = 0;
     bool list = false;
 };
 
@@ -39,6 +41,8 @@ int64_t interval_of(const Arguments& arguments) {
 
 void run(const Arguments& arguments) {
     const int64_t interval_ns = interval_of(arguments);
+    if (!arguments.followed.empty())
+        return follow_running_job({arguments.followed, arguments.folder, arguments.size, interval_ns, arguments.common.json});
     const quality::Store store(arguments.folder, false);
     std::vector<std::string> warnings;
     const auto entries = store.entries(warnings);
@@ -78,7 +82,18 @@ void add_quality(CLI::App& parent) {
                      "Also say what could be said of the job each time so long had passed (500ms, 30s); default: about ten times")
         ->option_text("TIME")
         ->check(named);
-    verb->add_flag("--list", arguments->list, "Only list the recorded jobs");
+    auto* list = verb->add_flag("--list", arguments->list, "Only list the recorded jobs");
+    auto* follow = verb->add_option("--follow", arguments->followed,
+                                    "A job that runs now: the directory that polter run -o names. Prints a line after each --interval "
+                                    "(default: 10s) until the job ends")
+                       ->option_text("DIR")
+                       ->check(named)
+                       ->excludes(list);
+    verb->get_option("--job")->excludes(follow);
+    verb->add_option("--size", arguments->size, "With --follow: of the input, as polter run --size has it")
+        ->needs(follow)
+        ->check(CLI::PositiveNumber)
+        ->option_text("X");
     verb->footer(
         "Jobs of one program are compared; their size, processes and nodes may differ.\n"
         "Example: polter run --record history --size 16000 mpirun -n 4 lmp -in melt.in; polter quality history");

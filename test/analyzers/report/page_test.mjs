@@ -231,7 +231,7 @@ try {
   await page.close();
 
   // The quality of a job: verdict, reasons and what was known while it ran; names as they are.
-  const point = (i) => ({ elapsed_ns: i * 1e8, done: i / 13, verdict: i > 2 ? "slower" : "no basis", no_basis: i > 2 ? null : "nothing was done yet", usual_s: i > 2 ? i / 13 : null, interval_s: i > 2 ? [i / 14, i / 12] : null, late: i > 2 ? 0.3 : null, run_time_from_rates_s: i > 4 ? 1.31 : null, left_out_error: i > 4 ? 0.02 : null });
+  const point = (i) => ({ elapsed_ns: i * 1e8, done: i / 13, verdict: i > 2 ? "slower" : "no basis", no_basis: i > 2 ? null : "nothing was done yet", level: i > 2 ? i / 14 : null, reached_s: i > 3 ? i / 10 : null, usual_s: i > 2 ? i / 13 : null, interval_s: i > 2 ? [i / 14, i / 12] : null, late: i > 2 ? 0.3 : null, run_time_from_rates_s: i > 4 ? 1.31 : null, left_out_error: i > 4 ? 0.02 : null });
   const judged = { job: { application: evil, runtime_ns: 1_300_000_000 }, history: 30, verdict: "slower", no_basis: null, expected: { value: 1, interval: [0.95, 1.05] }, difference: 0.3,
     because: [{ source: "preempt", culprit: "hog", rank: 1, ns: 290_000_000, usual_ns: 1_000_000 }], differences: [{ feature: "calls", value: 77, usual: 100, deviations: -5 }],
     models: [{ inputs: "size and processes", left_out_error: 0.03, components: 0 }, { inputs: "everything", left_out_error: null, components: 0 }],
@@ -241,7 +241,7 @@ try {
   writeFileSync(withJob, readFileSync(advised, "utf8").replace(data, (_, a, __, c) => a + gzipSync(JSON.stringify(judgedPage)).toString("base64") + c));
   page = await load(context, withJob, faults);
   const said = await page.textContent("#job");
-  for (const text of ["Verdict: slower, because preempt by hog", "Expected from 30 jobs", "30.0 %", "290 ms", "nothing was done yet", "−5.0"]) assert.ok(said.includes(text), `${text}: ${said}`);
+  for (const text of ["Verdict: slower, because preempt by hog", "Expected from 30 jobs", "30.0 %", "290 ms", "nothing was done yet", "not yet", "−5.0"]) assert.ok(said.includes(text), `${text}: ${said}`);
   assert.equal(await page.evaluate(() => window.broken), undefined, "a job's name is markup");
   assert.equal(await page.locator("#job .plot canvas").count(), 1);
   await clean(page, "quality of a job");
