@@ -63,6 +63,10 @@ bool runs(const fs::path& experiment) {
 }
 
 quality::Look look(const RunningJob& running, const fs::path& copy) {
+    // Before the job can have ended, and be one of them.
+    std::vector<std::string> warnings;
+    auto history = quality::Store(running.history, false).jobs("", warnings);
+    for (const std::string& warning : warnings) tell(warning);
     const auto snapshot = seal::take_snapshot(running.experiment, copy);
     quality::Look nothing;
     nothing.point.why = "no rank has called MPI yet";
@@ -84,9 +88,7 @@ quality::Look look(const RunningJob& running, const fs::path& copy) {
                                         snapshot->report.missing.size(), snapshot->report.size);
         return nothing;
     }
-    std::vector<std::string> warnings;
-    const auto history = quality::Store(running.history, false).jobs(job.application, warnings);
-    for (const std::string& warning : warnings) tell(warning);
+    std::erase_if(history, [&](const quality::Job& other) { return other.application != job.application; });
     return quality::look_at(job, history);
 }
 

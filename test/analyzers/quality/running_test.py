@@ -90,11 +90,12 @@ class Competitor(unittest.TestCase):
             for number in range(20):
                 done = p.command([p.POLTER, "run", "-q", "--record", folder / "history", "--size", 200, "-o", folder / f"run{number}", *command])
                 self.assertEqual(done.returncode, 0, done.stderr)
-            with p.rival(0, 70):
+            with p.rival(0, 100), p.rival(0, 100), p.rival(0, 100):  # a quarter is left of the core
                 result, follow, lines = followed(folder / "history", folder / "beside", 200, command, "100ms")
             self.assertEqual(follow.returncode, 0, follow.stderr)
             slower = [line for line in lines if line["now"]["verdict"] == "slower"]
             self.assertTrue(slower, lines[-1:])
+            self.assertEqual({line["history"] for line in lines if line["history"]}, {20})
             self.assertLess(slower[0]["now"]["done"], 0.8)
             self.assertLess(slower[0]["now"]["elapsed_ns"], 0.8 * result["measured_ns"])
             self.assertEqual([(c["source"], c["culprit"]) for c in slower[0]["because"][:1]], [("preempt", "polter-rival")])
