@@ -118,7 +118,8 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         mine.injected = injection_->copies(thread.rank, arrival.enter, arrival.delay, thread.remote);
     ++collective->arrived;
     const bool root = *member == collective->root;
-    const bool each = collective->nonblocking || has_sizes_by_member(*collective) || (collective->waits != Waits::n_to_n && collective->waits != Waits::for_nobody);
+    const bool each = collective->nonblocking || has_sizes_by_member(*collective) ||
+                      (collective->waits != Waits::n_to_n && collective->waits != Waits::for_nobody);
     if (each) mine.arrival = lane_pool_.take();
     if (each)
         for (size_t i = 0; i < lanes_.count; ++i) mine.arrival[i] = arrival.enter - arrival.delay[i];

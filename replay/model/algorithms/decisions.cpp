@@ -5,6 +5,8 @@
 
 #include <otf2/otf2.h>
 
+#include <algorithm>
+
 #include "candidates.hpp"
 
 namespace polter::replay {
@@ -119,7 +121,11 @@ constexpr Rule open_mpi_scatter[] = {
     {64, 8192, linear_scatter}, {64, 16384, binomial_scatter}, {any, 512, binomial_scatter}, {any, any, linear_scatter},
 };
 
+// Of long data in longer ones: a pipeline of many pieces takes as long, and each of them is evaluated.
+constexpr uint64_t most_segments = 64;
+
 constexpr Pattern in_segments(Pattern pattern, uint64_t segment, uint64_t data) {
+    segment = std::max(segment, (data + most_segments - 1) / most_segments);
     pattern.segment = segment < data ? static_cast<uint32_t>(segment * one_segment / data) : one_segment;
     return pattern;
 }
@@ -127,7 +133,6 @@ constexpr Pattern in_segments(Pattern pattern, uint64_t segment, uint64_t data) 
 // SMPI's reductions by Open MPI's rules.
 Pattern smpi_segments(const Pattern& pattern, uint64_t data, uint32_t members) {
     constexpr uint64_t kb = 1024;
-    if (pattern == basic_reduce) return pattern;
     if (pattern == binary_up) return in_segments(pattern, 32 * kb, data);
     if (pattern == chains) return in_segments(pattern, 64 * kb, data);
     const bool small = (members < 8 && data < 20 * kb) || data < 2 * kb;
@@ -146,7 +151,7 @@ Pattern smpi_broadcast(const Pattern& pattern, uint64_t data, uint32_t members) 
     made.relay = true;
     if (data <= segment) return made;
     made = in_segments(made, segment, data);
-    if (data % segment == 0) return made;
+    if (data % segment == 0 || data / segment >= most_segments) return made;
     std::vector<Pattern> rest;
     decide(open_mpi_bcast, data % segment, members, &rest);
     const Pattern last = smpi_broadcast(rest.front(), data % segment, members);
