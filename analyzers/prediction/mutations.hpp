@@ -21,9 +21,12 @@ enum class Mutation {
     emma_unscaled,       // EMMA: the measured number of ranks
     no_heavy_tail,       // warnings: no tail is heavy
     hosts_alike,         // noise: hosts that differ are pooled
+    longest_as_measured, // longest events: none is longer than those that were measured
+    any_law,             // longest events: the law is never refused
+    always_exponential,  // longest events: no other shape
     hosts_unlike,        // noise: hosts that differ by chance are not
 };
-inline constexpr int mutations = 17;
+inline constexpr int mutations = 20;
 
 inline Mutation mutation = Mutation::none;
 inline bool mutated(Mutation which) {

@@ -3,45 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <utility>
 
 #include "mutations.hpp"
+#include "random.hpp"
 
 namespace polter::prediction {
 
 namespace {
 
-// A number from numbers alone, without a generator's state: any block can be drawn without those before it.
-uint64_t mixed(uint64_t seed, uint64_t draw, uint64_t kind, uint64_t a, uint64_t b) {
-    uint64_t x = seed;
-    for (const uint64_t next : {draw, kind, a, b}) {
-        x += next + 0x9e3779b97f4a7c15u;
-        x ^= x >> 30;
-        x *= 0xbf58476d1ce4e5b9u;
-        x ^= x >> 27;
-        x *= 0x94d049bb133111ebu;
-        x ^= x >> 31;
-    }
-    return x;
-}
-
-enum Kind : uint64_t { of_host, of_block, of_sample, of_permutation };
-
 // As many blocks as their number's square: each long against most events, and enough of them to draw from.
 constexpr size_t least_blocks = 8, most_blocks = 64;
-
-// Hill, Annals of Statistics 3 (1975): the exponent of a tail that falls as a power, from the largest values.
-std::optional<double> hill(std::vector<double> values) {
-    constexpr size_t least = 100;
-    if (values.size() < least) return std::nullopt;
-    std::sort(values.begin(), values.end(), std::greater<>());
-    const auto count = static_cast<size_t>(std::sqrt(static_cast<double>(values.size())));
-    double sum = 0;
-    for (size_t i = 0; i < count; ++i) sum += std::log(values[i] / values[count]);
-    return sum > 0 ? std::optional(static_cast<double>(count) / sum) : std::nullopt;
-}
 
 }  // namespace
 
@@ -68,7 +41,7 @@ NoiseBlocks::NoiseBlocks(const replay::Programs& programs, uint64_t seed) : seed
         for (const Stolen& one : noise_[rank]) lengths.push_back(static_cast<double>(one.end - one.begin));
         events_ += noise_[rank].size();
     }
-    tail_index_ = hill(std::move(lengths));
+    longest_ = LongestEvents(std::move(lengths), seed);
     const auto even = static_cast<size_t>(std::sqrt(static_cast<double>(events_) / static_cast<double>(std::max<size_t>(1, noise_.size()))));
     blocks_ = std::clamp(even, least_blocks, most_blocks);
     blocks_ = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(blocks_), length));
@@ -115,7 +88,7 @@ bool NoiseBlocks::differ() const {
     constexpr uint64_t permutations = 999;
     const double measured = between();
     for (uint64_t i = 0; i < permutations; ++i) {
-        for (size_t left = sums.size(); left > 1; --left) std::swap(sums[left - 1], sums[mixed(seed_, i, of_permutation, 0, left) % left]);
+        for (size_t left = sums.size(); left > 1; --left) std::swap(sums[left - 1], sums[mixed(seed_, i, Drawn::permutation, 0, left) % left]);
         if (between() >= measured * (1 - 1e-12) && !mutated(Mutation::hosts_unlike)) return false;
     }
     return true;
@@ -134,38 +107,43 @@ NoiseBlocks::Place NoiseBlocks::place(int32_t rank) const {
     return place;
 }
 
-DrawnClock::DrawnClock(const NoiseBlocks& blocks, uint64_t draw, int32_t rank)
-    : blocks_(&blocks), draw_(mutated(Mutation::one_draw) ? 0 : draw), rank_(static_cast<uint64_t>(rank)) {
+NoiseDraw::NoiseDraw(const NoiseBlocks& of, uint64_t number)
+    : blocks(&of), number(mutated(Mutation::one_draw) ? 0 : number), longest(of.longest().resampled(this->number)) {}
+
+DrawnClock::DrawnClock(const NoiseDraw& draw, int32_t rank) : draw_(&draw), rank_(static_cast<uint64_t>(rank)) {
+    const NoiseBlocks& blocks = *draw.blocks;
     const NoiseBlocks::Place place = blocks.place(rank);
     virtual_host_ = place.host;
     slot_ = place.slot;
     alike_ = &blocks.alike(place.measured);
-    if (blocks.hosts_differ()) host_ = (*alike_)[mixed(blocks.seed(), draw_, of_host, virtual_host_, 0) % alike_->size()];
-    if (blocks.events() == 0) blocks_ = nullptr;
+    if (blocks.hosts_differ()) host_ = (*alike_)[mixed(blocks.seed(), draw.number, Drawn::host, virtual_host_, 0) % alike_->size()];
+    if (blocks.events() == 0) draw_ = nullptr;
     if (mutated(Mutation::noise_by_rank)) virtual_host_ = rank_ * 1000003;
 }
 
 bool DrawnClock::have_upcoming() {
     if (known_) return true;
-    if (!blocks_ || blocks_->events() == 0) return false;
+    if (!draw_) return false;
+    const NoiseBlocks& from = *draw_->blocks;
     while (range_.begin == range_.end) {
         // A draw's own sample of the blocks; then one of these.
-        const bool own = blocks_->hosts_differ();
-        const uint64_t blocks = blocks_->blocks(), all = own ? blocks : blocks * alike_->size();
-        const uint64_t pick = mixed(blocks_->seed(), draw_, of_block, virtual_host_, next_block_) % all;
-        const uint64_t drawn = mixed(blocks_->seed(), draw_, of_sample, own ? host_ + 1 : 0, pick) % all;
-        range_ = blocks_->block(own ? host_ : (*alike_)[drawn / blocks], slot_, drawn % blocks);
-        shift_ = static_cast<int64_t>(next_block_) * blocks_->block_ns() - range_.from;
+        const bool own = from.hosts_differ();
+        const uint64_t blocks = from.blocks(), all = own ? blocks : blocks * alike_->size();
+        const uint64_t pick = mixed(from.seed(), draw_->number, Drawn::block, virtual_host_, next_block_) % all;
+        const uint64_t drawn = mixed(from.seed(), draw_->number, Drawn::sample, own ? host_ + 1 : 0, pick) % all;
+        range_ = from.block(own ? host_ : (*alike_)[drawn / blocks], slot_, drawn % blocks);
+        shift_ = static_cast<int64_t>(next_block_) * from.block_ns() - range_.from;
         // No block of this draw's sample has an event.
-        if (++next_block_ >= last_event_block_ + 64 * blocks_->blocks() && range_.begin == range_.end) {
-            blocks_ = nullptr;
+        if (++next_block_ >= last_event_block_ + 64 * from.blocks() && range_.begin == range_.end) {
+            draw_ = nullptr;
             return false;
         }
     }
     last_event_block_ = next_block_;
     begin_ = std::max(range_.begin->begin + shift_, last_end_);
-    if (mutated(Mutation::noise_shuffled)) begin_ = std::max(static_cast<int64_t>(next_block_) * blocks_->block_ns(), last_end_);
-    end_ = begin_ + (range_.begin->end - range_.begin->begin);
+    if (mutated(Mutation::noise_shuffled)) begin_ = std::max(static_cast<int64_t>(next_block_) * from.block_ns(), last_end_);
+    const uint64_t random = mixed(from.seed(), draw_->number, Drawn::length, rank_, ++events_);
+    end_ = begin_ + draw_->longest.length(range_.begin->end - range_.begin->begin, random);
     ++range_.begin;
     return known_ = true;
 }

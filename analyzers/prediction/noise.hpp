@@ -4,13 +4,13 @@
 // A virtual host draws for each block of time one of the measured blocks of the hosts with as many ranks: what the ranks of a host suffered
 // at the same time stays together. Where hosts differ by more than chance, it is a copy of one of them and draws that one's blocks. For each
 // draw the blocks themselves are resampled first (a bootstrap), so that draws differ by what the sample leaves open, too. Block bootstrap:
-// Kuensch, Annals of Statistics 17 (1989). Times: nanoseconds since the run's beginning.
+// Kuensch, Annals of Statistics 17 (1989). The longest events' lengths are drawn from a law. Times: nanoseconds since the run's beginning.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
+#include "longest_events.hpp"
 #include "replay/model/program.hpp"
 
 namespace polter::prediction {
@@ -24,8 +24,7 @@ class NoiseBlocks {
     size_t blocks() const { return blocks_; }
     int64_t block_ns() const { return block_ns_; }
     uint64_t events() const { return events_; }
-    // Exponent with which the number of events falls with their length; below 2 the longest decide all. Unset: too few events, or all alike.
-    std::optional<double> tail_index() const { return tail_index_; }
+    const LongestEvents& longest() const { return longest_; }
 
     using Stolen = replay::Program::Stolen;
     struct Range {
@@ -54,18 +53,27 @@ class NoiseBlocks {
     size_t blocks_ = 1;
     int64_t block_ns_ = 1;
     uint64_t events_ = 0;
-    std::optional<double> tail_index_;
+    LongestEvents longest_;
     std::vector<std::vector<int32_t>> hosts_;  // ranks
     std::vector<Place> places_;                // of the measured ranks
     std::vector<std::vector<Stolen>> noise_;   // by measured rank
     std::vector<std::vector<uint32_t>> starts_;  // by rank and block: its first event
 };
 
+// One draw: which sample of the measured noise, and the law of its longest events. What it is of outlives it.
+struct NoiseDraw {
+    NoiseDraw(const NoiseBlocks&, uint64_t number);
+
+    const NoiseBlocks* blocks;
+    uint64_t number;
+    LongestEvents longest;
+};
+
 // One virtual rank's processor under drawn noise. Its time only moves forward; what it answers does not depend on who asks what.
 class DrawnClock {
   public:
     DrawnClock() = default;  // without noise
-    DrawnClock(const NoiseBlocks&, uint64_t draw, int32_t rank);
+    DrawnClock(const NoiseDraw&, int32_t rank);  // which outlives it
 
     // The end of `work` ns of work that begins at `now`. With work 0: the end of the event during which `now` is, if any.
     int64_t finish(int64_t now, int64_t work);
@@ -74,8 +82,8 @@ class DrawnClock {
   private:
     bool have_upcoming();
 
-    const NoiseBlocks* blocks_ = nullptr;  // none: no noise
-    uint64_t draw_ = 0, rank_ = 0, next_block_ = 0, last_event_block_ = 0;
+    const NoiseDraw* draw_ = nullptr;  // none: no noise
+    uint64_t rank_ = 0, next_block_ = 0, last_event_block_ = 0, events_ = 0;
     size_t slot_ = 0, host_ = 0;  // host_: where hosts differ
     const std::vector<size_t>* alike_ = nullptr;
     uint64_t virtual_host_ = 0;

@@ -81,7 +81,7 @@ class Predictor {
 void Predictor::draw(Simulation& simulation, Prediction& prediction, size_t number) {
     double local = 0;
     for (size_t i = 0; i < options_.draws; ++i) {
-        const Outcome outcome = simulation.drawn(noise_, i);
+        const Outcome outcome = simulation.drawn(NoiseDraw(noise_, i));
         prediction.draws.push_back(static_cast<double>(outcome.end - prediction.quiet_ns));
         local += outcome.local_ns / static_cast<double>(options_.draws);
         if (options_.progress) {
@@ -130,6 +130,11 @@ Prediction Predictor::predict(int64_t ranks, size_t number) {
 
 }  // namespace
 
+std::optional<double> tail_index(const NoiseBlocks& noise) {
+    if (!noise.longest().known() || noise.longest().law().shape <= 0) return std::nullopt;
+    return 1 / noise.longest().law().shape;
+}
+
 std::vector<std::string> warnings_of(const NoiseBlocks& noise) {
     constexpr uint64_t few_events = 200;
     constexpr double heavy_tail = 2;  // below it the lengths have no variance
@@ -138,11 +143,12 @@ std::vector<std::string> warnings_of(const NoiseBlocks& noise) {
         warnings.push_back(fmt::format("only {} noise events were measured: another run of the same program may have had much more noise, or "
                                        "less, than the interval says. Trace a longer run.",
                                        noise.events()));
-    if (noise.tail_index() && *noise.tail_index() < heavy_tail && !mutated(Mutation::no_heavy_tail))
+    const std::optional<double> index = tail_index(noise);
+    if (index && *index < heavy_tail && !mutated(Mutation::no_heavy_tail))
         warnings.push_back(fmt::format("the lengths of noise events have a heavy tail (index {:.1f}; below {:.0f} the longest events decide the "
                                        "delay). More ranks meet longer events than were measured, so noise may cost more than the interval says. "
                                        "Trace a longer run, or more ranks.",
-                                       *noise.tail_index(), heavy_tail));
+                                       *index, heavy_tail));
     return warnings;
 }
 
@@ -173,7 +179,7 @@ Result predict(const Options& options) {
         result.block_ns = predictor.noise().block_ns();
         result.noise_events = predictor.noise().events();
         result.hosts_differ = predictor.noise().hosts_differ();
-        result.tail_index = predictor.noise().tail_index();
+        result.tail_index = tail_index(predictor.noise());
         if (options.resample) result.warnings = warnings_of(predictor.noise());
         for (size_t i = 0; i < options.ranks.size(); ++i) result.predictions.push_back(predictor.predict(options.ranks[i], i));
     }

@@ -68,6 +68,7 @@ struct Result {
 class NoiseBlocks;
 
 Result predict(const Options&);
+std::optional<double> tail_index(const NoiseBlocks&);  // exponent with which the number of the longest events falls; none: no heavy tail, or not known
 std::vector<std::string> warnings_of(const NoiseBlocks&);  // where the measured noise says little of that on more ranks
 std::string disagreement(const Prediction&);  // of its methods by more than most_disagreement, in words; empty: they agree
 std::string verdict_of(const Result&, const Prediction&);

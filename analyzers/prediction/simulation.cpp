@@ -75,18 +75,18 @@ Simulation::Simulation(const replay::Programs& programs, const Layout& layout, c
     : programs_(programs), layout_(layout), residuals_(residuals) {}
 
 Outcome Simulation::quiet() {
-    return run(Mode::quiet, nullptr, 0);
+    return run(Mode::quiet, nullptr);
 }
 
 Outcome Simulation::recorded() {
-    return run(Mode::recorded, nullptr, 0);
+    return run(Mode::recorded, nullptr);
 }
 
-Outcome Simulation::drawn(const NoiseBlocks& noise, uint64_t draw) {
-    return run(Mode::drawn, &noise, draw);
+Outcome Simulation::drawn(const NoiseDraw& draw) {
+    return run(Mode::drawn, &draw);
 }
 
-Outcome Simulation::run(Mode mode, const NoiseBlocks* noise, uint64_t draw) {
+Outcome Simulation::run(Mode mode, const NoiseDraw* draw) {
     mode_ = mode;
     ranks_.assign(static_cast<size_t>(layout_.ranks()), {});
     queues_.clear();
@@ -98,7 +98,7 @@ Outcome Simulation::run(Mode mode, const NoiseBlocks* noise, uint64_t draw) {
     for (int32_t rank = layout_.ranks(); rank-- > 0;) {
         Rank& at = ranks_[static_cast<size_t>(rank)];
         at.now = program(rank).first - programs_.first;
-        if (noise) at.clock = DrawnClock(*noise, draw, rank);
+        if (draw) at.clock = DrawnClock(*draw, rank);
         ready_.push_back(rank);
     }
     while (!ready_.empty()) {

@@ -34,7 +34,7 @@ class Simulation {
 
     Outcome quiet();
     Outcome recorded();  // each copy has the noise of the rank that it is copied from, in the same places of the program
-    Outcome drawn(const NoiseBlocks&, uint64_t draw);
+    Outcome drawn(const NoiseDraw&);
 
   private:
     enum class Mode : uint8_t { quiet, recorded, drawn };
@@ -59,7 +59,7 @@ class Simulation {
         std::vector<int32_t> ranks;
         std::vector<int64_t> enter;
     };
-    Outcome run(Mode, const NoiseBlocks*, uint64_t draw);
+    Outcome run(Mode, const NoiseDraw*);
     void go_on(int32_t rank);
     void begin_call(int32_t rank);
     bool end_call(int32_t rank);

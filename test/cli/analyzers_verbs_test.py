@@ -9,21 +9,14 @@ import unittest
 
 import polter_run as p
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import schemas  # noqa: E402
+
 FLAVOURS = [f for f in ("openmpi", "mpich") if (p.BUILD / f"lib/polter/polter-bsp-{f}").exists() and shutil.which(f"mpirun.{f}")]
 
 
 def bsp(flavour, phases):
     return [*p.launcher(flavour, 2), p.BUILD / f"lib/polter/polter-bsp-{flavour}", "time", "200000", "0", phases, "2", "allreduce", "0", "0", "0", "/dev/null"]
-
-
-def faults(name, value):
-    """Where a result differs from its schema; nothing is checked without python3-jsonschema."""
-    try:
-        import jsonschema
-    except ImportError:
-        return []
-    schema = json.loads((pathlib.Path(__file__).parents[2] / f"docs/{name}.schema.json").read_text(encoding="utf-8"))
-    return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
 
 
 class Verbs(unittest.TestCase):
@@ -162,7 +155,7 @@ class Verbs(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 result = json.loads(done.stdout)
                 self.assertGreaterEqual(result["kinds"][0]["intervals"], 90)
-                self.assertEqual(faults("variability", result), [])
+                self.assertEqual(schemas.faults("variability", result), [])
                 self.assertAlmostEqual(sum(part["of_variance"] for part in result["kinds"][0]["parts"]), 1, places=6)
                 self.assertGreater(result["kinds"][0]["length"]["mean"]["value"], 200_000)
 
@@ -183,7 +176,7 @@ class Verbs(unittest.TestCase):
             self.assertEqual(result["job"]["application"], f"polter-bsp-{flavour}")
             self.assertGreater(result["job"]["runtime_ns"], 50 * 200_000)
             self.assertIn(result["verdict"], ("as expected", "slower", "faster"))
-            self.assertEqual(faults("quality", result), [])
+            self.assertEqual(schemas.faults("quality", result), [])
             self.assertGreater(result["online"]["interval_ns"], 0)
             self.assertTrue(result["online"]["points"] or result["online"]["no_basis"])
             asked = json.loads(p.command([p.POLTER, "quality", "--json", "--interval", "2ms", history]).stdout)["online"]
@@ -207,7 +200,7 @@ class Verbs(unittest.TestCase):
             done = p.command([p.POLTER, "predict", "--json", trace, "--ranks", "8,64"])
             self.assertEqual(done.returncode, 0, done.stderr)
             result = json.loads(done.stdout)
-            self.assertEqual(faults("predict", result), [])
+            self.assertEqual(schemas.faults("predict", result), [])
             self.assertEqual((result["scaling"], result["measured"]["ranks"]), ("weak", 2))
             said = p.command([p.POLTER, "predict", trace, "--ranks", "8,64"])
             self.assertEqual(said.returncode, 0, said.stderr)

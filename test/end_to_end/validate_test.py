@@ -12,16 +12,14 @@ import unittest
 
 import polter_run as p
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import schemas  # noqa: E402
 
 
 def faults(name, value):
-    try:
-        import jsonschema
-    except ImportError:
-        raise unittest.SkipTest("no python3-jsonschema; scripts/setup installs it") from None
-    schema = json.loads((ROOT / f"docs/{name}.schema.json").read_text(encoding="utf-8"))
-    return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
+    if schemas.jsonschema is None:
+        raise unittest.SkipTest("no python3-jsonschema; scripts/setup installs it")
+    return schemas.faults(name, value)
 
 
 class Bench(unittest.TestCase):

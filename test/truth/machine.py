@@ -70,6 +70,7 @@ class Machine:
             "smpi/finalization-barrier": "1",
             "smpi/coll-selector": self.description.get("collectives", "mpich"),
         }
+        settings |= {f"smpi/{operation}": algorithm for operation, algorithm in self.description.get("algorithms", {}).items()}
         command = [self.smpirun, "-np", str(self.ranks), "-platform", str(self.platform), "-hostfile", str(self.hosts)]
         command += ["--log=root.thresh:warning"] + [f"--cfg={key}:{value}" for key, value in settings.items()]
         command += [str(self.program)] + [str(argument) for argument in arguments]

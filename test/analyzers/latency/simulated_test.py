@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+import schemas  # noqa: E402
+
 CLASSES = (2_000, 3_000, 5_000)  # ns: on a switch of 4, in a group of 8, across groups
 HOSTS = 32
 
@@ -50,16 +53,6 @@ def bin_of(ns):
     return int(1000 / math.log(1e9 / 50) * math.log(ns / 50))
 
 
-def faults(value):
-    """Where a result differs from its schema; nothing is checked without python3-jsonschema."""
-    try:
-        import jsonschema
-    except ImportError:
-        return []
-    schema = json.loads((pathlib.Path(__file__).parents[3] / "docs/latency.schema.json").read_text(encoding="utf-8"))
-    return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--polter", required=True)
@@ -80,7 +73,7 @@ def main():
         folder = pathlib.Path(name)
         result = measure(arguments, folder, arguments.program)
         pairs = [sum(1 for a in range(HOSTS) for b in range(a + 1, HOSTS) if class_of(a, b) == k) for k in range(3)]
-        check(faults(result) == [] and faults(dict(result, blocks=1)) != [], f"the schema: {faults(result)}")
+        check(schemas.faults("latency", result) == [] and schemas.faults("latency", dict(result, blocks=1)) != [], f"the schema: {schemas.faults('latency', result)}")
         modes = result["modes"]
         check(len(modes) == 3, f"three modes: {len(modes)}")
         for k, mode in enumerate(modes[:3]):

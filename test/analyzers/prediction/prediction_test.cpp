@@ -13,6 +13,7 @@
 
 #include "analyzers/prediction/layout.hpp"
 #include "analyzers/prediction/mutations.hpp"
+#include "analyzers/prediction/random.hpp"
 #include "analyzers/prediction/scaling_rules.hpp"
 #include "analyzers/prediction/simulation.hpp"
 #include "replay/base/error.hpp"
@@ -157,10 +158,10 @@ void expect_noise(Expectations& e) {
     for (replay::Program& program : one.ranks) program.noise = {{100, 150}};
     one.last = 8000;
     const prediction::NoiseBlocks single(one, 1);
-    prediction::DrawnClock measured(single, 0, 0);
     bool found = false;
     for (uint64_t draw = 0; draw < 64 && !found; ++draw) {  // a draw that begins with the block of the event
-        prediction::DrawnClock clock(single, draw, 0);
+        const prediction::NoiseDraw drawn(single, draw);
+        prediction::DrawnClock clock(drawn, 0);
         if (prediction::DrawnClock(clock).finish(90, 20) == 90 + 20) continue;
         found = true;
         e.equal(static_cast<double>(prediction::DrawnClock(clock).finish(90, 20)), 160, "work across an event");
@@ -174,7 +175,8 @@ void expect_noise(Expectations& e) {
     e.expect(noise.hosts() == 4 && noise.events() == 8 * 64, "hosts and events");
     std::vector<int64_t> places;
     for (const auto& event : programs.ranks[0].noise) places.push_back(event.begin % noise.block_ns());
-    prediction::DrawnClock first(noise, 3, 10), second(noise, 3, 11), other(noise, 4, 10);
+    const prediction::NoiseDraw third(noise, 3), fourth(noise, 4);
+    prediction::DrawnClock first(third, 10), second(third, 11), other(fourth, 10);
     int64_t now = 0, differs = 0;
     bool together = true, in_place = true;
     for (int i = 0; i < 3000; ++i) {
@@ -184,10 +186,11 @@ void expect_noise(Expectations& e) {
         now += 25;
     }
     for (uint64_t draw = 0; draw < 4; ++draw) {  // an event that is waited for ends where one of the host's events does in its block
-        prediction::DrawnClock clock(noise, draw, 0);
+        const prediction::NoiseDraw drawn(noise, draw);
+        prediction::DrawnClock clock(drawn, 0);
         const int64_t end = clock.finish(0, 2 * noise.block_ns());
         in_place = in_place && end > 2 * noise.block_ns();
-        prediction::DrawnClock again(noise, draw, 0);
+        prediction::DrawnClock again(drawn, 0);
         int64_t at = 0;
         while (again.noise_ns() == 0) at = again.finish(at, 1);
         const int64_t begin = (at - 1 - again.noise_ns()) % noise.block_ns();
@@ -199,6 +202,52 @@ void expect_noise(Expectations& e) {
     e.expect(together, "ranks of a host suffer the same");
     e.expect(differs > 0, "draws differ");
     e.expect(in_place, "events keep their place in their block");
+}
+
+void expect_longest_events(Expectations& e) {
+    const auto near = [&](double value, double wanted, const std::string& what) {
+        e.expect(std::abs(value / wanted - 1) < 0.2, what + ": " + std::to_string(value) + ", not " + std::to_string(wanted));
+    };
+    const auto quantiles = [](size_t count, const std::function<double(double)>& of) {
+        std::vector<double> lengths;
+        for (size_t i = 0; i < count; ++i) lengths.push_back(of((static_cast<double>(i) + 0.5) / static_cast<double>(count)));
+        return lengths;
+    };
+    const prediction::ParetoLaw heavy{1000, 0.4}, bounded{1000, -0.5}, light{1000, 0};
+    for (const auto& law : {heavy, bounded, light}) {
+        const auto fitted = prediction::fit_pareto(quantiles(500, [&](double p) { return law.quantile(p); }));
+        e.expect(fitted.has_value() && std::abs(fitted->shape - law.shape) < 0.05, "shape " + std::to_string(law.shape));
+        if (fitted) near(fitted->scale, law.scale, "scale at shape " + std::to_string(law.shape));
+        e.expect(std::abs(law.distribution(law.quantile(0.9)) - 0.9) < 1e-9, "distribution at shape " + std::to_string(law.shape));
+    }
+    e.expect(!prediction::fit_pareto(std::vector<double>(50, 7)), "lengths that are all alike follow no law");
+
+    // 4000 short events, and 200 of another source: these are the tail.
+    std::vector<double> lengths = quantiles(4000, [](double p) { return 4000 + 40 * p; });
+    for (const double length : quantiles(200, [](double p) { return -150'000 * std::log1p(-p); })) lengths.push_back(length);
+    const double longest = *std::max_element(lengths.begin(), lengths.end());
+    const prediction::LongestEvents events(lengths, 1);
+    e.expect(events.known() && events.threshold() > 4000, "the longest events have a law");
+    if (events.known()) {
+        near(events.law().scale, 150'000, "scale of the longest");
+        e.equal(static_cast<double>(events.length(4010, 99)), 4010, "a short event takes what it took");
+        double most = 0, sum = 0;
+        constexpr int draws = 20'000;
+        for (int i = 0; i < draws; ++i) {
+            const auto length = static_cast<double>(
+                events.length(static_cast<int64_t>(longest), prediction::mixed(1, 0, prediction::Drawn::length, 0, static_cast<uint64_t>(i))));
+            most = std::max(most, length);
+            sum += (length - static_cast<double>(events.threshold())) / draws;
+        }
+        near(sum, 150'000, "what drawn events take above the threshold");
+        e.expect(most > 1.3 * longest, "of many more events one is longer than all that were measured");
+        e.expect(events.resampled(1).law().scale != events.resampled(2).law().scale, "draws differ by what the sample leaves open of the law");
+    }
+    // Two lengths far apart follow no such law; the longer alone does.
+    std::vector<double> apart = quantiles(2000, [](double p) { return 100 + 10 * p; });
+    for (const double from : {500, 1000})
+        for (const double length : quantiles(100, [&](double p) { return from + 10 * p; })) apart.push_back(length);
+    e.expect(prediction::LongestEvents(apart, 1).threshold() >= 1000, "the law begins above what it does not describe");
 }
 
 // What the measured noise tells of more: whether hosts differ, and whether the longest events decide.
@@ -268,6 +317,7 @@ std::string all_expectations() {
     Expectations e;
     expect_patterns(e);
     expect_noise(e);
+    expect_longest_events(e);
     expect_warnings(e);
     expect_simulation(e);
     expect_rules(e);

@@ -9,10 +9,14 @@ import pathlib
 import re
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "test"))
+import schemas  # noqa: E402
+
 BUILD = pathlib.Path(os.environ["POLTER_BUILD"])
 POLTER = str(BUILD / "polter")
 
@@ -44,12 +48,9 @@ class Report(unittest.TestCase):
         cls.work.cleanup()
 
     def faults(self, name, value):
-        try:
-            import jsonschema
-        except ImportError:
+        if schemas.jsonschema is None:
             self.skipTest("no python3-jsonschema; scripts/setup installs it")
-        schema = json.loads((ROOT / f"docs/{name}.schema.json").read_text(encoding="utf-8"))
-        return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
+        return schemas.faults(name, value)
 
     def test_schema(self):
         for result in self.results:

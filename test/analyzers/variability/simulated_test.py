@@ -13,22 +13,13 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "truth"))
+sys.path[:0] = [str(pathlib.Path(__file__).parents[2] / folder) for folder in ("", "truth")]
 import machine  # noqa: E402
+import schemas  # noqa: E402
 
 LAWS = ["normal", "exponential", "pareto", "noisy-node"]
 MACHINE = {"bandwidth": "12.5GBps", "latency": "1us"}
 GRAIN_NS = 10_000_000
-
-
-def faults(value):
-    """Where a result differs from its schema; nothing is checked without python3-jsonschema."""
-    try:
-        import jsonschema
-    except ImportError:
-        return []
-    schema = json.loads((pathlib.Path(__file__).parents[3] / "docs/variability.schema.json").read_text(encoding="utf-8"))
-    return [error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
 
 
 def simulated(folder, program, part, ranks, phases, law, seed):
@@ -70,8 +61,8 @@ def main():
                 if done.returncode != 0:
                     sys.exit(f"polter variability failed: {done.stderr}")
                 result = json.loads(done.stdout)
-                if faults(result):
-                    sys.exit(f"the result differs from its schema: {faults(result)}")
+                if schemas.faults("variability", result):
+                    sys.exit(f"the result differs from its schema: {schemas.faults('variability', result)}")
                 shares.append(result["check"]["share_inside"] or 0)  # no basis counts as a miss
                 typical.append(result["check"]["typical_inside"])
                 projected = next(p for p in result["kinds"][0]["projections"] if p["ranks"] == arguments.large)
