@@ -75,7 +75,8 @@ Assessment assess(const Job& job, const std::vector<Job>& history, int64_t inter
         return result;
     }
     const samples::Interval& interval = mutated(Mutation::verdict_at_95) ? prediction.interval : prediction.verdict_interval;
-    result.verdict = took > interval.high ? Verdict::slower : took < interval.low ? Verdict::faster : Verdict::as_expected;
+    result.own_share = own_share(job, history);
+    result.verdict = took * (1 - result.own_share) > interval.high ? Verdict::slower : took < interval.low ? Verdict::faster : Verdict::as_expected;
     if (result.verdict != Verdict::slower) return result;
     result.because = causes_of(job, history, (took - prediction.expected) * 1e9);
     if (!job.noise_known)

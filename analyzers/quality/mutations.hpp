@@ -13,6 +13,7 @@ enum class Mutation {
     far_is_near,           // a job unlike all before it is judged too
     usual_noise_counts,    // "because": noise that all jobs have counts too
     small_noise_counts,    // "because": any noise, however little of the delay it is
+    own_noise_counts,      // what polter's own processes took is a reason, and makes a job slower
     always_normal,         // the limit of the verdict is that of normal errors, whatever the history's are like
     verdict_at_95,         // one ordinary job in twenty is flagged
     unscaled_differences,  // what differs most is what has the largest numbers
@@ -27,7 +28,7 @@ enum class Mutation {
     index_decides,         // store: what is not in the index is no job
     versions_unchecked,    // store: files of any schema are read as this one's
 };
-inline constexpr int mutations = 20;
+inline constexpr int mutations = 21;
 
 inline Mutation mutation = Mutation::none;
 inline bool mutated(Mutation which) {

@@ -9,6 +9,7 @@
 
 #include "mutations.hpp"
 #include "progress.hpp"
+#include "reasons.hpp"
 
 namespace polter::quality {
 
@@ -53,10 +54,10 @@ int64_t usual_interval(const std::vector<Job>& history) {
 
 }  // namespace
 
-Point point_at(int64_t elapsed_ns, const Progress& progress, const Job& job, const std::vector<Job>& history) {
+Point point_at(int64_t elapsed_ns, const Progress& progress, const Job& job, const std::vector<Job>& history, double own_share) {
     Point point;
     point.elapsed_ns = elapsed_ns;
-    const Progress::State state = progress.at(job, elapsed_ns);
+    const Progress::State state = progress.at(job, elapsed_ns, own_share);
     point.done = state.done;
     point.level = state.level;
     point.reached_s = state.reached_s;
@@ -107,8 +108,9 @@ Online follow(const Job& job, const std::vector<Job>& all, int64_t interval_ns) 
         online.work_error = progress.work().error;
         online.slower_beyond = progress.slower_beyond();
         online.faster_beyond = progress.faster_beyond();
+        const double own = own_share(job, history);
         for (int64_t elapsed = online.interval_ns; elapsed < job.runtime_ns; elapsed += online.interval_ns)
-            online.points.push_back(point_at(elapsed, progress, job, history));
+            online.points.push_back(point_at(elapsed, progress, job, history, own));
     } catch (const samples::Error& error) {
         online.why = error.what();
         return online;

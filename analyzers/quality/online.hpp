@@ -45,7 +45,7 @@ inline constexpr size_t most_points = 64;
 std::vector<Job> in_steps(const std::vector<Job>&);  // those that were recorded in steps of time
 Job until(const Job&, int64_t elapsed_ns);           // as far as it was known then: rates in equal parts of that time
 class Progress;
-Point point_at(int64_t elapsed_ns, const Progress&, const Job&, const std::vector<Job>& in_steps);
+Point point_at(int64_t elapsed_ns, const Progress&, const Job&, const std::vector<Job>& in_steps, double own_share = 0);
 
 // `interval_ns`: 0: such that jobs like it have about ten; the nearest one that gives at most most_points otherwise.
 Online follow(const Job&, const std::vector<Job>& history, int64_t interval_ns = 0);

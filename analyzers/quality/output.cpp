@@ -89,6 +89,11 @@ std::string verdict_text(Verdict verdict, const std::vector<Cause>& because, con
     return verdict == Verdict::no_basis ? text + ": " + why : text;
 }
 
+std::string own_text(double share) {
+    constexpr double least = 0.005;
+    return share < least ? "" : fmt::format("polter itself took up to {:.1f} % of its time, which does not count", 100 * share);
+}
+
 void add_online_text(std::string& out, const Online& online, size_t columns) {
     if (!online.why.empty()) {
         out += "\n" + replay::fold("While it ran: no basis: " + online.why, 2, columns) + "\n";
@@ -134,6 +139,7 @@ json to_json(const Assessment& result) {
     out["coefficients"] = json::object();
     for (const auto& [name, value] : result.coefficients) out["coefficients"][name] = value;
     out["because"] = because_json(result.because);
+    out["own_share"] = result.own_share;
     out["differences"] = differences_json(result.differences);
     out["models"] = json::array();
     for (const Compared& one : result.models)
@@ -150,6 +156,7 @@ std::string to_text(const Assessment& result, size_t columns) {
     std::string out = fmt::format("{} on {} processes of {} node{}: {}\n", replay::printable(job.application), job.processes, job.nodes,
                                   job.nodes == 1 ? "" : "s", time(static_cast<double>(job.runtime_ns)));
     out += replay::fold("Verdict: " + verdict_text(result.verdict, result.because, result.why), 2, columns) + "\n";
+    if (const std::string own = own_text(result.own_share); !own.empty()) out += "Followed: " + own + "\n";
     if (result.prediction)
         out += fmt::format("Expected: {} (95 %: {} to {}), from {} jobs; this one took {:+.1f} %\n",
                            time(1e9 * result.prediction->expected), time(1e9 * result.prediction->interval.low),
@@ -186,6 +193,7 @@ json to_json(const Look& look) {
         out["expected"] = samples::to_json({look.run_time->expected, "s", look.run_time->interval, samples::usual_level, look.history});
     out["now"] = point_json(look.point);
     out["because"] = because_json(look.because);
+    out["own_share"] = look.own_share;
     out["differences"] = differences_json(look.differences);
     return out;
 }
@@ -204,6 +212,7 @@ std::string to_text(const Look& look) {
     if (look.run_time)
         out += fmt::format("; expected run time {} (95 %: {} to {})", time(1e9 * look.run_time->expected),
                            time(1e9 * look.run_time->interval.low), time(1e9 * look.run_time->interval.high));
+    if (const std::string own = own_text(look.own_share); !own.empty()) out += "; " + own;
     if (!look.differences.empty())
         out +=
             fmt::format("; differs most: {} ({:+.0f} deviations)", look.differences.front().feature, look.differences.front().deviations);

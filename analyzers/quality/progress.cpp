@@ -132,7 +132,7 @@ void Progress::calibrate(const Job& job, const std::vector<Job>& history) {
     if (mutated(Mutation::one_look)) slower_ = faster_ = boost::math::quantile(boost::math::normal(), 1 - alarm_rate);
 }
 
-Progress::State Progress::at(const Job& job, int64_t elapsed_ns) const {
+Progress::State Progress::at(const Job& job, int64_t elapsed_ns, double own_share) const {
     State state;
     const double elapsed_s = 1e-9 * static_cast<double>(elapsed_ns), done = mutated(Mutation::time_is_progress)
                                                                                 ? work_.total * elapsed_s / run_time().expected
@@ -144,13 +144,13 @@ Progress::State Progress::at(const Job& job, int64_t elapsed_ns) const {
     const auto waiting = [&](size_t due) {
         state.level = next < levels ? levels_[next] : 1;
         state.usual = usual_[due];
-        state.score = state.usual.score(std::max(least_s, elapsed_s));
+        state.score = state.usual.score(std::max(least_s, elapsed_s * (1 - own_share)));
         return state;
     };
     if (next == 0) return waiting(0);
     const Prediction& usual = usual_[next - 1];
     const double reached_s = std::max(least_s, 1e-9 * reached_ns(job, work_.name, levels_[next - 1] * work_.total)),
-                 score = usual.score(reached_s);
+                 score = usual.score(std::max(least_s, reached_s * (1 - own_share)));
     // Past due at the next level says more than how late it was at the last one.
     const size_t due = mutated(Mutation::fast_at_first) ? next - 1 : next;
     if (waiting(due).score > std::max(0.0, score)) return state;

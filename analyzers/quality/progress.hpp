@@ -52,7 +52,8 @@ class Progress {
         Prediction usual;                 // seconds until that level
         double score = 0;                 // of the time at which it was reached; of the time that passed, if it was not
     };
-    State at(const Job&, int64_t elapsed_ns) const;
+    // `own_share`: of the time, that does not count (reasons.hpp).
+    State at(const Job&, int64_t elapsed_ns, double own_share = 0) const;
 
   private:
     void find_work(const Job&, const std::vector<Job>&);

@@ -29,6 +29,7 @@ struct Assessment {
     Verdict verdict = Verdict::no_basis;
     std::string why;        // no basis
     double difference = 0;  // (run time - expected) / expected
+    double own_share = 0;   // reasons.hpp
     std::vector<Cause> because;
     std::vector<Difference> differences;  // largest first
     std::vector<Compared> models;

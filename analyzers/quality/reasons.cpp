@@ -33,6 +33,10 @@ std::vector<Cause> more_noise(const Job& job, const std::vector<Job>& history) {
     return causes;
 }
 
+bool is_own(const Cause& cause) {
+    return (cause.culprit == "polter" || cause.culprit == "polterd") && !mutated(Mutation::own_noise_counts);
+}
+
 // Rates differ with size and processes: where there are enough jobs that have the same, those alone are compared with.
 std::vector<Job> most_like(const Job& job, const std::vector<Job>& history) {
     constexpr size_t enough = 5;
@@ -44,10 +48,19 @@ std::vector<Job> most_like(const Job& job, const std::vector<Job>& history) {
 
 }  // namespace
 
+double own_share(const Job& job, const std::vector<Job>& history) {
+    if (mutated(Mutation::own_noise_counts)) return 0;
+    double ns = 0;
+    for (const Cause& cause : more_noise(job, history))
+        if (is_own(cause)) ns += static_cast<double>(std::max<int64_t>(0, cause.ns - cause.usual_ns));
+    const double share = ns / static_cast<double>(std::max<int64_t>(1, job.runtime_ns));
+    return std::clamp(static_cast<double>(job.processes) * share, std::min(share, 1.0), std::max(share, most_followed));
+}
+
 std::vector<Cause> causes_of(const Job& job, const std::vector<Job>& history, double delay_ns) {
     const double least = (mutated(Mutation::small_noise_counts) ? 0 : 0.1) * delay_ns;
     std::vector<Cause> causes = more_noise(job, history);
-    std::erase_if(causes, [&](const Cause& cause) { return static_cast<double>(cause.ns - cause.usual_ns) < least; });
+    std::erase_if(causes, [&](const Cause& cause) { return static_cast<double>(cause.ns - cause.usual_ns) < least || is_own(cause); });
     return causes;
 }
 

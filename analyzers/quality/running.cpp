@@ -24,7 +24,8 @@ Look look_at(const Job& job, const std::vector<Job>& all) {
         const Progress progress(job, history);
         look.work = progress.work().name;
         look.run_time = progress.run_time();
-        look.point = point_at(job.runtime_ns, progress, job, history);
+        look.own_share = own_share(job, history);
+        look.point = point_at(job.runtime_ns, progress, job, history, look.own_share);
     } catch (const samples::Error& error) {
         look.point.why = error.what();
         return look;

@@ -18,6 +18,7 @@ struct Look {
     std::string work;
     std::optional<Prediction> run_time;  // s, from size, processes and nodes; unset: too few jobs
     Point point;
+    double own_share = 0;                 // reasons.hpp
     std::vector<Cause> because;           // where it is slower
     std::vector<Difference> differences;  // from what the others had done in the same time
 };

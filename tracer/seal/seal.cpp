@@ -201,8 +201,9 @@ std::string joined_ids(const std::vector<uint32_t>& ids) {
 }
 
 // The paths come from the experiment: those that another user may have named are not opened.
-void add_call_sites(const Places& places, Definitions& definitions, Report& report) {
-    auto named = name_call_sites(definitions.unified.objects, definitions.unified.call_sites, places.experiment.owner() == geteuid());
+void add_call_sites(const Places& places, bool asked, Definitions& definitions, Report& report) {
+    const bool opened = asked && places.experiment.owner() == geteuid();
+    auto named = name_call_sites(definitions.unified.objects, definitions.unified.call_sites, opened);
     definitions.call_sites = std::move(named.names);
     if (!named.warning.empty()) report.warnings.push_back(named.warning);
 }
@@ -332,7 +333,7 @@ Report seal_ranks(const Options& options, Places& places, std::vector<Sidecar> f
     add_end(ranks, options.exporter_ended_ns, definitions, report);
     add_names(ranks, definitions.properties);
     add_detail_off(ranks, report, definitions.properties);
-    add_call_sites(places, definitions, report);
+    add_call_sites(places, options.call_sites, definitions, report);
     if (!report.missing.empty())
         report.warnings.push_back(
             fmt::format("{} of {} ranks left nothing: {}", report.missing.size(), report.size, joined_ids(report.missing)));

@@ -96,7 +96,7 @@ std::optional<Snapshot> take_snapshot(const fs::path& experiment, const fs::path
     try {
         copy_ranks(ranks, folder / trace::ranks_folder, faults);
         copy_to(experiment / trace::provenance_name, folder / trace::provenance_name);
-        snapshot.report = seal({folder, "", 0, Foreign::own_rights, 1});
+        snapshot.report = seal({folder, "", 0, Foreign::own_rights, false, 1});
     } catch (const NoRanks&) {
         return {};
     } catch (const Error&) {

@@ -2,6 +2,7 @@
 #include "running_job.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "../../../tracer/launch/remains.hpp"
 #include "../../verb.hpp"
 #include "analyzers/quality/features.hpp"
+#include "analyzers/quality/reasons.hpp"
 #include "analyzers/quality/running.hpp"
 #include "analyzers/quality/store.hpp"
 #include "replay/base/error.hpp"
@@ -28,9 +30,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int courtesy = 10;  // niceness: the job goes first
+constexpr int courtesy = 19;  // niceness: of a CPU that the job does not leave, about 1.4 % is got
 constexpr std::chrono::seconds usual_interval{10};
-constexpr int64_t most_of_cpu = 20;  // one part in so many, where the user names no interval: looks become longer with the trace
 
 constexpr std::chrono::minutes longest_end{10};  // from the last rank's end to the sealed trace
 
@@ -62,11 +63,7 @@ bool runs(const fs::path& experiment) {
     return fs::is_directory(experiment, error) && !seal::is_sealed(experiment);
 }
 
-quality::Look look(const RunningJob& running, const fs::path& copy) {
-    // Before the job can have ended, and be one of them.
-    std::vector<std::string> warnings;
-    auto history = quality::Store(running.history, false).jobs("", warnings);
-    for (const std::string& warning : warnings) tell(warning);
+quality::Look look(const RunningJob& running, std::vector<quality::Job> history, const fs::path& copy) {
     const auto snapshot = seal::take_snapshot(running.experiment, copy);
     quality::Look nothing;
     nothing.point.why = "no rank has called MPI yet";
@@ -93,7 +90,7 @@ quality::Look look(const RunningJob& running, const fs::path& copy) {
 }
 
 // In a child process, as copies that were made while ranks write can end the OTF2 library.
-void look_once(const RunningJob& running) {
+void look_once(const RunningJob& running, const std::vector<quality::Job>& history) {
     const Scratch scratch;
     const pid_t self = getpid();
     std::fflush(nullptr);
@@ -107,8 +104,7 @@ void look_once(const RunningJob& running) {
     }
     int code = 0;
     try {
-        setpriority(PRIO_PROCESS, 0, courtesy);  // where it fails, it competes as an equal
-        const quality::Look seen = look(running, scratch.folder() / "copy");
+        const quality::Look seen = look(running, history, scratch.folder() / "copy");
         fmt::print("{}\n", running.json ? quality::to_json(seen).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
                                         : quality::to_text(seen));
         std::fflush(stdout);
@@ -121,11 +117,33 @@ void look_once(const RunningJob& running) {
     if (getpid() != self) _exit(code);
 }
 
+// The job goes first. Where this fails, who follows competes as an equal.
+void step_back() {
+    setpriority(PRIO_PROCESS, 0, courtesy);
+    const sched_param none{};
+    sched_setscheduler(0, SCHED_BATCH, &none);  // it takes no CPU from the job when it wakes up
+}
+
+// Of this process and those that looked.
+std::chrono::nanoseconds cpu_time() {
+    std::chrono::nanoseconds sum{0};
+    for (const int whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+        rusage used{};
+        getrusage(whose, &used);
+        for (const timeval& time : {used.ru_utime, used.ru_stime}) sum += std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+    }
+    return sum;
+}
+
 }  // namespace
 
 void follow_running_job(const RunningJob& running) {
     using Clock = std::chrono::steady_clock;
-    const quality::Store store(running.history, false);
+    step_back();
+    // Read once: what is read again at each look would cost the job's node more; and the job itself is not one of them yet.
+    std::vector<std::string> warnings;
+    const auto history = quality::Store(running.history, false).jobs("", warnings);
+    for (const std::string& warning : warnings) tell(warning);
     if (!runs(running.experiment))
         throw quality::StoreError(fmt::format("{}: no running job; give the directory that polter run -o names, while the job runs",
                                               running.experiment.string()));
@@ -134,9 +152,10 @@ void follow_running_job(const RunningJob& running) {
     auto next = Clock::now(), last_here = next;
     for (;;) {
         next = std::max(next + interval, Clock::now());
-        while (Clock::now() < next && runs(running.experiment)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        while (Clock::now() < next && runs(running.experiment)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         if (!runs(running.experiment)) return;
         const auto before = Clock::now();
+        const auto cpu_before = cpu_time();
         const bool here = launch::still_running(running.experiment) > 0;
         if (here) last_here = before;
         if (begun && !here) {  // it is being sealed, or its launcher was killed too
@@ -147,8 +166,10 @@ void follow_running_job(const RunningJob& running) {
                             running.experiment.string(), running.experiment.string()));
         }
         begun = begun || here;
-        look_once(running);
-        if (running.interval_ns == 0) next = std::max(next, before + most_of_cpu * (Clock::now() - before) - interval);
+        look_once(running, history);
+        // Looks become longer with the trace, and rarer with their length.
+        const std::chrono::duration<double> rest = (cpu_time() - cpu_before) / quality::most_followed;
+        next = std::max(next, before + std::chrono::duration_cast<Clock::duration>(rest) - interval);
     }
 }
 

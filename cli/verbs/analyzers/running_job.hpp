@@ -12,7 +12,7 @@ struct RunningJob {
     std::filesystem::path experiment;  // the directory that polter run writes to
     std::string history;
     double size = 0;  // of the input; 0: not said
-    int64_t interval_ns = 0;  // 0: 10 s, and longer where looking would take more than a twentieth of a CPU
+    int64_t interval_ns = 0;  // 0: 10 s; longer where looking would take more than quality::most_followed of a CPU
     bool json = false;
 };
 

@@ -185,6 +185,17 @@ void check_running(Expectations& e) {
                  then.late == now.point.late,
              "while it runs a job is " + name_of(now.point.verdict) + ", afterwards " + name_of(then.verdict));
     e.expect(now.because.size() == 1 && now.because[0].culprit == "hog", std::to_string(now.because.size()) + " causes while it runs");
+    // What who follows it takes from it is no reason, and makes no job slower: said, not counted.
+    Job followed = until_now;
+    followed.stolen = {{"preempt", "polter", until_now.runtime_ns * 6 / 10, 1}};
+    const Look own = look_at(followed, jobs);
+    e.expect(own.point.verdict != Verdict::slower && own.because.empty(), "a job that its follower slows down is slower");
+    e.expect(std::abs(own.own_share - 0.6) < 1e-6, "the follower's share is " + std::to_string(own.own_share));
+    e.expect(to_text(own).find("polter itself took up to 60.0 %") != std::string::npos, to_text(own));
+    followed.stolen = {until_now.stolen[0], {"preempt", "polter", until_now.runtime_ns * 3 / 1000, 0}};
+    const Look both = look_at(followed, jobs);
+    e.expect(both.point.verdict == Verdict::slower && both.because.size() == 1 && both.because[0].culprit == "hog", "a reason beside the follower");
+    e.expect(both.own_share > 0.003 && both.own_share <= most_followed, "of all ranks the follower took " + std::to_string(both.own_share));
     jobs.resize(18);
     e.expect(look_at(until_now, jobs).point.verdict == Verdict::no_basis, "18 jobs are enough to follow one");
     e.expect(to_text(look_at(until_now, jobs)).find("19 are needed") != std::string::npos, to_text(look_at(until_now, jobs)));
@@ -271,6 +282,10 @@ std::string all_expectations() {
              std::to_string(why.because.size()) + " causes");
     e.expect(!why.differences.empty() && why.differences.front().feature == "instructions per cycle",
              "what differs most is " + (why.differences.empty() ? "nothing" : why.differences.front().feature));
+    Job followed = generated(random, 1.5);
+    followed.stolen = {{"preempt", "polter", followed.runtime_ns / 3, 0}};
+    e.expect(assess(followed, ticking).verdict != Verdict::slower && assess(followed, ticking).because.empty(),
+             "a job that its follower slowed down is slower");
     if (e.failed.empty()) check_rate(e);
     return e.failed;
 }
