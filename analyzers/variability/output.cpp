@@ -144,7 +144,7 @@ void add_kind_text(std::string& out, const Kind& kind, const replay::TextOptions
     out += fmt::format("{}: {} intervals, {} long in the mean, standard deviation {}\n", kind.intervals.what, kind.intervals.work.size(),
                        time(kind.mean), time(kind.deviation));
     replay::Table parts({"part", "mean", "of the variance"});
-    for (const Part& part : kind.parts) parts.add({part.name, time(part.mean), fmt::format("{:.0f} %", 100 * part.of_variance)});
+    for (const Part& part : kind.parts) parts.add({part.name, time(part.mean), fmt::format("{} %", std::lround(100 * part.of_variance))});
     out += parts.text(options.columns) + "\n";
     const bool without = kind.projections.front().typical_without.has_value();
     std::vector<std::string> header = {"ranks", "typical", "95 % interval", "next interval within", "mean"};
