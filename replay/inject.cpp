@@ -76,6 +76,16 @@ Injected inject(const InjectPass& pass) {
     Injection injection(pass.sources, sets_of(scenarios), definitions.ranks, pass.first);
     Engine engine(archive, lanes, pass.model, false, std::make_unique<MpiRules>(pass.rules), pass.facts, pass.faults);
     engine.inject(injection);
+    std::vector<int64_t> alone(pass.sources.size());
+    if (pass.at_event)
+        engine.observe({.at_event =
+                            [&](const Thread& thread, int64_t time, const int64_t* delay) {
+                                if (!thread.carries_rank) return;
+                                for (size_t i = 0; i < alone.size(); ++i) alone[i] = delay[scenarios.alone_lane(i)];
+                                pass.at_event(thread.rank, time - pass.first, alone.data());
+                            },
+                        .at_noise = {},
+                        .progress = {}});
     run_pass(archive, engine, pass.options.group);
     if (pass.options.group) gather_injected(*pass.options.group, engine, injection, scenarios.all());
 

@@ -7,6 +7,7 @@
 #include "replay/engine/engine.hpp"
 #include "replay/rules/mpi_rules.hpp"
 #include "replay/scenario/injection.hpp"
+#include "what_if.hpp"
 
 namespace polter::replay {
 
@@ -19,6 +20,7 @@ struct InjectPass {
     bool task_farms = false;  // the trace has some
     Faults faults;
     int64_t first = 0, last = 0;  // of the measured timeline
+    const AtEvent& at_event;      // may be empty
 };
 
 Injected inject(const InjectPass&);

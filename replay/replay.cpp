@@ -101,11 +101,14 @@ class Stages : public WhatIfs {
     void inject_into(Result&);
     void conclude(Result&);
 
-    std::vector<int64_t> savings(const std::vector<Scenario>&) override;
+    std::vector<int64_t> savings(const std::vector<Scenario>&, const AtEvent&) override;
+    int64_t added_by(const std::string& file, const AtEvent&) override;
     Saving bounded(const Scenario&) override;
     Programs programs(uint64_t most_calls) override;
 
   private:
+    Injected injected_by(const std::vector<InjectedSource>&, const AtEvent&);
+    Observers reporting_to(const AtEvent&) const;
     int64_t noise_of(const Scenario&) const;
     void what_if(const Lanes&, std::shared_ptr<const AccountSplit>, int64_t most_delay, Observers,
                  const std::function<void(const Engine&)>& then);
@@ -328,15 +331,19 @@ void Stages::write_approximated(Result& result) {
                          fmt::format("removed: {}; from {}", what.empty() ? "nothing" : what, anchor), progress(2, 3), result.warnings);
 }
 
-void Stages::inject_into(Result& result) {
-    if (injected_.empty()) return;
+Injected Stages::injected_by(const std::vector<InjectedSource>& sources, const AtEvent& at_event) {
     const Ends& ends = replayed_->ends;
     EngineFacts known = facts();
     known.most_delay = 0;  // nothing is removed
     LearnedRules rules = learned_rules();
     rules.foresight = nullptr;  // of the removing scenarios
-    result.injected =
-        inject({options_, injected_, model(), std::move(known), std::move(rules), !farms_.empty(), hooks_.faults, ends.first, ends.last});
+    return inject({options_, sources, model(), std::move(known), std::move(rules), !farms_.empty(), hooks_.faults, ends.first, ends.last,
+                   at_event});
+}
+
+void Stages::inject_into(Result& result) {
+    if (injected_.empty()) return;
+    result.injected = injected_by(injected_, {});
     const std::vector<Warning>& warnings = result.injected->warnings;
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
 }
@@ -386,10 +393,21 @@ void Stages::what_if(const Lanes& lanes, std::shared_ptr<const AccountSplit> spl
     then(engine);
 }
 
-std::vector<int64_t> Stages::savings(const std::vector<Scenario>& scenarios) {
+// Lane 0 removes nothing.
+Observers Stages::reporting_to(const AtEvent& at_event) const {
+    if (!at_event) return {};
+    return {.at_event =
+                [&at_event, first = replayed_->ends.first](const Thread& thread, int64_t time, const int64_t* delay) {
+                    if (thread.carries_rank) at_event(thread.rank, time - first, delay + 1);
+                },
+            .at_noise = {},
+            .progress = {}};
+}
+
+std::vector<int64_t> Stages::savings(const std::vector<Scenario>& scenarios, const AtEvent& at_event) {
     std::vector<int64_t> saved;
     // A pass reads the trace once however many lanes it has, but each waiting message keeps a vector of them.
-    constexpr size_t most_lanes = 64;
+    constexpr size_t most_lanes = scenarios_a_pass;
     for (size_t begin = 0; begin < scenarios.size(); begin += most_lanes) {
         const auto first = scenarios.begin() + static_cast<std::ptrdiff_t>(begin);
         const std::vector<Scenario> some(first, first + static_cast<std::ptrdiff_t>(std::min(most_lanes, scenarios.size() - begin)));
@@ -399,12 +417,18 @@ std::vector<int64_t> Stages::savings(const std::vector<Scenario>& scenarios) {
         lanes.masks = split->masks();
         int64_t most = 0;
         for (const Scenario& scenario : some) most = std::max(most, noise_of(scenario));
-        what_if(lanes, split, most, {}, [&](const Engine& engine) {
+        what_if(lanes, split, most, reporting_to(at_event), [&](const Engine& engine) {
             const Ends ends = program_ends(rank_threads(engine, definitions().ranks), lanes.count);
             saved.insert(saved.end(), ends.accumulated.begin() + 1, ends.accumulated.end());
         });
     }
     return saved;
+}
+
+int64_t Stages::added_by(const std::string& file, const AtEvent& at_event) {
+    const std::vector<InjectedSource> sources = read_injected_noise(file);
+    check_injected_noise(sources, file, definitions().ranks);
+    return injected_by(sources, at_event).added_ns;
 }
 
 Saving Stages::bounded(const Scenario& scenario) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "replay/base/options.hpp"
@@ -22,12 +23,22 @@ struct Saving {
     bool conditional = false;
 };
 
+// At each Enter and Leave of a rank's MPI thread, in order: its time in nanoseconds since the trace's first event, and by how much
+// earlier it would be, by scenario; negative: later.
+using AtEvent = std::function<void(int32_t rank, int64_t time, const int64_t* earlier)>;
+
 // Further passes over the trace; each reads all of it.
 class WhatIfs {
   public:
+    static constexpr size_t scenarios_a_pass = 64;
+
     virtual ~WhatIfs() = default;
-    // One pass for all scenarios: what each would save, without bounds. Locks are granted as in the measured run.
-    virtual std::vector<int64_t> savings(const std::vector<Scenario>&) = 0;
+    // One pass for `scenarios_a_pass` scenarios: what each would save, without bounds. Locks are granted as in the measured run.
+    // `at_event`: of the scenarios of one pass; of more, pass after pass.
+    virtual std::vector<int64_t> savings(const std::vector<Scenario>&, const AtEvent& at_event = {}) = 0;
+    // By how much the run would be longer with the noise of this file (schema polter.inject/1); nothing is removed. `at_event`: for each
+    // of its sources as if it were alone. Throws InputError.
+    virtual int64_t added_by(const std::string& file, const AtEvent& at_event = {}) = 0;
     // One scenario in a pass of its own, with bounds of its own, by the mechanism of those of all noise.
     virtual Saving bounded(const Scenario&) = 0;
     // What each rank does, as equations, from a pass that removes what the scenario "all" removes.

@@ -36,6 +36,9 @@ Schedule::Schedule(const Spec& spec, uint64_t stream, std::vector<Event> listed,
       period_(spec.period_ns),
       duration_(spec.duration_ns),
       longest_(longest_ns),
+      on_(spec.on_ns),
+      off_(spec.off_ns),
+      after_(spec.after_ns),
       probability_(spec.probability),
       shape_(spec.shape),
       state_(spec.seed * 0x9e3779b97f4a7c15u + ((spec.together ? 0 : stream) + 1) * 0xbf58476d1ce4e5b9u),
@@ -53,7 +56,16 @@ double Schedule::draw() {
     return (static_cast<double>(x >> 11) + 1) / 9007199254740992.0;
 }
 
+// Drawn in time with noise; the time without lies between.
 std::optional<Event> Schedule::next() {
+    auto event = drawn();
+    if (!event) return event;
+    if (on_ > 0) event->begin_ns += event->begin_ns / on_ * off_;
+    event->begin_ns += after_;
+    return event;
+}
+
+std::optional<Event> Schedule::drawn() {
     Event event;
     switch (kind_) {
         case Kind::periodic:

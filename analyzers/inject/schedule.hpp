@@ -22,10 +22,11 @@ class Schedule {
     std::optional<Event> next();  // begins never decrease; empty: no more
 
   private:
+    std::optional<Event> drawn();
     double draw();  // in (0, 1]
 
     Kind kind_;
-    int64_t period_, duration_, longest_;
+    int64_t period_, duration_, longest_, on_, off_, after_;
     double probability_, shape_, least_ = 0;  // least_: of pareto
     uint64_t state_;
     int64_t at_ = 0;

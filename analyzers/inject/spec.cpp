@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t most_period_ns = 3'600'000'000'000;
 constexpr int64_t least_interrupt_period_ns = 20'000;
+constexpr int64_t least_window_ns = 1'000'000;
 constexpr int64_t least_duration_ns = 1'000;  // below, the switches to the injector and back are longer than the event
 
 struct Named {
@@ -115,6 +116,12 @@ void set(Spec& spec, const std::string& key, const std::string& value, double& l
         spec.phase_ns = parse_time(value);
     else if (key == "seed")
         spec.seed = number<uint64_t>(value, "an integer from 0");
+    else if (key == "on")
+        spec.on_ns = parse_time(value);
+    else if (key == "off")
+        spec.off_ns = parse_time(value);
+    else if (key == "after")
+        spec.after_ns = parse_time(value);
     else if (key == "together")
         spec.together = yes_or_no(value);
     else if (key == "name")
@@ -129,14 +136,17 @@ void set(Spec& spec, const std::string& key, const std::string& value, double& l
         if (value != "all") spec.places = parse_places(value);
     } else
         throw Error(
-            fmt::format("unknown key \"{}\"; known are period, duration, load, probability, shape, phase, seed, together, cpus, "
-                        "ranks, file, minus, name",
+            fmt::format("unknown key \"{}\"; known are period, duration, load, probability, shape, phase, on, off, after, seed, "
+                        "together, cpus, ranks, file, minus, name",
                         key));
 }
 
 void check_values(const Spec& spec) {
     const auto wrong = [&](const std::string& what) { fail(spec.text, what); };
     if (spec.name.empty()) wrong("the name is empty");
+    if ((spec.on_ns > 0) != (spec.off_ns > 0)) wrong("on= and off= belong together: in turn noise for the one, none for the other");
+    if (spec.on_ns > 0 && std::min(spec.on_ns, spec.off_ns) < least_window_ns) wrong("on= and off= are at least 1ms");
+    if (spec.interrupts() && (spec.on_ns > 0 || spec.after_ns > 0)) wrong("on, off and after are not for timers, packets and calls");
     if (spec.kind == Kind::replay) {
         if (spec.file.empty()) wrong("replay needs file=, a trace or a file of schema polter.inject/1");
         return;
@@ -304,7 +314,8 @@ std::string spec_help() {
         "  periodic, bernoulli (probability=), exponential, pareto (shape=): period= and duration= or load=5%\n"
         "  replay: file=TRACE or LOG, minus=QUIET_TRACE; timers, packets, calls (from another CPU): period=\n";
     for (const Named& known : published) text += fmt::format("  {}: {}\n", known.name, known.what);
-    text += "  all: cpus= or ranks= (0, 0-3, 0+2, all), seed=, together=yes (the same times everywhere), phase=, name=\n";
+    text += "  all: cpus= or ranks= (0, 0-3, 0+2, all), seed=, together=yes (the same times everywhere), phase=, name=;\n"
+            "    but for timers, packets and calls: on= and off= (in turn noise and none), after= (a beginning without)\n";
     return text;
 }
 

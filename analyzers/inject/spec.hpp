@@ -36,6 +36,8 @@ struct Spec {
     int64_t period_ns = 0, duration_ns = 0;
     double probability = 0.1, shape = 1.5;
     int64_t phase_ns = -1;  // of periodic; −1: drawn
+    // In turn noise for `on`, none for `off`, from `after` on. 0 and 0: always noise. What the kind draws is time with noise.
+    int64_t on_ns = 0, off_ns = 0, after_ns = 0;
     uint64_t seed = 1;
     bool together = false;    // all CPUs or ranks at the same times (co-scheduled)
     bool by_rank = false;     // `places` are ranks; else CPUs
@@ -43,7 +45,7 @@ struct Spec {
     std::string file, minus;  // of replay: where the events come from; a quiet trace whose noise is not injected
 
     bool interrupts() const { return kind == Kind::timers || kind == Kind::packets || kind == Kind::calls; }
-    // The part of a CPU that it takes on average; 0 where only running it tells.
+    // The part of a CPU that it takes on average, while there is noise; 0 where only running it tells.
     double load() const;
 };
 

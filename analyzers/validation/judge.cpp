@@ -71,6 +71,7 @@ void judge(CaseResult& result, uint64_t seed, const JudgeFaults& faults) {
     result.beyond = median_of(column(pairs, [](const Pair& p) { return p.cost.mean().beyond; }), seed);
     result.hidden_timer = median_of(column(pairs, [](const Pair& p) { return p.cost.mean().hidden_timer; }), seed);
     result.hidden = median_of(column(pairs, [](const Pair& p) { return p.cost.mean().hidden; }), seed);
+    result.hidden_by_loop = median_of(column(pairs, [](const Pair& p) { return p.cost_by_loop.mean().hidden; }), seed);
     result.measured_quiet = median_of(column(pairs, [](const Pair& p) { return p.measured_quiet; }), seed);
     result.measured_injected = median_of(column(pairs, [](const Pair& p) { return p.measured_injected; }), seed);
     result.load = 0;
@@ -86,6 +87,7 @@ void judge(CaseResult& result, uint64_t seed, const JudgeFaults& faults) {
     result.prediction = answer(&Pair::predicted, &Pair::injected, result.injected);
     result.estimation_as_recorded = answer(&Pair::estimated_as_recorded, &Pair::quiet, result.quiet);
     result.estimation_with_own = answer(&Pair::estimated_with_own, &Pair::measured_quiet, result.measured_quiet);
+    result.estimation_by_loop = answer(&Pair::estimated_by_loop, &Pair::quiet, result.quiet);
     result.prediction_by_log = answer(&Pair::predicted_by_log, &Pair::injected, result.injected);
     result.no_verdict = faults.always_a_verdict ? "" : why_no_verdict(result);
 }

@@ -133,7 +133,15 @@ int64_t hidden_of(const Pair& pair) {
 }
 
 Json hidden_json(const CaseResult& one) {
-    return {{"beyond", json_of(one.beyond)}, {"event", json_of(one.hidden)}, {"timer", json_of(one.hidden_timer)}};
+    return {{"beyond", json_of(one.beyond)}, {"event", json_of(one.hidden)}, {"event_of_loop", json_of(one.hidden_by_loop)}, {"timer", json_of(one.hidden_timer)}};
+}
+
+std::string windows_line(const CaseResult& one) {
+    if (one.windows_ns == 0) return "";
+    return fmt::format(
+        "In windows of {:g} ms, {}: {} pieces, which one run did with noise and the other without, {:.0f} % of the runs' time; times are "
+        "in\nproportion to one window\n",
+        static_cast<double>(one.windows_ns) / 1e6, name_of(one), one.pairs.size(), 100 * one.compared);
 }
 
 std::string hidden_line(const CaseResult& one) {
@@ -141,10 +149,15 @@ std::string hidden_line(const CaseResult& one) {
         return fmt::format("{:.1f} us ({:.1f} to {:.1f})", static_cast<double>(value.median) / 1e3, static_cast<double>(value.low) / 1e3,
                            static_cast<double>(value.high) / 1e3);
     };
-    if (one.hidden.median == 0)
+    if (one.hidden.median == 0 && one.hidden_by_loop.median == 0)
         return fmt::format("Hidden from the exporter, {}: nothing was measured; the estimate is that from the records.\n", name_of(one));
-    return fmt::format("Hidden from the exporter, {}: {} of an event, {} of a timer interrupt alone, by a loop that reads the clock\n",
-                       name_of(one), us(one.hidden), us(one.hidden_timer));
+    const std::string text =
+        fmt::format("Hidden from the exporter, {}: {} of an event, {} of a timer interrupt alone, by a loop that reads the clock\n",
+                    name_of(one), us(one.hidden_by_loop), us(one.hidden_timer));
+    if (one.hidden == one.hidden_by_loop) return text;
+    return text + fmt::format(
+                      "    and {} of an event, by the program's own work between MPI calls; with the loop's the estimate is off by {:+.2f} %\n",
+                      us(one.hidden), percent(one.estimation_by_loop.time.median - one.quiet.median, one.quiet.median));
 }
 
 }  // namespace
@@ -178,6 +191,7 @@ Json to_json(const Validated& validated) {
                              {"estimated_with_own_ns", pair.estimated_with_own},
                              {"hidden_ns", hidden_of(pair)},
                              {"estimated_as_recorded_ns", pair.estimated_as_recorded},
+                             {"estimated_by_loop_ns", pair.estimated_by_loop},
                              {"event_cost", to_json(pair.cost)},
                              {"machine_noise_ns", pair.machine_noise}});
         const bool judged = one.no_verdict.empty();
@@ -186,6 +200,8 @@ Json to_json(const Validated& validated) {
                          {"level", one.asked.level},
                          {"grain_ns", one.asked.grain_ns},
                          {"workload", one.asked.workload},
+                         {"windows_ns", one.windows_ns},
+                         {"compared_part", one.compared},
                          {"quiet", json_of(one.quiet)},
                          {"injected", json_of(one.injected)},
                          {"measured_quiet", json_of(one.measured_quiet)},
@@ -201,6 +217,7 @@ Json to_json(const Validated& validated) {
                          {"prediction", json_of(one.prediction, one.injected.median, one.effect.median, judged)},
                          {"estimation_as_recorded", json_of(one.estimation_as_recorded, one.quiet.median, one.effect.median, judged)},
                          {"estimation_with_own", json_of(one.estimation_with_own, one.measured_quiet.median, one.effect.median, judged)},
+                         {"estimation_by_loop", json_of(one.estimation_by_loop, one.quiet.median, one.effect.median, judged)},
                          {"prediction_by_log", json_of(one.prediction_by_log, one.injected.median, one.effect.median, judged)},
                          {"log", json_of(one.found)},
                          {"no_verdict", one.no_verdict},
@@ -233,7 +250,7 @@ std::string to_text(const Validated& validated) {
         "the injected runs are off, in percent of the run time; allowed: the measured runs' 95 % interval, or 1 % where that is more.\n"
         "record.: the estimate from the records alone, which still has the hidden time below; by log: the prediction with the events as\n"
         "logged, without what a loop loses beyond.\n";
-    for (const CaseResult& one : validated.cases) text += hidden_line(one);
+    for (const CaseResult& one : validated.cases) text += windows_line(one) + hidden_line(one);
     text += "\n" + log_head(width);
     Found all;
     for (const CaseResult& one : validated.cases) {

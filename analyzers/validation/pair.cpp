@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analyzers/inject/alongside.hpp"
+#include "removals.hpp"
 #include "replay/replay.hpp"
 #include "replay/what_if.hpp"
 #include "validate.hpp"
@@ -18,32 +19,6 @@ namespace polter::validation {
 namespace fs = std::filesystem;
 
 namespace {
-
-const std::set<std::string> injector = {"polter-inject", "polter-watch"};
-const replay::Scenario the_injector = {{"preempt", injector, {}}, {"runqueue", injector, {}}};
-const replay::Scenario timer_interrupts = {{"timer", {}, {}}};
-
-replay::Scenario operator+(replay::Scenario a, const replay::Scenario& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
-
-// The machine's own noise but for timer interrupts: a timer wakes the injector too, and the trace cannot tell its interrupts from others.
-replay::Scenario own_noise(const replay::Result& result) {
-    replay::Scenario own;
-    for (const auto& source : result.sources) {
-        if (source.name == "timer") continue;
-        if (source.name != "preempt" && source.name != "runqueue") {
-            own.push_back({source.name, {}, {}});
-            continue;
-        }
-        std::set<std::string> culprits;
-        for (const auto& one : result.culprits)
-            if (one.source == source.name && !injector.contains(one.culprit)) culprits.insert(one.culprit);
-        if (!culprits.empty()) own.push_back({source.name, culprits, {}});
-    }
-    return own;
-}
 
 // One run, and by how much it were shorter without parts of its noise.
 struct Replayed {
@@ -86,27 +61,16 @@ int64_t added_by(const inject::Log& log, const fs::path& quiet, const fs::path& 
     return added;
 }
 
-// Each event with what it takes from a program on its CPU.
-inject::Log with_cost(inject::Log log, const EventCost& cost) {
-    for (auto& source : log.sources)
-        for (auto& event : source.events) event.duration_ns += cost.of(event.cpu).beyond;
-    return log;
-}
-
 // What the events cost the injected run that no record has. Where they ended, as much noise is added to that run as they hid: what the
 // next nanosecond costs there is what the last one did. Once more, with the events moved by what was added before them.
 int64_t hidden_cost(inject::Log log, const EventCost& cost, const fs::path& injected, const fs::path& folder) {
     int64_t first = INT64_MAX, last = INT64_MIN, added = 0;
-    bool hidden = false;
-    for (auto& source : log.sources)
-        for (auto& event : source.events) {
-            event.begin_ns += event.duration_ns;
-            event.duration_ns = cost.of(event.cpu).hidden;
+    if (!only_hidden(log, cost)) return 0;
+    for (const auto& source : log.sources)
+        for (const auto& event : source.events) {
             first = std::min(first, event.begin_ns);
             last = std::max(last, event.begin_ns);
-            hidden = hidden || event.duration_ns > 0;
         }
-    if (!hidden) return 0;
     for (int round = 0; round < 2; ++round) {
         inject::Log moved = log;
         const double each = last > first ? static_cast<double>(added) / static_cast<double>(last - first) : 0;
@@ -126,6 +90,39 @@ double load_of(const inject::Log& log, const Replayed& injected) {
 
 }  // namespace
 
+inject::Log with_cost(inject::Log log, const EventCost& cost) {
+    for (auto& source : log.sources)
+        for (auto& event : source.events) event.duration_ns += cost.of(event.cpu).beyond;
+    return log;
+}
+
+bool only_hidden(inject::Log& log, const EventCost& cost) {
+    bool hidden = false;
+    for (auto& source : log.sources)
+        for (auto& event : source.events) {
+            event.begin_ns += event.duration_ns;
+            event.duration_ns = cost.of(event.cpu).hidden;
+            hidden = hidden || event.duration_ns > 0;
+        }
+    return hidden;
+}
+
+replay::Scenario own_noise(const replay::Result& result) {
+    replay::Scenario own;
+    for (const auto& source : result.sources) {
+        if (source.name == "timer") continue;
+        if (source.name != "preempt" && source.name != "runqueue") {
+            own.push_back({source.name, {}, {}});
+            continue;
+        }
+        std::set<std::string> culprits;
+        for (const auto& one : result.culprits)
+            if (one.source == source.name && !injector.contains(one.culprit)) culprits.insert(one.culprit);
+        if (!culprits.empty()) own.push_back({source.name, culprits, {}});
+    }
+    return own;
+}
+
 Pair judge_pair(const std::string& quiet_at, const std::string& injected_at, const std::string& folder, const EventCost& cost,
                 Found& found, const PairFaults& faults) {
     const std::string log_file = fs::path(injected_at) / inject::log_name;
@@ -133,7 +130,7 @@ Pair judge_pair(const std::string& quiet_at, const std::string& injected_at, con
     const Replayed quiet = replay_run(quiet_at, faults), injected = replay_run(injected_at, faults);
     found.add(match_log(log_file, injected_at));
     Pair pair;
-    pair.cost = cost;
+    pair.cost = pair.cost_by_loop = cost;
     pair.measured_quiet = quiet.program_ns;
     pair.measured_injected = injected.program_ns;
     pair.machine_noise = quiet.result.accumulated_noise_ns;
@@ -142,7 +139,7 @@ Pair judge_pair(const std::string& quiet_at, const std::string& injected_at, con
     pair.injected = injected.without_own;
     const int64_t hidden = faults.records_alone ? 0 : hidden_cost(log, cost, injected_at, folder);
     pair.estimated_as_recorded = estimate(quiet, injected);
-    pair.estimated = pair.estimated_as_recorded - hidden;
+    pair.estimated = pair.estimated_by_loop = pair.estimated_as_recorded - hidden;
     pair.estimated_with_own = injected.without_injector_timers + (quiet.program_ns - quiet.without_timers) - hidden;
     // Noise begins at the same moment of the program, however long MPI_Init took.
     if (!faults.log_unmoved) log.origin_ns += injected.result.init_ns - quiet.result.init_ns;

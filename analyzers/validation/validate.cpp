@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "analyzers/inject/alongside.hpp"
+#include "analyzers/inject/spec.hpp"
 #include "self.hpp"
 
 namespace polter::validation {
@@ -51,6 +53,11 @@ std::string quiet_name(size_t pair) {
 
 std::string injected_name(size_t pair) {
     return fmt::format("{}-injected", pair);
+}
+
+// Where both runs are injected, in turn for so long.
+std::string windows_name(size_t pair, bool second) {
+    return fmt::format("{}-{}", pair, second ? "complement" : "windows");
 }
 
 std::string cost_name(size_t pair) {
@@ -104,29 +111,59 @@ std::vector<std::string> job_of(const Options& options, const Case& one, const f
     return bench::command_of(bsp, folder / "bsp.json");
 }
 
-Pair run_pair(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number, const Folder& folder,
-              CaseResult& result) {
+EventCost cost_before_pair(const Options& options, const std::string& spec, size_t number, const Folder& folder, const CaseResult& result) {
+    EventCost cost = measure_event_cost(options.program, options.exporter, spec, folder.path);
+    if (!result.pairs.empty()) cost.cpus.insert(result.pairs.back().cost_by_loop.cpus.begin(), result.pairs.back().cost_by_loop.cpus.end());
+    std::ofstream(folder.path / cost_name(number)) << to_json(cost) << "\n";
+    return cost;
+}
+
+// What the log of an injected run warns of. Throws where nothing was injected.
+void take_warnings(const fs::path& run, const Json& said, CaseResult& result) {
+    const auto log = run / inject::log_name;
+    if (!fs::exists(log)) throw launch::Error("nothing was injected: " + said["run"]["warnings"].dump());
+    const inject::Log events = inject::read_log(log);
+    for (const std::string& warning : events.warnings)
+        if (std::find(result.warnings.begin(), result.warnings.end(), warning) == result.warnings.end()) result.warnings.push_back(warning);
+    if (events.events() == 0) throw launch::Error("nothing was injected: the job is shorter than the period of the noise");
+}
+
+std::vector<Pair> run_pair(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number,
+                           const Folder& folder, CaseResult& result) {
     const auto quiet_at = folder.path / quiet_name(number), injected_at = folder.path / injected_name(number);
     const std::string spec = fmt::format("{},seed={}", one.spec, options.seed + number);
-    EventCost cost = measure_event_cost(options.program, options.exporter, spec, folder.path);
-    if (!result.pairs.empty()) cost.cpus.insert(result.pairs.back().cost.cpus.begin(), result.pairs.back().cost.cpus.end());
-    std::ofstream(folder.path / cost_name(number)) << to_json(cost) << "\n";
+    const EventCost cost = cost_before_pair(options, spec, number, folder, result);
     Json injected;
     for (const bool inject_now : {number % 2 == 1, number % 2 == 0})  // in turn first and second
         if (inject_now)
             injected = run_job(options, job, spec, injected_at, folder.path);
         else
             run_job(options, job, "", quiet_at, folder.path);
-    const auto log = injected_at / inject::log_name;
-    if (!fs::exists(log)) throw launch::Error("nothing was injected: " + injected["run"]["warnings"].dump());
-    const inject::Log events = inject::read_log(log);
-    for (const std::string& warning : events.warnings)
-        if (std::find(result.warnings.begin(), result.warnings.end(), warning) == result.warnings.end()) result.warnings.push_back(warning);
-    if (events.events() == 0) throw launch::Error("nothing was injected: the job is shorter than the period of the noise");
+    take_warnings(injected_at, injected, result);
     const Pair pair = judge_pair(quiet_at, injected_at, folder.path, cost, result.found);
     folder.drop(quiet_at);
     folder.drop(injected_at);
-    return pair;
+    return {pair};
+}
+
+// The mean over the pairs of runs.
+void add_compared(CaseResult& result, size_t number, double compared) {
+    result.compared = (result.compared * static_cast<double>(number) + compared) / static_cast<double>(number + 1);
+}
+
+std::vector<Pair> run_windows(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number,
+                              const Folder& folder, CaseResult& result) {
+    const std::string spec = fmt::format("{},seed={}", one.spec, options.seed + number), ns = std::to_string(options.windows_ns);
+    const EventCost cost = cost_before_pair(options, spec, number, folder, result);
+    const std::array<fs::path, 2> at = {folder.path / windows_name(number, false), folder.path / windows_name(number, true)};
+    for (const bool second : {number % 2 == 1, number % 2 == 0}) {  // in turn first and second
+        const auto windows = fmt::format("{},on={},off={},after={}", spec, ns, ns, second ? ns : "0");
+        take_warnings(at[second], run_job(options, job, windows, at[second], folder.path), result);
+    }
+    const Crossover pieces = judge_windows(at[0], at[1], folder.path, cost, result.found);
+    add_compared(result, number, pieces.compared);
+    for (const fs::path& run : at) folder.drop(run);
+    return pieces.pairs;
 }
 
 // What fails is repeated once, with a warning: one job that the launcher lost must not cost the whole validation.
@@ -142,6 +179,14 @@ auto repeat_once(const std::string& what, const std::vector<fs::path>& left_behi
         fs::remove_all(one, none);
     }
     return once();
+}
+
+// Where a window lies within one call's work, nothing can be compared.
+void check_pieces(const CaseResult& result) {
+    if (result.windows_ns > 0 && result.pairs.size() < 10)
+        throw launch::Error(fmt::format("the runs have {} pieces that one did with noise and the other without; 10 are needed: take longer "
+                                        "runs or more pairs, and windows (--windows) that are longer than the time between MPI calls",
+                                        result.pairs.size()));
 }
 
 std::string host_name() {
@@ -162,17 +207,23 @@ Validated validate(const Options& options) {
         const Case& one = options.cases[i];
         const Folder folder(options.keep.empty() ? "" : fmt::format("{}-{}", options.keep, i + 1));
         const auto job = job_of(options, one, folder.path);
-        CaseResult result{one};
+        CaseResult result{.asked = one, .windows_ns = options.windows_ns};
         const fs::path at = folder.path / "first";  // caches, page tables, the exporter's programs
         const Json first = repeat_once("the first run", {at}, result, [&] { return run_job(options, job, "", at, folder.path); });
         out.exporter = first["run"]["exporter"]["name"].get<std::string>();
         folder.drop(at);
         for (size_t number = 0; number < options.pairs; ++number) {
             if (options.progress) options.progress({one.spec, i, options.cases.size(), number, options.pairs});
-            result.pairs.push_back(repeat_once(fmt::format("pair {}", number + 1),
-                                               {folder.path / quiet_name(number), folder.path / injected_name(number)}, result,
-                                               [&] { return run_pair(options, one, job, number, folder, result); }));
+            const auto more = repeat_once(fmt::format("pair {}", number + 1),
+                                          {folder.path / quiet_name(number), folder.path / injected_name(number),
+                                           folder.path / windows_name(number, false), folder.path / windows_name(number, true)},
+                                          result, [&] {
+                                              return options.windows_ns > 0 ? run_windows(options, one, job, number, folder, result)
+                                                                            : run_pair(options, one, job, number, folder, result);
+                                          });
+            result.pairs.insert(result.pairs.end(), more.begin(), more.end());
         }
+        check_pieces(result);
         judge(result, options.seed);
         out.cases.push_back(std::move(result));
     }
@@ -185,15 +236,31 @@ Validated judge_kept(const std::string& folder, uint64_t seed) {
     out.seed = seed;
     out.host = host_name();
     CaseResult result;
-    for (; fs::exists(fs::path(folder) / quiet_name(out.pairs)) && fs::exists(fs::path(folder) / injected_name(out.pairs)); ++out.pairs) {
-        const auto injected = fs::path(folder) / injected_name(out.pairs);
-        if (out.pairs == 0) result.asked.spec = inject::read_log(injected / inject::log_name).sources.at(0).spec;
-        const Json cost = Json::parse(text_of(fs::path(folder) / cost_name(out.pairs)), nullptr, false);
-        result.pairs.push_back(judge_pair(fs::path(folder) / quiet_name(out.pairs), injected, fs::temp_directory_path(),
-                                          cost.is_object() ? event_cost_from(cost) : EventCost(), result.found));
+    const fs::path in = folder;
+    const auto two = [&](size_t pair) -> std::array<fs::path, 2> {
+        if (fs::exists(in / windows_name(pair, false))) return {in / windows_name(pair, false), in / windows_name(pair, true)};
+        return {in / quiet_name(pair), in / injected_name(pair)};
+    };
+    for (; fs::exists(two(out.pairs)[0]) && fs::exists(two(out.pairs)[1]); ++out.pairs) {
+        const auto [first, second] = two(out.pairs);
+        const bool windows = first.filename() == windows_name(out.pairs, false);
+        if (out.pairs == 0) {
+            result.asked.spec = inject::read_log(second / inject::log_name).sources.at(0).spec;
+            result.windows_ns = windows ? inject::parse_spec(result.asked.spec).on_ns : 0;
+        }
+        const Json json = Json::parse(text_of(in / cost_name(out.pairs)), nullptr, false);
+        const EventCost cost = json.is_object() ? event_cost_from(json) : EventCost();
+        if (!windows) {
+            result.pairs.push_back(judge_pair(first, second, fs::temp_directory_path(), cost, result.found));
+            continue;
+        }
+        const Crossover pieces = judge_windows(first, second, fs::temp_directory_path(), cost, result.found);
+        add_compared(result, out.pairs, pieces.compared);
+        result.pairs.insert(result.pairs.end(), pieces.pairs.begin(), pieces.pairs.end());
     }
     if (result.pairs.empty())
         throw launch::Error(fmt::format("{}: has no pair of runs; name a folder that polter validate --keep made", folder));
+    check_pieces(result);
     judge(result, seed);
     out.cases.push_back(std::move(result));
     out.verdict = verdict_of(out.cases);

@@ -37,6 +37,7 @@ struct Options {
     std::vector<std::string> command;  // instead of the benchmark
     std::vector<Case> cases;
     size_t pairs = 10;
+    int64_t windows_ns = 0;          // not 0: both runs of a pair are injected, in turn for so long, the one while the other is not
     int64_t run_ns = 2'000'000'000;  // of the benchmark's intervals together
     uint64_t seed = 1;
     std::string keep;                               // where the traces stay; empty: they are deleted
@@ -45,10 +46,11 @@ struct Options {
 
 struct Interval {
     int64_t median = 0, low = 0, high = 0;  // 95 %
+    bool operator==(const Interval&) const = default;
 };
 constexpr double tolerance_percent = 1;  // of the median: what an answer may be off where the interval is narrower
 
-// Times in nanoseconds, without MPI_Init. Those that are compared are without the machine's own noise but for timer interrupts, as the
+// Of two runs, or of neighbouring pieces of two runs (Crossover). Times in nanoseconds, without MPI_Init. Those that are compared are without the machine's own noise but for timer interrupts, as the
 // replay removes it: on both sides the same.
 struct Pair {
     int64_t quiet = 0, injected = 0, estimated = 0, predicted = 0;
@@ -57,7 +59,9 @@ struct Pair {
     int64_t estimated_with_own = 0;                     // where only the injected noise is removed; to compare with measured_quiet
     int64_t estimated_as_recorded = 0;                  // by the records alone: what is hidden from the exporter stays in the run
     int64_t predicted_by_log = 0;                       // by the events' logged lengths alone
-    EventCost cost;                                     // just before its runs
+    int64_t estimated_by_loop = 0;                      // with what the loop hid; `estimated` where the program itself did not tell
+    EventCost cost;                                     // of the program's own work; where that does not tell, of the loop
+    EventCost cost_by_loop;                             // just before its runs
     double load = 0;                                    // injected time, part of the run, mean of the ranks
 };
 
@@ -69,14 +73,16 @@ struct Answer {
 struct CaseResult {
     Case asked;
     std::vector<Pair> pairs;
+    int64_t windows_ns = 0;  // not 0: the pairs are of a Crossover
+    double compared = 1;     // part of the runs that the pairs are made of
     Interval quiet, injected, effect;
     int64_t quiet_spread = 0;  // interquartile range of the quiet runs
     Interval measured_quiet, measured_injected;
     int64_t machine_noise = 0;  // median
     double load = 0;            // mean
     Answer estimation, prediction;
-    Answer estimation_as_recorded, estimation_with_own, prediction_by_log;  // for comparison
-    Interval beyond, hidden, hidden_timer;                                  // CpuCost, over the pairs
+    Answer estimation_as_recorded, estimation_with_own, prediction_by_log, estimation_by_loop;  // for comparison
+    Interval beyond, hidden, hidden_timer, hidden_by_loop;  // CpuCost, over the pairs
     Found found;
     std::string no_verdict;  // why an answer that ignored the injected noise would pass too; empty: it would not
     std::vector<std::string> warnings;
@@ -110,6 +116,19 @@ struct PairFaults {
 // replay::InputError.
 Pair judge_pair(const std::string& quiet, const std::string& injected, const std::string& folder, const EventCost&, Found& found,
                 const PairFaults& = {});
+// From two runs, each injected in the windows in which the other was quiet: a pair for about every two windows. In each pair `quiet` is the
+// length of a window, and the other times are in proportion, so that pairs of different parts of the program can be compared.
+struct Crossover {
+    std::vector<Pair> pairs;
+    double compared = 0;  // part of the runs' time
+};
+struct WindowFaults {
+    bool one_way = false;      // only pieces that the second run did with noise: how fast each run was counts
+    bool log_unmoved = false;  // events hit where they did not, as what they add does not move those behind them
+};
+// Throws inject::Error, replay::InputError.
+Crossover judge_windows(const std::string& first, const std::string& second, const std::string& folder, const EventCost&, Found& found,
+                        const WindowFaults& = {});
 // Pairs that `keep` left, judged again; the case is known by its specification only.
 Validated judge_kept(const std::string& folder, uint64_t seed);
 

@@ -26,7 +26,7 @@ struct Arguments {
     bool quick = false;
     std::vector<double> levels = {1, 5, 20};
     std::vector<std::string> grains = {"1ms", "10ms", "100ms"}, patterns = {"periodic"}, kinds = {"work"}, specs;
-    std::string period = "10ms", ranks = "all", trace, kept;
+    std::string period = "10ms", ranks = "all", trace, kept, windows;
     double seconds = 2;
 };
 
@@ -93,6 +93,11 @@ void run(Arguments& arguments) {
         arguments.seconds = 1;
     }
     options.run_ns = static_cast<int64_t>(arguments.seconds * 1e9);
+    if (!arguments.windows.empty()) {
+        options.windows_ns = inject::parse_time(arguments.windows);
+        for (const std::string& spec : arguments.specs)
+            if (inject::parse_spec(spec).on_ns > 0) throw inject::Error("on= and off= in --inject do not go with --windows: leave out one");
+    }
     options.program = "/proc/self/exe";
     add_cases(arguments);
     go_apart();
@@ -137,6 +142,9 @@ void add_validate(CLI::App& parent) {
         ->check(CLI::Range(10, 10'000))
         ->capture_default_str()
         ->option_text("N");
+    verb->add_option("--windows", arguments->windows,
+                     "Both runs of a pair with noise, in turn for so long, the one while the other has none: for programs whose speed drifts")
+        ->option_text("TIME");
     verb->add_option("--seconds", arguments->seconds, "Length of a run of the benchmark (default: 2)")
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str()

@@ -69,12 +69,26 @@ TEST_CASE("the published patterns take 2.5 % of a CPU") {
     }
 }
 
+TEST_CASE("windows are time with and without noise") {
+    const Spec spec = parse_spec("periodic,period=10ms,duration=1ms,phase=5ms,on=30ms,off=100ms,after=1s");
+    Schedule schedule(spec, 0, {}, 950'000'000);
+    std::vector<int64_t> begins;
+    for (int i = 0; i < 7; ++i) begins.push_back(schedule.next()->begin_ns / 1'000'000);
+    CHECK(begins == std::vector<int64_t>{1005, 1015, 1025, 1135, 1145, 1155, 1265});
+    CHECK(spec.load() == doctest::Approx(0.1));  // within a window
+    CHECK(run_for(parse_spec("exponential,period=1ms,duration=100us,on=10ms,off=30ms"), 3, 40'000'000'000).events ==
+          doctest::Approx(10'000).epsilon(0.05));
+}
+
 TEST_CASE("wrong specifications are refused with what is wrong") {
     for (const auto& [text, words] :
          std::vector<std::pair<std::string, std::string>>{{"sinus", "no kind of noise"},
                                                           {"periodic", "needs period="},
                                                           {"periodic,period=10ms", "needs duration="},
                                                           {"periodic,period=10ms,duration=20ms", "below the period"},
+                                                          {"periodic,period=10ms,load=5%,on=1s", "belong together"},
+                                                          {"periodic,period=10ms,load=5%,on=1s,off=1us", "at least 1ms"},
+                                                          {"timers,period=1ms,on=1s,off=1s", "not for timers"},
                                                           {"periodic,period=10ms,load=96%", "at most 95 %"},
                                                           {"periodic,period=10s,duration=2s", "longer than the kernel lets"},
                                                           {"periodic,period=10ms,duration=1ms,cpus=4000", "CPU 4000 is not there"},

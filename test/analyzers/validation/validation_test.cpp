@@ -169,7 +169,7 @@ TEST_CASE("the verdict has the estimate from the records alone beside that with 
     CaseResult one = judged(0, 0);
     for (Pair& pair : one.pairs) {
         pair.estimated_as_recorded = pair.quiet + 20 * ms;
-        pair.cost.cpus[0] = {60'000, 47'000, 35'000, 100, 250};
+        pair.cost.cpus[0] = pair.cost_by_loop.cpus[0] = {60'000, 47'000, 35'000, 100, 250};
     }
     judge(one, 1);
     CHECK(one.estimation.within);
