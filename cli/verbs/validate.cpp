@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -47,6 +48,19 @@ void add_cases(Arguments& arguments) {
     for (const auto& one : cases) inject::check({inject::parse_spec(one.spec)}, inject::limits_here());
 }
 
+void check_windows(Arguments& arguments) {
+    constexpr int64_t least_periods = 5;
+    const int64_t ns = arguments.options.windows_ns = inject::parse_time(arguments.windows);
+    for (const auto& one : arguments.options.cases) {
+        if (inject::parse_spec(one.spec).on_ns > 0)
+            throw inject::Error("--windows sets on= and off= itself: leave out either it or these words in --inject");
+        const inject::Spec spec = inject::parse_spec(fmt::format("{},on={},off={}", one.spec, ns, ns));
+        if (ns < least_periods * std::max(spec.period_ns, one.grain_ns))
+            throw inject::Error(fmt::format("windows of {} are too short: take at least {} periods of the noise (and intervals of the benchmark)",
+                                            arguments.windows, least_periods));
+    }
+}
+
 // On a terminal a line a pair, elsewhere the first and then one a minute: a file or a batch system's log shows that it goes on.
 std::function<void(const validation::Progress&)> progress_lines(bool terminal) {
     using Clock = std::chrono::steady_clock;
@@ -87,19 +101,16 @@ void run(Arguments& arguments) {
         return print(arguments, validation::judge_kept(arguments.kept, arguments.options.seed));
     }
     auto& options = arguments.options;
+    if (options.pairs < 10 && arguments.windows.empty()) throw CLI::ValidationError("--pairs", "at least 10, but for --windows");
     if (arguments.quick) {
         arguments.levels = {5};
         arguments.grains = {"10ms"};
         arguments.seconds = 1;
     }
     options.run_ns = static_cast<int64_t>(arguments.seconds * 1e9);
-    if (!arguments.windows.empty()) {
-        options.windows_ns = inject::parse_time(arguments.windows);
-        for (const std::string& spec : arguments.specs)
-            if (inject::parse_spec(spec).on_ns > 0) throw inject::Error("on= and off= in --inject do not go with --windows: leave out one");
-    }
     options.program = "/proc/self/exe";
     add_cases(arguments);
+    if (!arguments.windows.empty()) check_windows(arguments);
     go_apart();
     if (!arguments.common.quiet) options.progress = progress_lines(isatty(STDERR_FILENO));
     print(arguments, validation::validate(options));
@@ -138,8 +149,8 @@ void add_validate(CLI::App& parent) {
         ->allow_extra_args(false)
         ->option_text("SPEC");
     verb->add_option("--on-ranks", arguments->ranks, "Which ranks are hit (default: all)")->capture_default_str()->option_text("RANKS");
-    verb->add_option("--pairs", options.pairs, "Pairs of a quiet and an injected run for each case (default and least: 10)")
-        ->check(CLI::Range(10, 10'000))
+    verb->add_option("--pairs", options.pairs, "Pairs of a quiet and an injected run for each case (default: 10, the least but for --windows)")
+        ->check(CLI::Range(1, 10'000))
         ->capture_default_str()
         ->option_text("N");
     verb->add_option("--windows", arguments->windows,

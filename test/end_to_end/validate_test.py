@@ -88,11 +88,33 @@ class Validate(unittest.TestCase):
         self.assertEqual([], faults("validate", result))
         self.assertNotEqual([], faults("validate", dict(result, pairs="ten")))
 
+    def test_windows(self):
+        """Two pairs of runs, each with noise while the other has none, are many pairs."""
+        if p.exporter_works():
+            self.skipTest("no exporter works here")
+        with p.folder() as folder:
+            words = ["--period", "5ms", "--level", "10", "--grain", "1ms", "--windows", "50ms", "--pairs", "2", "--seconds", "1.5"]
+            done = p.command([p.POLTER, "validate", "--json", *words, "--keep", folder / "k"])
+            self.assertEqual(0, done.returncode, done.stderr)
+            result = json.loads(done.stdout)
+            self.assertEqual([], faults("validate", result))
+            case = result["cases"][0]
+            self.assertEqual(50_000_000, case["windows_ns"])
+            self.assertGreaterEqual(len(case["pairs"]), 10)
+            self.assertEqual({50_000_000}, {pair["quiet_ns"] for pair in case["pairs"]})
+            self.assertTrue(0.2 < case["compared_part"] < 0.9, case["compared_part"])
+            # Half of each run has noise, and its log has windows without.
+            log = json.loads((folder / "k-1" / "0-complement" / "injected.json").read_text(encoding="utf-8"))
+            times = sorted(event["time_ns"] - log["injector"]["begin_ns"] for event in log["sources"][0]["events"] if event["rank"] == 0)
+            late = [time for time in times if time // 50_000_000 % 2 == 0 and time % 50_000_000 > 10_000_000]
+            self.assertLessEqual(len(late), 0.05 * len(times), late)
+            self.judge_again(folder, case)
+
     def judge_again(self, folder, case):
         """Pairs that were kept give the same answers."""
         again = p.command([p.POLTER, "validate", "--json", "--kept", folder / "k-1"])
         self.assertEqual(0, again.returncode, again.stderr)
-        for key in ("pairs", "estimation", "estimation_as_recorded", "prediction", "log", "hidden"):
+        for key in ("pairs", "windows_ns", "estimation", "estimation_as_recorded", "prediction", "log", "hidden"):
             self.assertEqual(case[key], json.loads(again.stdout)["cases"][0][key])
         refused = p.command([p.POLTER, "validate", "--kept", folder])
         self.assertEqual(1, refused.returncode)
@@ -142,6 +164,11 @@ class Validate(unittest.TestCase):
         done = p.command([p.POLTER, "validate", "--level", "95", "--inject", "periodic,period=10ms,load=98%"])
         self.assertEqual(1, done.returncode)
         self.assertIn("at most 95 %", done.stderr)
+        self.assertEqual(2, p.command([p.POLTER, "validate", "--pairs", "9"]).returncode)
+        for words, said in (("--windows", "1ms"), "too short"), (("--windows", "1s", "--inject", "timers,period=1ms"), "not for timers"):
+            done = p.command([p.POLTER, "validate", *words, "--", "false"])
+            self.assertEqual(1, done.returncode)
+            self.assertIn(said, done.stderr)
         failing = p.command([p.POLTER, "validate", "-q", "--", "false"])
         self.assertEqual(1, failing.returncode)
         self.assertIn("a run of the validation failed", failing.stderr)
