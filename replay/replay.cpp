@@ -337,8 +337,8 @@ Injected Stages::injected_by(const std::vector<InjectedSource>& sources, const A
     known.most_delay = 0;  // nothing is removed
     LearnedRules rules = learned_rules();
     rules.foresight = nullptr;  // of the removing scenarios
-    return inject({options_, sources, model(), std::move(known), std::move(rules), !farms_.empty(), hooks_.faults, ends.first, ends.last,
-                   at_event});
+    return inject(
+        {options_, sources, model(), std::move(known), std::move(rules), !farms_.empty(), hooks_.faults, ends.first, ends.last, at_event});
 }
 
 void Stages::inject_into(Result& result) {

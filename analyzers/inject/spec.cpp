@@ -314,8 +314,9 @@ std::string spec_help() {
         "  periodic, bernoulli (probability=), exponential, pareto (shape=): period= and duration= or load=5%\n"
         "  replay: file=TRACE or LOG, minus=QUIET_TRACE; timers, packets, calls (from another CPU): period=\n";
     for (const Named& known : published) text += fmt::format("  {}: {}\n", known.name, known.what);
-    text += "  all: cpus= or ranks= (0, 0-3, 0+2, all), seed=, together=yes (the same times everywhere), phase=, name=;\n"
-            "    but for timers, packets and calls: on= and off= (in turn noise and none), after= (a beginning without)\n";
+    text +=
+        "  all: cpus= or ranks= (0, 0-3, 0+2, all), seed=, together=yes (the same times everywhere), phase=, name=;\n"
+        "    but for timers, packets and calls: on= and off= (in turn noise and none), after= (a beginning without)\n";
     return text;
 }
 

@@ -108,8 +108,8 @@ void add_streams(const Run& run, replay::WhatIfs& what_ifs, const std::vector<St
     fs::remove(file);
 }
 
-void replay_run(Run& run, const Run& other, const std::vector<Point>& points, bool is_first, const EventCost& cost,
-                const EventCost& loop, const fs::path& folder, const WindowFaults& faults) {
+void replay_run(Run& run, const Run& other, const std::vector<Point>& points, bool is_first, const EventCost& cost, const EventCost& loop,
+                const fs::path& folder, const WindowFaults& faults) {
     const int rounds = faults.log_unmoved ? 1 : 3;
     const std::string file = folder / ("polter-windows-" + std::to_string(getpid()) + ".json");
     std::vector<size_t> here, all_calls;
@@ -131,9 +131,9 @@ void replay_run(Run& run, const Run& other, const std::vector<Point>& points, bo
         run.saved.resize(run.calls.size());
         AtCalls at_calls(run.calls, [&](size_t call, const int64_t* earlier) { std::copy_n(earlier, removals, run.saved[call].begin()); });
         const auto mine = own_noise(result);
-        what_ifs.savings({mine, mine + timer_interrupts, timer_interrupts, the_injector + timer_interrupts,
-                          the_injector + mine + timer_interrupts},
-                         std::ref(at_calls));
+        what_ifs.savings(
+            {mine, mine + timer_interrupts, timer_interrupts, the_injector + timer_interrupts, the_injector + mine + timer_interrupts},
+            std::ref(at_calls));
         run.hidden.assign(run.calls.size(), 0);
         run.hidden_by_loop = run.hidden;
         std::vector<Stream> streams = {{with_cost(other.log, cost), there, here, &run.added}, {other.log, there, here, &run.added_by_log}};
@@ -145,18 +145,24 @@ void replay_run(Run& run, const Run& other, const std::vector<Point>& points, bo
 
 // Sums over pieces of one kind, in nanoseconds: the members of Pair.
 using Sums = std::array<double, 11>;
-constexpr std::array<int64_t Pair::*, 11> members = {&Pair::quiet,           &Pair::injected,          &Pair::estimated,
-                                                     &Pair::predicted,       &Pair::machine_noise,     &Pair::measured_quiet,
-                                                     &Pair::measured_injected, &Pair::estimated_with_own, &Pair::estimated_as_recorded,
-                                                     &Pair::predicted_by_log,  &Pair::estimated_by_loop};
+constexpr std::array<int64_t Pair::*, 11> members = {&Pair::quiet,
+                                                     &Pair::injected,
+                                                     &Pair::estimated,
+                                                     &Pair::predicted,
+                                                     &Pair::machine_noise,
+                                                     &Pair::measured_quiet,
+                                                     &Pair::measured_injected,
+                                                     &Pair::estimated_with_own,
+                                                     &Pair::estimated_as_recorded,
+                                                     &Pair::predicted_by_log,
+                                                     &Pair::estimated_by_loop};
 
 // One piece: `noisy` did it with noise from its call i on, `quiet` without from its call j on, up to their calls behind.
 Sums piece(const Run& noisy, size_t i, size_t i_end, const Run& quiet, size_t j, size_t j_end) {
     const auto saved = [&](const Run& run, size_t from, size_t to, Removed what) { return run.saved[to][what] - run.saved[from][what]; };
     const int64_t measured_quiet = quiet.calls[j_end].time - quiet.calls[j].time, measured = noisy.calls[i_end].time - noisy.calls[i].time;
     const int64_t without_own = measured_quiet - saved(quiet, j, j_end, own);
-    const int64_t as_recorded =
-        measured - saved(noisy, i, i_end, all) + saved(quiet, j, j_end, own_timers) - saved(quiet, j, j_end, own);
+    const int64_t as_recorded = measured - saved(noisy, i, i_end, all) + saved(quiet, j, j_end, own_timers) - saved(quiet, j, j_end, own);
     const int64_t hidden = noisy.hidden[i_end] - noisy.hidden[i];
     const std::array<int64_t, 11> values = {without_own,
                                             measured - saved(noisy, i, i_end, own),
@@ -200,7 +206,7 @@ Crossover judge_windows(const std::string& first_trace, const std::string& secon
         run.log = inject::read_log(fs::path(trace) / inject::log_name);
         auto& all = calls[&run == &second];
         all = calls_of(trace);
-        if (all.empty()) return {};
+        if (all.empty() || run.log.events() == 0) return {};
         run.calls = all.front();
         found.add(match_log(fs::path(trace) / inject::log_name, trace));
     }
@@ -216,7 +222,7 @@ Crossover judge_windows(const std::string& first_trace, const std::string& secon
     double compared = 0;
     std::array<Sums, 2> sums{};  // by which run had the noise
     const double enough = static_cast<double>(in_first.length()) / 2;
-    std::vector<std::pair<Sums, double>> blocks;
+    std::vector<Sums> blocks;
     for (const Piece& one : pieces) {
         const Point& from = points[one.index];
         const Point& to = points[one.index + 1];
@@ -229,7 +235,7 @@ Crossover judge_windows(const std::string& first_trace, const std::string& secon
         Sums block{};
         const std::array<double, 2> work = {sums[0][0] + sums[0][1], sums[1][0] + sums[1][1]};
         for (size_t k = 0; k < block.size(); ++k) block[k] = (faults.one_way ? 0 : sums[1][k] / work[1]) + sums[0][k] / work[0];
-        blocks.emplace_back(block, work[0] + work[1]);
+        blocks.push_back(block);
         sums = {};
     }
     const double ranks_time = static_cast<double>(first.ranks) * (static_cast<double>(first.program_ns) * in_first.part() +
@@ -240,7 +246,7 @@ Crossover judge_windows(const std::string& first_trace, const std::string& secon
             for (const auto& event : source.events) injected += static_cast<double>(event.duration_ns);
     out.compared = compared / static_cast<double>(first.program_ns + second.program_ns);
     const auto quiet_ns = static_cast<double>(in_first.length());
-    for (const auto& [block, work] : blocks) {
+    for (const Sums& block : blocks) {
         Pair pair;
         for (size_t k = 0; k < block.size(); ++k) pair.*members[k] = std::llround(block[k] / block[0] * quiet_ns);
         pair.cost = cost;

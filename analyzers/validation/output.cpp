@@ -133,7 +133,10 @@ int64_t hidden_of(const Pair& pair) {
 }
 
 Json hidden_json(const CaseResult& one) {
-    return {{"beyond", json_of(one.beyond)}, {"event", json_of(one.hidden)}, {"event_of_loop", json_of(one.hidden_by_loop)}, {"timer", json_of(one.hidden_timer)}};
+    return {{"beyond", json_of(one.beyond)},
+            {"event", json_of(one.hidden)},
+            {"event_of_loop", json_of(one.hidden_by_loop)},
+            {"timer", json_of(one.hidden_timer)}};
 }
 
 std::string windows_line(const CaseResult& one) {
@@ -155,9 +158,10 @@ std::string hidden_line(const CaseResult& one) {
         fmt::format("Hidden from the exporter, {}: {} of an event, {} of a timer interrupt alone, by a loop that reads the clock\n",
                     name_of(one), us(one.hidden_by_loop), us(one.hidden_timer));
     if (one.hidden == one.hidden_by_loop) return text;
-    return text + fmt::format(
-                      "    and {} of an event, by the program's own work between MPI calls; with the loop's the estimate is off by {:+.2f} %\n",
-                      us(one.hidden), percent(one.estimation_by_loop.time.median - one.quiet.median, one.quiet.median));
+    return text +
+           fmt::format(
+               "    and {} of an event, by the program's own work between MPI calls; with the loop's the estimate is off by {:+.2f} %\n",
+               us(one.hidden), percent(one.estimation_by_loop.time.median - one.quiet.median, one.quiet.median));
 }
 
 }  // namespace

@@ -123,8 +123,8 @@ replay::Scenario own_noise(const replay::Result& result) {
     return own;
 }
 
-Pair judge_pair(const std::string& quiet_at, const std::string& injected_at, const std::string& folder, const EventCost& cost,
-                Found& found, const PairFaults& faults) {
+Pair judge_pair(const std::string& quiet_at, const std::string& injected_at, const std::string& folder, const EventCost& cost, Found& found,
+                const PairFaults& faults) {
     const std::string log_file = fs::path(injected_at) / inject::log_name;
     inject::Log log = inject::read_log(log_file);
     const Replayed quiet = replay_run(quiet_at, faults), injected = replay_run(injected_at, faults);

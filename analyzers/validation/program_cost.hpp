@@ -12,8 +12,8 @@
 namespace polter::validation {
 
 // Of one rank, from both its runs: for each piece of work with one event and the timer interrupt that woke the injector in one run, and
-// neither in the other, by how much it was longer beyond what was recorded. How fast each run was just then is known from pieces nearby that
-// no event hit in either.
+// neither in the other, by how much it was longer beyond what was recorded. How fast each run was just then is known from pieces nearby
+// that no event hit in either.
 std::vector<int64_t> hidden_in_work(const std::vector<Call>& first, const std::vector<Call>& second);
 
 // `loop`: what the loop has measured; where the program has enough such pieces on a CPU, they replace what was hidden there.

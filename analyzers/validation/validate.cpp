@@ -184,9 +184,10 @@ auto repeat_once(const std::string& what, const std::vector<fs::path>& left_behi
 // Where a window lies within one call's work, nothing can be compared.
 void check_pieces(const CaseResult& result) {
     if (result.windows_ns > 0 && result.pairs.size() < 10)
-        throw launch::Error(fmt::format("the runs have {} pieces that one did with noise and the other without; 10 are needed: take longer "
-                                        "runs or more pairs, and windows (--windows) that are longer than the time between MPI calls",
-                                        result.pairs.size()));
+        throw launch::Error(
+            fmt::format("the runs have {} pieces that one did with noise and the other without; 10 are needed: take longer "
+                        "runs or more pairs, and windows (--windows) that are longer than the time between MPI calls",
+                        result.pairs.size()));
 }
 
 std::string host_name() {

@@ -50,8 +50,8 @@ struct Interval {
 };
 constexpr double tolerance_percent = 1;  // of the median: what an answer may be off where the interval is narrower
 
-// Of two runs, or of neighbouring pieces of two runs (Crossover). Times in nanoseconds, without MPI_Init. Those that are compared are without the machine's own noise but for timer interrupts, as the
-// replay removes it: on both sides the same.
+// Of two runs, or of neighbouring pieces of two runs (Crossover). Times in nanoseconds, without MPI_Init. Those that are compared are
+// without the machine's own noise but for timer interrupts, as the replay removes it: on both sides the same.
 struct Pair {
     int64_t quiet = 0, injected = 0, estimated = 0, predicted = 0;
     int64_t machine_noise = 0;                          // accumulated noise of the quiet run
@@ -82,7 +82,7 @@ struct CaseResult {
     double load = 0;            // mean
     Answer estimation, prediction;
     Answer estimation_as_recorded, estimation_with_own, prediction_by_log, estimation_by_loop;  // for comparison
-    Interval beyond, hidden, hidden_timer, hidden_by_loop;  // CpuCost, over the pairs
+    Interval beyond, hidden, hidden_timer, hidden_by_loop;                                      // CpuCost, over the pairs
     Found found;
     std::string no_verdict;  // why an answer that ignored the injected noise would pass too; empty: it would not
     std::vector<std::string> warnings;

@@ -51,8 +51,8 @@ class Calls : public exports::Sink {
         Call& call = calls_->back();
         call.noise_ns += std::max<int64_t>(0, slice.end - std::max(slice.begin, call.left));
         call.timers += account.name == "os:timer";
-        call.events += account.name == "os:preempt" && slice.culprit != UINT32_MAX &&
-                       injector.contains(definitions_.culprit_name(slice.culprit));
+        call.events +=
+            account.name == "os:preempt" && slice.culprit != UINT32_MAX && injector.contains(definitions_.culprit_name(slice.culprit));
     }
     std::vector<std::vector<Call>> found;
 
@@ -152,7 +152,8 @@ std::vector<Piece> pieces_of(const std::vector<Point>& points, const std::vector
         const auto a = first_windows.at(in_first), b = second_windows.at(in_second);
         const bool stays = first_windows.at(first[points[i + 1].first].time).number == a.number &&
                            second_windows.at(second[points[i + 1].second].time).number == b.number;
-        if (points[i].same && stays && a.noise() != b.noise() && settled(first_windows, a, in_first) && settled(second_windows, b, in_second))
+        if (points[i].same && stays && a.noise() != b.noise() && settled(first_windows, a, in_first) &&
+            settled(second_windows, b, in_second))
             pieces.push_back({i, a.noise()});
     }
     return pieces;

@@ -56,8 +56,9 @@ void check_windows(Arguments& arguments) {
             throw inject::Error("--windows sets on= and off= itself: leave out either it or these words in --inject");
         const inject::Spec spec = inject::parse_spec(fmt::format("{},on={},off={}", one.spec, ns, ns));
         if (ns < least_periods * std::max(spec.period_ns, one.grain_ns))
-            throw inject::Error(fmt::format("windows of {} are too short: take at least {} periods of the noise (and intervals of the benchmark)",
-                                            arguments.windows, least_periods));
+            throw inject::Error(
+                fmt::format("windows of {} are too short: take at least {} periods of the noise (and intervals of the benchmark)",
+                            arguments.windows, least_periods));
     }
 }
 
@@ -149,12 +150,14 @@ void add_validate(CLI::App& parent) {
         ->allow_extra_args(false)
         ->option_text("SPEC");
     verb->add_option("--on-ranks", arguments->ranks, "Which ranks are hit (default: all)")->capture_default_str()->option_text("RANKS");
-    verb->add_option("--pairs", options.pairs, "Pairs of a quiet and an injected run for each case (default: 10, the least but for --windows)")
+    verb->add_option("--pairs", options.pairs,
+                     "Pairs of a quiet and an injected run for each case (default: 10, the least but for --windows)")
         ->check(CLI::Range(1, 10'000))
         ->capture_default_str()
         ->option_text("N");
-    verb->add_option("--windows", arguments->windows,
-                     "Both runs of a pair with noise, in turn for so long, the one while the other has none: for programs whose speed drifts")
+    verb->add_option(
+            "--windows", arguments->windows,
+            "Both runs of a pair with noise, in turn for so long, the one while the other has none: for programs whose speed drifts")
         ->option_text("TIME");
     verb->add_option("--seconds", arguments->seconds, "Length of a run of the benchmark (default: 2)")
         ->check(CLI::Range(0.1, 3600.0))

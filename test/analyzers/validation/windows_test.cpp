@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two runs that are each injected in the windows in which the other is quiet, from traces whose answers are known.
+#include "analyzers/validation/windows.hpp"
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -10,7 +12,6 @@
 #include "analyzers/inject/alongside.hpp"
 #include "analyzers/validation/program_cost.hpp"
 #include "analyzers/validation/validate.hpp"
-#include "analyzers/validation/windows.hpp"
 #include "test/replay/support/micro_parse.hpp"
 
 using namespace polter;
@@ -30,7 +31,8 @@ std::vector<Call> calls(const std::string& names) {
 std::string points_of(const std::string& first, const std::string& second) {
     std::string text;
     for (const Point& point : common_points(calls(first), calls(second)))
-        text += fmt::format("{}{}{} ", point.first, point.second == point.first ? "" : fmt::format("/{}", point.second), point.same ? "" : "!");
+        text +=
+            fmt::format("{}{}{} ", point.first, point.second == point.first ? "" : fmt::format("/{}", point.second), point.same ? "" : "!");
     return text;
 }
 
@@ -38,9 +40,9 @@ std::string points_of(const std::string& first, const std::string& second) {
 
 TEST_CASE("points of a program are calls that two runs have at the same place") {
     CHECK(points_of("AxxBxC", "AxxBxC") == "0 1 2 3 4 5! ");
-    CHECK(points_of("AxxBxC", "AxyBxC") == "0! 3 4 5! ");          // other calls between A and B
-    CHECK(points_of("AxxBxC", "AxxxBxC") == "0! 3/4 4/5 5/6! ");   // more of them
-    CHECK(points_of("ABBCD", "ABCD") == "0 1! 3/2 4/3! ");         // one collective more
+    CHECK(points_of("AxxBxC", "AxyBxC") == "0! 3 4 5! ");         // other calls between A and B
+    CHECK(points_of("AxxBxC", "AxxxBxC") == "0! 3/4 4/5 5/6! ");  // more of them
+    CHECK(points_of("ABBCD", "ABCD") == "0 1! 3/2 4/3! ");        // one collective more
     CHECK(points_of("AB", "CD") == "");
     CHECK(points_of("", "A") == "");
 }
@@ -89,7 +91,8 @@ void write_run(const test::TemporaryDirectory& directory, const std::string& nam
     inject::Log log;
     log.origin_ns = 7'000 * ms;
     log.begin_ns = log.origin_ns + 50 * ms;
-    log.sources.push_back({"periodic", fmt::format("periodic,period=10ms,duration=500us,on=100ms,off=100ms,after={}ms", second ? 100 : 0), {}});
+    log.sources.push_back(
+        {"periodic", fmt::format("periodic,period=10ms,duration=500us,on=100ms,off=100ms,after={}ms", second ? 100 : 0), {}});
     const int64_t first_event = 50 * ms + (second ? window : 0) + 3 * ms;
     int64_t number = 0;
     const auto next_event = [&] { return first_event + number / 10 * 2 * window + number % 10 * period; };
@@ -137,8 +140,12 @@ Errors errors(const WindowFaults& faults = {}) {
     result.pairs = judged.pairs;
     judge(result, 1);
     const auto percent = [&](int64_t ns) { return 100 * static_cast<double>(ns) / static_cast<double>(result.quiet.median); };
-    return {percent(result.effect.median), percent(result.estimation.error.median), percent(result.estimation_by_loop.error.median),
-            percent(result.estimation_as_recorded.error.median), percent(result.prediction.error.median), judged.pairs.size()};
+    return {percent(result.effect.median),
+            percent(result.estimation.error.median),
+            percent(result.estimation_by_loop.error.median),
+            percent(result.estimation_as_recorded.error.median),
+            percent(result.prediction.error.median),
+            judged.pairs.size()};
 }
 
 }  // namespace
@@ -164,7 +171,8 @@ TEST_CASE("the program's own work tells what an event takes from it") {
     int64_t a = 0, b = 0;
     for (uint32_t i = 0; i < 60; ++i) {
         const bool hit = i % 3 == 1;
-        first.push_back({.time = a, .name = "A", .collective = true, .left = a + us, .noise_ns = hit ? ms : 0, .events = hit, .timers = hit});
+        first.push_back(
+            {.time = a, .name = "A", .collective = true, .left = a + us, .noise_ns = hit ? ms : 0, .events = hit, .timers = hit});
         second.push_back({.time = b, .name = "A", .collective = true, .left = b + us});
         a += us + ms + (hit ? ms + 50 * us : 0);
         b += us + ms + ms / 10;
