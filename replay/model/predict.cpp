@@ -196,7 +196,10 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
             if (goes_on) member.at += step.kind == Kind::receive ? step.together : 1;
         }
     }
-    for (uint32_t place = 0; place < count; ++place) (*ways)[place].leave = members_[place].clock.now;
+    for (uint32_t place = 0; place < count; ++place) {
+        if (members_[place].at == schedule_->steps[place].size()) resume(place);  // of one that received nothing
+        (*ways)[place].leave = members_[place].clock.now;
+    }
     std::rotate(ways->begin(), ways->begin() + (count - first_) % count, ways->end());  // from places to members
 }
 
