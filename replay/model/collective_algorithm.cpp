@@ -102,11 +102,13 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     // times say little of costs; those of other collectives, or an algorithm that an MPI is known to use, make up for it.
     double left = 0.5;
     if (said == Evidence::little) left = best.decided ? 0.05 : 0.02;
-    if (said == Evidence::few) left = 0.1;
+    if (said == Evidence::few) left = best.decided ? 0.2 : 0.1;
     Nearest chosen = best;
-    if (std::isfinite(borrowed.error) && (weak || borrowed.score < best.score)) {
+    constexpr double left_by_borrowed = 0.1;
+    const bool fits = !weak || !best.decided || borrowed.error < explanation.constant_error * left_by_borrowed;
+    if (std::isfinite(borrowed.error) && (weak || borrowed.score < best.score) && fits) {
         chosen = borrowed;
-        if (weak) left = 0.1;
+        if (weak) left = left_by_borrowed;
     }
     if (!std::isfinite(chosen.error)) return explanation;
     Structure structure = chosen.structure;

@@ -464,7 +464,11 @@ const Cost& Model::cost(const CostClass& of) const {
         cost = between(*below, *above, of.size);
     else if (below || above)
         cost = beyond(below ? *below : *above, further, of.size);
-    if (const auto limit = limits_.find(key); limit != limits_.end() && !cost.known) cost.high = limit->second;
+    if (const auto limit = limits_.find(key); limit != limits_.end()) {
+        if (!cost.known) cost.high = limit->second;
+        if (cost.extrapolated)  // what calls of this very class took is nearer
+            for (int64_t Cost::*part : {&Cost::low, &Cost::mid, &Cost::high}) cost.*part = std::min(cost.*part, limit->second);
+    }
     return asked_.emplace(key, cost).first->second;
 }
 

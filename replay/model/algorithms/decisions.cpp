@@ -243,7 +243,8 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             return list->push_back(parts(Shape::everyone_by_number));
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER:
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
-            return list->push_back(up_down(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts));
+            list->push_back(up_down(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts));
+            return list->push_back(up(Shape::doubling_all));  // what it has for MPICH's
         case OTF2_COLLECTIVE_OP_GATHER:
             return list->push_back(up(Shape::linear, Cargo::parts));
         case OTF2_COLLECTIVE_OP_SCATTER:
@@ -252,6 +253,39 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             for (const Shape gather : {Shape::split, Shape::split_from_tree, Shape::split_set_up})
                 for (const Shape broadcast : {Shape::binomial, Shape::few_bytes_smpi}) list->push_back(up_down(gather, broadcast));
             return;
+        default:
+            return;
+    }
+}
+
+// SMPI starts all messages of a non-blocking collective at once (smpi_nbc_impl.cpp); its barrier does not wait for all, so it is not here.
+void smpi_nonblocking(const CollectiveKind& kind, std::vector<Pattern>* list) {
+    switch (kind.operation) {
+        case OTF2_COLLECTIVE_OP_BCAST:
+            return list->push_back(down(Shape::linear_ascending));
+        case OTF2_COLLECTIVE_OP_SCATTER:
+        case OTF2_COLLECTIVE_OP_SCATTERV:
+            return list->push_back(linear_scatter);
+        case OTF2_COLLECTIVE_OP_GATHER:
+        case OTF2_COLLECTIVE_OP_GATHERV:
+            return list->push_back(up(Shape::linear, Cargo::parts));
+        case OTF2_COLLECTIVE_OP_REDUCE:
+            return list->push_back(up(Shape::linear));
+        case OTF2_COLLECTIVE_OP_ALLGATHER:
+        case OTF2_COLLECTIVE_OP_ALLGATHERV:
+            return list->push_back(parts(Shape::everyone_by_number));
+        case OTF2_COLLECTIVE_OP_ALLREDUCE:
+            return list->push_back(up(Shape::everyone_by_number));
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER:
+        case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
+            return list->push_back(up(Shape::everyone_by_number, Cargo::theirs));
+        case OTF2_COLLECTIVE_OP_ALLTOALL:
+        case OTF2_COLLECTIVE_OP_ALLTOALLV:
+        case OTF2_COLLECTIVE_OP_ALLTOALLW:
+            return list->push_back(linear_exchange);
+        case OTF2_COLLECTIVE_OP_SCAN:
+        case OTF2_COLLECTIVE_OP_EXSCAN:
+            return list->push_back(up(Shape::everyone_above));
         default:
             return;
     }
@@ -277,7 +311,11 @@ std::vector<Pattern> decided(Library library, const CollectiveKind& kind, uint32
         for (size_t i = 0; i < once; ++i) list.push_back(list[i]), list.back().twice = true;
         return list;
     }
-    if (kind.data == CollectiveKind::unknown || kind.nonblocking) return list;
+    if (kind.nonblocking) {
+        if (library == Library::smpi || library == Library::unknown) smpi_nonblocking(kind, &list);
+        return list;
+    }
+    if (kind.data == CollectiveKind::unknown) return list;
     if (library == Library::open_mpi || library == Library::unknown) open_mpi(kind, members, &list);
     if (library == Library::mpich || library == Library::unknown) mpich(kind, members, &list);
     if (library == Library::smpi || library == Library::unknown) smpi(kind, &list);

@@ -118,22 +118,30 @@ void linear_down(Builder& builder, Shape shape, Cargo cargo, double all) {
 
 namespace {
 
-// Who shares a host with whom, found out by each group: each member's host round a ring, then the hosts' sizes; at last whether all agree.
+// Who shares a host with whom, found out by each group: all members' hosts, each by a message of its own, then the hosts' sizes likewise;
+// at last whether all agree. (SimGrid, Comm::init_smp.)
 void set_up(Builder& builder, const Partition& groups) {
-    std::vector<uint32_t> next(builder.members(), Builder::no_partner), rounds(builder.members(), 0);
-    uint32_t most = 0;
-    for (const auto& group : groups)
-        for (size_t i = 0; i < group.size(); ++i) {
-            next[group[i]] = group[(i + 1) % group.size()];
-            rounds[group[i]] = 2 * (static_cast<uint32_t>(group.size()) - 1);
-            most = std::max(most, rounds[group[i]]);
-        }
-    for (uint32_t round = 0; round < most; ++round)
-        builder.round_of(1, [&](uint32_t member) { return round < rounds[member] ? next[member] : Builder::no_partner; });
+    struct Seat {
+        const std::vector<uint32_t>* group = nullptr;
+        size_t place = 0;
+    };
+    std::vector<Seat> seats(builder.members());
+    size_t most = 0;
+    for (const auto& group : groups) {
+        for (size_t i = 0; i < group.size(); ++i) seats[group[i]] = {&group, i};
+        most = std::max(most, group.size());
+    }
+    for (int what = 0; what < 2; ++what)
+        for (size_t distance = 1; distance < most; ++distance)
+            builder.round_of(1, [&](uint32_t member) {
+                const auto [group, place] = seats[member];
+                return group && distance < group->size() ? (*group)[(place + distance) % group->size()] : Builder::no_partner;
+            });
     for (const auto& group : groups) {
         const auto size = static_cast<uint32_t>(group.size());
-        for (uint32_t span = 1; span < size; span *= 2)
-            for (uint32_t place = span; place < size; place += 2 * span) builder.pass(group[place], group[place - span], 1);
+        const size_t first = builder.position(group.front());
+        for (uint32_t place = 1; place < size; ++place) builder.pass(group[place], group.front(), 1);
+        builder.as_they_come(group.front(), first);
         for (uint32_t place = 0; place < size; ++place)
             for (const uint32_t child : children(place, Shape::binomial, size)) builder.pass(group[place], group[child], 1);
     }
