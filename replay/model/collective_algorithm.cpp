@@ -91,6 +91,12 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     });
 }
 
+// Whether an algorithm's own costs are such as those of other collectives would be for it: then these confirm it.
+static bool alike(const Structure& own, const Structure& borrowed) {
+    const auto within = [](int64_t a, int64_t b, int64_t times) { return a <= b * times && b <= a * times; };
+    return within(own.own, borrowed.own, 4) && within(own.hop, borrowed.hop, 2);
+}
+
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
                     const Nearest& borrowed) {
     Explanation explanation;
@@ -107,7 +113,7 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     constexpr double left_by_borrowed = 0.1;
     const bool fits = !weak || !best.decided || borrowed.error < explanation.constant_error * left_by_borrowed;
     if (std::isfinite(borrowed.error) && (weak || borrowed.score < best.score) && fits) {
-        chosen = borrowed;
+        if (!weak || best.score >= borrowed.score || !alike(best.structure, borrowed.structure)) chosen = borrowed;
         if (weak) left = left_by_borrowed;
     }
     if (!std::isfinite(chosen.error)) return explanation;
