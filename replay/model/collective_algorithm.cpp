@@ -91,10 +91,10 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     });
 }
 
-// Whether an algorithm's own costs are such as those of other collectives would be for it: then these confirm it.
+// Whether a message of an algorithm by its own costs takes about as long as those of other collectives say: then these confirm it.
 static bool alike(const Structure& own, const Structure& borrowed) {
-    const auto within = [](int64_t a, int64_t b, int64_t times) { return a <= b * times && b <= a * times; };
-    return within(own.own, borrowed.own, 4) && within(own.hop, borrowed.hop, 2);
+    const auto whole = [](const Structure& costs) { return costs.work(1) + costs.flight(1); };
+    return whole(own) <= 2 * whole(borrowed) && whole(borrowed) <= 2 * whole(own);
 }
 
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
