@@ -18,6 +18,24 @@ namespace {
 // What explains so much of what a constant leaves (one part in so many) needs no rival.
 constexpr double enough_said = 50;
 
+// Of non-blocking ones: the least that the completing call of a member took that waits for nobody by the operation, without its noise. That
+// much every call takes, unless that member's messages waited for their receivers. 0 where all wait.
+int64_t least_completion(const std::vector<InstanceSample>& samples, Waits waits) {
+    const auto free = [&](const InstanceSample& sample, size_t member) {
+        if (waits == Waits::prefix) return member == 0;
+        return (waits == Waits::one_to_n && member == sample.root) || (waits == Waits::n_to_one && member != sample.root);
+    };
+    int64_t least = INT64_MAX;
+    for (const InstanceSample& sample : samples)
+        for (size_t i = 0; i < sample.resume.size(); ++i) {
+            if (!free(sample, i)) continue;
+            int64_t took = sample.leave[i] - sample.resume[i];
+            for (const NoisePiece& piece : sample.noise[i]) took -= std::max<int64_t>(0, piece.end - std::max(piece.begin, sample.resume[i]));
+            least = std::min(least, took);
+        }
+    return least == INT64_MAX ? 0 : std::max<int64_t>(0, least);
+}
+
 // `look(structure)`: its fit. The algorithms that a library's rules name come first. Each process looks at those, so all of them know
 // whether they say enough; the others are shared.
 template <class Look>
@@ -27,6 +45,8 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
     std::vector<const BlockSizes*> sizes;
     for (const InstanceSample& sample : samples)
         if (kind.by_member) sizes.push_back(&sample.sizes);
+    std::vector<int64_t> calls{0};
+    if (const int64_t least = least_completion(samples, kind.waits)) calls.push_back(least);
     Nearest best;
     uint32_t number = 0;
     bool by_rules = true;
@@ -35,16 +55,17 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
             if (best.error * enough_said <= constant_error) return best;
             by_rules = false;
         }
-        for (const int64_t eager : eager_limits(candidate.pattern, kind, members, sizes)) {
-            Nearest one{.candidate = number++};
-            if (!by_rules && one.candidate % parts != part) continue;
-            const Fit fit = look(Structure{.pattern = candidate.pattern, .eager_ppm = eager});
-            one.structure = fit.structure;
-            one.error = fit.error;
-            one.decided = candidate.decided;
-            one.score = (one.error + 1) * candidate.handicap;  // 1: of several that are exact, the likeliest
-            best.join(one);
-        }
+        for (const int64_t eager : eager_limits(candidate.pattern, kind, members, sizes))
+            for (const int64_t call : calls) {
+                Nearest one{.candidate = number++};
+                if (!by_rules && one.candidate % parts != part) continue;
+                const Fit fit = look(Structure{.pattern = candidate.pattern, .call = call, .eager_ppm = eager});
+                one.structure = fit.structure;
+                one.error = fit.error;
+                one.decided = candidate.decided;
+                one.score = (one.error + 1) * candidate.handicap;  // 1: of several that are exact, the likeliest
+                best.join(one);
+            }
     }
     return best;
 }
@@ -108,7 +129,11 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     // times say little of costs; those of other collectives, or an algorithm that an MPI is known to use, make up for it.
     double left = 0.5;
     if (said == Evidence::little) left = best.decided ? 0.05 : 0.02;
-    if (said == Evidence::few) left = best.decided ? 0.2 : 0.1;
+    // As many leave times as there are costs fit any algorithm, and few members hardly show which one it is.
+    constexpr size_t more_than_costs = 6, enough_members = 4;
+    const size_t members = samples.front().leave.size();
+    const bool tells = members >= enough_members && samples.size() * members >= more_than_costs;
+    if (said == Evidence::few) left = best.decided && tells ? 0.2 : 0.1;
     Nearest chosen = best;
     constexpr double left_by_borrowed = 0.1;
     const bool fits = !weak || !best.decided || borrowed.error < explanation.constant_error * left_by_borrowed;

@@ -31,6 +31,7 @@ struct Structure {
     Pattern pattern;
     int64_t hop = 0, own = 0;            // L and o of a message without data
     int64_t hop_data = 0, own_data = 0;  // what all of the data would add
+    int64_t call = 0;                    // of a non-blocking one: of each of its two calls, beside its messages
     int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
     int64_t error = 0;                   // mean distance of predicted and measured leave times
     bool certain = false;                // a tenth of what a constant leaves, or less

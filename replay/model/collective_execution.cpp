@@ -50,6 +50,7 @@ const std::vector<uint32_t>& Instance::arrive(const Participant& member, int64_t
     clock.clock.start(enter, &clock.noise);
     clock.time = pool_->copy(arrival);
     clock.held = held;
+    if (held) work(clock, structure_.call);
     run(place(member.number));
     return ended_;
 }
@@ -68,6 +69,7 @@ const std::vector<uint32_t>& Instance::resume(const Participant& member, int64_t
     clock.held = false;
     clock.where = member.place;
     write(clock);
+    work(clock, structure_.call);
     run(place(member.number));
     return ended_;
 }

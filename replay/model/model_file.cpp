@@ -119,6 +119,7 @@ Json structure_json(const std::optional<Structure>& structure) {
             {"own_ns", structure->own},
             {"hop_data_ns", structure->hop_data},
             {"own_data_ns", structure->own_data},
+            {"call_ns", structure->call},
             {"eager_ppm", structure->eager_ppm},
             {"error_ns", structure->error},
             {"beyond_doubt", structure->certain}};
@@ -135,6 +136,7 @@ Structure read_structure(const Fields& fields, const CostClass& of, uint32_t mem
                     .own = fields.number("own_ns", 0, most_ns),
                     .hop_data = fields.number_if_there("hop_data_ns", 0, most_ns, 0),
                     .own_data = fields.number_if_there("own_data_ns", 0, most_ns, 0),
+                    .call = fields.number_if_there("call_ns", 0, most_ns, 0),
                     .eager_ppm = fields.number_if_there("eager_ppm", 0, Structure::all_eager, Structure::all_eager),
                     .error = fields.number("error_ns", 0, most_ns),
                     .certain = fields.flag("beyond_doubt")};

@@ -119,6 +119,7 @@ void Followed::resume(uint32_t place) {
     const int64_t resume = sample_->resume[(place + first_) % members_.size()];
     if (resume > member.clock.now) (*ways_)[place] = {0, 0, 0, 0, 0};
     member.clock.skip(resume);
+    member.clock.work(structure_->call, nothing);
     member.resumed = true;
 }
 
@@ -171,6 +172,7 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
     for (uint32_t place = 0; place < count; ++place) {
         const uint32_t member = (place + first_) % count;
         members_[place].clock.start(sample.enter[member], &sample.noise[member]);
+        if (!sample.resume.empty()) members_[place].clock.work(structure.call, nothing);
     }
     while (!ready_.empty()) {
         const uint32_t place = ready_.back();
