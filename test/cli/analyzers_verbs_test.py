@@ -146,9 +146,9 @@ class Verbs(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 result = json.loads(done.stdout)
                 self.assertEqual([x["ranks"] for x in result["kinds"][0]["projections"]], [2, 4, 8])
-                # How many are inside depends on what else the machine does meanwhile; prediction of known laws is tested by simulation.
-                self.assertIn(result["check"]["typical_inside"], (True, False, None))
-                self.assertTrue(0 <= (result["check"]["share_inside"] or 0) <= 1)
+                # On a machine that is busy with something else intervals may be too much alike: then there is no basis.
+                self.assertIn(result["check"]["typical_inside"], (True, None))
+                self.assertGreater(result["check"]["share_inside"] or 1, 0.9)
                 done = p.command([p.POLTER, "run", "-q", "-o", folder / "trace", *bsp(flavour, 100)])
                 self.assertEqual(done.returncode, 0, done.stderr)
                 done = p.command([p.POLTER, "variability", "--json", folder / "trace"])
