@@ -136,10 +136,13 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     if (said == Evidence::few) left = best.decided && tells ? 0.2 : 0.1;
     Nearest chosen = best;
     constexpr double left_by_borrowed = 0.1;
-    const bool fits = !weak || !best.decided || borrowed.error < explanation.constant_error * left_by_borrowed;
-    if (std::isfinite(borrowed.error) && (weak || borrowed.score < best.score) && fits) {
-        if (!weak || best.score >= borrowed.score || !alike(best.structure, borrowed.structure)) chosen = borrowed;
-        if (weak) left = left_by_borrowed;
+    if (!std::isfinite(borrowed.error)) {
+        // Nobody to borrow from.
+    } else if (!weak) {
+        if (borrowed.score < best.score) chosen = borrowed;
+    } else if (!best.decided || borrowed.error < explanation.constant_error * left_by_borrowed) {  // else the library's rule by its own costs
+        left = left_by_borrowed;
+        if (borrowed.score <= best.score || !alike(best.structure, borrowed.structure)) chosen = borrowed;
     }
     if (!std::isfinite(chosen.error)) return explanation;
     Structure structure = chosen.structure;

@@ -13,13 +13,7 @@ import unittest
 import polter_run as p
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-import schemas  # noqa: E402
-
-
-def faults(name, value):
-    if schemas.jsonschema is None:
-        raise unittest.SkipTest("no python3-jsonschema; scripts/setup installs it")
-    return schemas.faults(name, value)
+from schemas import faults  # noqa: E402
 
 
 class Bench(unittest.TestCase):

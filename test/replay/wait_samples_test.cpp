@@ -159,3 +159,17 @@ TEST_CASE("where all calls waited, calls that only post receives tell what a cal
     const Model wrong = all_waited({.shortest_did_not_wait = true});
     CHECK(wrong.cost(waitall).mid >= 6'000);
 }
+
+TEST_CASE("what a call costs by other numbers of requests is at most what calls with its own number took") {
+    const auto took = [](int64_t ns) { return WaitSamples::Sample{.slack = 0, .took = {ns, ns}, .since_send = {ns, ns}, .since_both = {ns, ns}}; };
+    const CostClass eight{CostKind::wait_own, true, false, 0, 8}, halo{CostKind::receive_after_send, false, false, 0, 8192};
+    Model model(Faults{});
+    model.learn({CostKind::wait_own, true, false, 0, 0}, 400, Model::clean);
+    model.learn(waitall, 69'200, Model::clean);
+    model.learn(halo, 45'000, Model::clean);
+    for (const int64_t ns : {1'900, 40'000, 80'000}) model.learn_wait(eight, halo, took(ns), true);
+    model.freeze();
+    CHECK(model.cost(eight).extrapolated);
+    CHECK(model.cost(eight).mid == 1'900);
+    CHECK(model.cost(eight).high == 1'900);
+}

@@ -39,8 +39,8 @@ struct Options {
     std::string command;             // for the archive's properties
     uint64_t exporter_ended_ns = 0;  // where the caller saw the exporter end; 0: it did not, or is not known: the ranks tell
     Foreign foreign = Foreign::refuse;
-    bool call_sites = true;  // are named, from the program's debugging information
-    unsigned workers = 0;  // threads and processes at most; 0: as many as this process has CPUs. The archive is the same
+    bool call_sites = true;          // are named, from the program's debugging information
+    unsigned workers = 0;            // threads and processes at most; 0: as many as this process has CPUs. The archive is the same
 };
 
 // What a rank's own thread lost to one account, through one culprit, by its own sums.

@@ -244,7 +244,7 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER:
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK:
             list->push_back(up_down(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts));
-            return list->push_back(up(Shape::doubling_all));  // what it has for MPICH's
+            return list->push_back(up(Shape::doubling_all));  // by MPICH's rules
         case OTF2_COLLECTIVE_OP_GATHER:
             return list->push_back(up(Shape::linear, Cargo::parts));
         case OTF2_COLLECTIVE_OP_SCATTER:

@@ -47,15 +47,10 @@ class Report(unittest.TestCase):
     def tearDownClass(cls):
         cls.work.cleanup()
 
-    def faults(self, name, value):
-        if schemas.jsonschema is None:
-            self.skipTest("no python3-jsonschema; scripts/setup installs it")
-        return schemas.faults(name, value)
-
     def test_schema(self):
         for result in self.results:
-            self.assertEqual([], self.faults("replay", result))
-        self.assertEqual(1, len(self.faults("replay", dict(self.results[0], measured_ns="1 s"))))
+            self.assertEqual([], schemas.faults("replay", result))
+        self.assertEqual(1, len(schemas.faults("replay", dict(self.results[0], measured_ns="1 s"))))
 
     def test_schemas_of_what_a_page_has_besides(self):
         """Advice and comparison, as the page has them and as their verbs print them."""
@@ -63,12 +58,12 @@ class Report(unittest.TestCase):
         subprocess.run([BUILD / "test/analyzers/export/write_micro", ROOT / "test/replay/micro/late_sender.txt", advised], check=True)
         advice = json.loads(polter("advise", "-q", "--json", str(advised)).stdout)
         self.assertTrue(advice["suggestions"])
-        self.assertEqual([], self.faults("advise", advice))
-        self.assertEqual(1, len(self.faults("advise", dict(advice, candidates=None))))
+        self.assertEqual([], schemas.faults("advise", advice))
+        self.assertEqual(1, len(schemas.faults("advise", dict(advice, candidates=None))))
         sides = [str(self.folder / "1"), str(self.folder / "5"), str(advised)]
         compared = json.loads(polter("compare", "-q", "--json", *sides).stdout)
-        self.assertEqual([], self.faults("compare", compared))
-        self.assertEqual(1, len(self.faults("compare", dict(compared, seed="1"))))
+        self.assertEqual([], schemas.faults("compare", compared))
+        self.assertEqual(1, len(schemas.faults("compare", dict(compared, seed="1"))))
         run = polter("report", "-q", *sides, "-o", str(page))
         if "built without its page" in run.stderr:
             self.skipTest("polter was built without the page")
@@ -76,9 +71,9 @@ class Report(unittest.TestCase):
         self.assertEqual(compared, data["comparison"])
         self.assertEqual(advice, data["runs"][2].pop("advice"))
         for result in data["runs"]:
-            self.assertEqual([], self.faults("advise", result.pop("advice", advice)))
+            self.assertEqual([], schemas.faults("advise", result.pop("advice", advice)))
             result["attribution"]["rows"] = []  # left out of the page
-            self.assertEqual([], self.faults("replay", result))
+            self.assertEqual([], schemas.faults("replay", result))
 
     def test_levels_agree(self):
         for result in self.results:
@@ -162,7 +157,7 @@ class Report(unittest.TestCase):
         (self.folder / "raw.json").write_text(json.dumps(raw))
         made = polter("latency", "--from", str(self.folder / "raw.json"), "-o", str(self.folder / "latency.json"))
         self.assertEqual(0, made.returncode, made.stderr)
-        self.assertEqual([], self.faults("latency", json.loads((self.folder / "latency.json").read_text())))
+        self.assertEqual([], schemas.faults("latency", json.loads((self.folder / "latency.json").read_text())))
         judged = {"schema": "polter.quality/1", "online": {}}
         (self.folder / "quality.json").write_text(json.dumps(judged))
         predicted = {"schema": "polter.predict/1", "predictions": [{"ranks": 8, "draws_ns": [1, 2]}]}
@@ -187,7 +182,7 @@ class Report(unittest.TestCase):
         if alone.returncode:
             self.assertIn(shown.get("variability_unknown") or shown["interference_unknown"], alone.stderr)
         else:
-            self.assertEqual([], self.faults("variability", shown["variability"]))
+            self.assertEqual([], schemas.faults("variability", shown["variability"]))
             typical = [[p["typical"] for p in k["projections"]] for k in json.loads(alone.stdout)["kinds"]]
             self.assertEqual(typical[:5], [[p["typical"] for p in k["projections"]] for k in shown["variability"]["kinds"]])
         self.assertEqual(1, polter("report", "-q", str(self.folder / "1"), "--latency", str(self.folder / "raw.json")).returncode)
