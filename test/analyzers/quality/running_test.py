@@ -52,7 +52,8 @@ class Reading(unittest.TestCase):
             calls = [line["totals"]["calls"] for line in begun]
             self.assertEqual(calls, sorted(calls), "calls that were recorded are gone")
             self.assertLess(calls[0], calls[-1])
-            self.assertGreater(calls[-1], 0.2 * 2 * phases)
+            # As far as the job was by its time, whenever that look was: nothing but what a rank still has in its buffer is missing.
+            self.assertGreater(calls[-1], 0.5 * 2 * phases * begun[-1]["now"]["elapsed_ns"] / result["measured_ns"])
             self.assertLess(calls[-1], 1.1 * 2 * phases)
             for line in begun:
                 self.assertEqual(schemas.faults("quality", line, "running"), [])
