@@ -4,6 +4,7 @@
 changes nothing."""
 import json
 import os
+import re
 import shutil
 import sys
 import unittest
@@ -73,7 +74,11 @@ class Programs(unittest.TestCase):
                 self.check("openmpi", ranks, ["hpcc"], INPUTS / "hpccinf.txt")
 
     def test_many_ranks_on_two_cpus(self):
-        """MPI_Init of ranks that look and sleep by turns has more events than the exporter's ring holds: each keeps its culprit all the same."""
+        """MPI_Init of ranks that look and sleep by turns has more events than the exporter's ring holds: they keep their culprits all the same.
+
+        The ring is emptied where a rank yields or sleeps. A rank that only computes while the seven others wake up beside it may still
+        lose a few (up to 1 % was seen in one run of four): those are counted, and said.
+        """
         if "openmpi" not in p.FLAVOURS or not shutil.which("otf2-print") or not shutil.which("taskset"):
             self.skipTest("no Open MPI, otf2-print or taskset")
         why_not = p.exporter_works()
@@ -96,8 +101,13 @@ class Programs(unittest.TestCase):
                 if "os:culprit" not in behind:
                     unnamed.append((line, ns - counters[words[1]]))
             counters[words[1]] = ns
-        self.assertEqual(unnamed, [])
+        lost, lost_ns = 0, 0
+        for warning in run.result["warnings"]:
+            if told := re.match(r"(\d+) noise events \((\d+) ns\) were lost", warning):
+                lost, lost_ns = map(int, told.groups())
         self.assertGreater(events, 0)
+        self.assertLessEqual(sum(ns for _, ns in unnamed), lost_ns, unnamed)
+        self.assertLess(lost, 0.05 * events)
 
     # Nothing is preloaded behind the tracer here: that would bring in the MPI library before mpi4py does.
     def test_mpi4py(self):
