@@ -15,8 +15,7 @@ Learning::Learning(const Options& options, const Hooks& hooks, double parts, Eng
     rules = semantics.get();
     engine = std::make_unique<Engine>(archive, lanes, model, true, std::move(semantics), std::move(facts), hooks.faults);
     if (options.progress)
-        engine->observe(
-            {.at_event = {}, .at_noise = {}, .progress = [&options, parts](double part) { options.progress(part / parts); }});
+        engine->observe({.at_event = {}, .at_noise = {}, .progress = [&options, parts](double part) { options.progress(part / parts); }});
     run_pass(archive, *engine, options.group);
 }
 
@@ -39,6 +38,9 @@ std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, doub
         learning = std::make_unique<Learning>(options, hooks, parts, std::move(known),
                                               LearnedRules{.exclusive_windows = {}, .farm_suspects = suspects, .locks = locks});
     learning->locks = locks;
+    if (!hooks.faults.no_access_waits)
+        if (AccessPlan plan = learning->rules->access_learning->plan(); plan.number > 0)
+            learning->accesses = std::make_shared<AccessPlan>(std::move(plan));
     return learning;
 }
 

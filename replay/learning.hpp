@@ -18,6 +18,7 @@ struct Learning {
     std::unique_ptr<Engine> engine;
     MpiRules* rules = nullptr;  // the engine's
     std::shared_ptr<const LockPlan> locks;
+    std::shared_ptr<const AccessPlan> accesses;
 
     Learning(const Options& options, const Hooks& hooks, double parts, EngineFacts facts, LearnedRules learned);
 };

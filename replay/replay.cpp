@@ -169,6 +169,7 @@ LearnedRules Stages::learned_rules() const {
             .farm_suspects = {},
             .farms = {},
             .locks = learning_->locks,
+            .accesses = learning_->accesses,
             .foresight = lock_foresight_,
             .calls = learning_->rules->learned.calls};
 }

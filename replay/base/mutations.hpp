@@ -31,6 +31,8 @@ struct Faults {
     bool same_in_every_order = false;       // bounds: the length of an epoch does not depend on who held the lock before
     bool transfers_are_work = false;        // accuracy: all noise in a flush or an unlock counts, even while it waited for transfers
     bool eager_locks = false;               // causality: only the lock call itself waits for the lock, never a later call of its epoch
+    bool no_access_waits = false;           // accuracy: a put never waits for what its target does meanwhile
+    bool accesses_always_wait = false;      // accuracy: … or does so in every scenario
     bool hard_start = false;                // the dependency of a start on its post is not soft
     bool wait_for_late = false;             // a member that may leave before others arrive waits for them all the same
     bool trust_unrecorded = false;          // bounds: calls without a record are taken not to wait

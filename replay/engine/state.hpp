@@ -238,14 +238,15 @@ struct Dependency {
     Collective* collective = nullptr;
     uint32_t member = 0;
     Channel* channel = nullptr;
-    bool keeps = false;                      // collective: another call of this member will wait for it too
-    struct LockEpochState* epoch = nullptr;  // of a lock: that waits
-    ThreadEvent* event = nullptr;            // of a thread: what it waits for
+    bool keeps = false;                         // collective: another call of this member will wait for it too
+    struct LockEpochState* epoch = nullptr;     // of a lock: that waits
+    const struct AccessWait* access = nullptr;  // notice: of what its target does meanwhile
+    ThreadEvent* event = nullptr;               // of a thread: what it waits for
 };
 
 // Of one-sided communication: what a post tells the origins, a complete the targets, an unlock the next holder (its number is added). Of a
-// neighbourhood collective: that one has come; non-blocking ones never match blocking ones.
-enum class Notice : uint32_t { post, completion, neighbour, neighbour_request, release };
+// neighbourhood collective: that one has come; non-blocking ones never match blocking ones. An access: that its target completes accesses.
+enum class Notice : uint32_t { post, completion, neighbour, neighbour_request, release, access = uint32_t{1} << 31 };
 struct PendingNotice {
     uint32_t window;  // of a neighbourhood: the communicator
     int32_t to;       // world rank

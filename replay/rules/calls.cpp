@@ -206,6 +206,7 @@ CallEnd conclude(Engine& engine, Thread& thread) {
     const CallEnd end = of_threads(thread.kind) ? conclude_of_threads(engine, thread) : conclude_call(engine, thread);
     if (injected) apply_injected(engine, thread, end, entered);
     if (widens) widen_bounds(engine, thread, low_at_enter, thread.unrecorded ? Cost() : by_itself(engine, thread));
+    if (of(engine).accesses && thread.carries_rank && thread.kind == CallKind::win_complete) of(engine).accesses->completed(engine, thread);
     if (of(engine).program) of(engine).program->ended(engine, thread);
     return end;
 }

@@ -36,6 +36,11 @@ bool sender_finished(Engine& engine, const Dependency& dependency) {
 
 void give_up_message(Engine& engine, Thread& thread, Dependency& dependency) {
     dependency.match->receiver_waits = nullptr;
+    if (dependency.access) {  // its notices still come, and find what asked for them
+        for (Dependency& other : thread.dependencies)
+            if (other.access == dependency.access) other.match = nullptr;
+        return;
+    }
     if (dependency.soft) {  // it is asked for again
         if (dependency.release) engine.release(dependency.match);
         dependency.match = nullptr;
@@ -57,6 +62,7 @@ void give_up_message(Engine& engine, Thread& thread, Dependency& dependency) {
 }
 
 void constrain_by_message(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    if (dependency.access) return constrain_access(engine, thread, dependency, scratch);
     if (dependency.match) (dependency.notice ? constrain_notice : constrain_message)(engine, thread, dependency, scratch);
 }
 

@@ -95,7 +95,8 @@ void constrain_posting(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_probe(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_notice(Engine&, Thread&, const Dependency&, Scratch&);
-void constrain_turn(Engine&, Thread&, const Dependency&, Scratch&);  // rules/rma/lock_simulation.cpp
+void constrain_turn(Engine&, Thread&, const Dependency&, Scratch&);    // rules/rma/lock_simulation.cpp
+void constrain_access(Engine&, Thread&, const Dependency&, Scratch&);  // rules/rma/accesses.cpp
 void learn_notices(Engine&, const Thread&);
 void learn_epoch(Engine&, const Thread&);              // what a lock, a flush or an unlock costs where there is nobody to wait for
 void constrain_transfers(Engine&, Thread&, Scratch&);  // behind all others

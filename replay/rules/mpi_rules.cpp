@@ -19,11 +19,13 @@ const DependencyRules& MpiRules::dependency_rules() const {
 void MpiRules::attach(Engine& engine) {
     if (learned.locks) locks = std::make_unique<Locks>(engine, learned.locks);
     if (engine.learning()) {
+        access_learning = std::make_unique<AccessLearning>(engine.processes().size());
         if (!locks) lock_learning = std::make_unique<LockLearning>(engine.processes().size());
         if (!learned.farm_suspects.empty())
             farm_learning = std::make_unique<FarmLearning>(learned.farm_suspects, engine.processes().size());
         return;
     }
+    if (learned.accesses) accesses = std::make_unique<Accesses>(learned.accesses);
     if (!learned.farms.empty()) farms = std::make_unique<Farms>(engine, learned.farms);
     if (!locks) return;
     locks->foresee(learned.foresight);
@@ -75,6 +77,7 @@ void MpiRules::write(Bytes& to) const {
     if (farm_learning)
         for (const auto& [ranks, found] : farm_learning->evidence) to.put(found);  // the same pairs in every process
     if (lock_learning) lock_learning->write(to);
+    if (access_learning) access_learning->write(to);
 }
 
 void MpiRules::merge(Input& from) {
@@ -89,6 +92,7 @@ void MpiRules::merge(Input& from) {
     if (farm_learning)
         for (auto& [ranks, found] : farm_learning->evidence) found.add(from.get<FarmEvidence>());
     if (lock_learning) lock_learning->merge(from);
+    if (access_learning) access_learning->merge(from);
 }
 
 }  // namespace polter::replay

@@ -10,6 +10,7 @@
 
 #include "replay/engine/semantics.hpp"
 #include "replay/rules/program/program_recorder.hpp"
+#include "replay/rules/rma/accesses.hpp"
 #include "replay/rules/rma/locks.hpp"
 #include "replay/rules/task_farm/task_farm.hpp"
 #include "replay/trace/message_calls.hpp"
@@ -22,6 +23,7 @@ struct LearnedRules {
     std::set<RankPair> farm_suspects;                // for a learning pass that looks for task farms
     FarmPlan farms;                                  // for the replay
     std::shared_ptr<const LockPlan> locks;           // none: not looked for yet, or no lock was contended
+    std::shared_ptr<const AccessPlan> accesses;      // none: none waited for its target, or not looked for yet
     std::shared_ptr<const LockForesight> foresight;  // when locks are had in each scenario
     MessageCalls calls;                              // of the trace: known by their names
     std::optional<size_t> turns_in;                  // a lane: in this pass locks go to the first to ask first in its own time
@@ -76,6 +78,8 @@ class MpiRules final : public Semantics {
     std::unique_ptr<Locks> locks;                 // none: not known, or no lock was contended
     std::unique_ptr<FarmLearning> farm_learning;  // in a learning pass that has suspects
     std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet
+    std::unique_ptr<Accesses> accesses;           // none: not known, or none waited
+    std::unique_ptr<AccessLearning> access_learning;
     // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
     std::map<RankPair, bool> wildcards;
     std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator

@@ -173,6 +173,8 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_lock_alone", {.turns_of_all = true}},
         {"rma_lock_holds", {.same_in_every_order = true}},
         {"rma_pscw", {.no_notices = true}},
+        {"rma_access", {.no_access_waits = true}},
+        {"rma_access", {.accesses_always_wait = true}},
         {"neighbours", {.no_notices = true}},
         {"neighbour_requests", {.no_notices = true}},
         {"file_requests", {.no_notices = true}},

@@ -6,7 +6,8 @@
 // In general active-target synchronisation, a post is a notice to each origin, and a complete is one to each target. A wait, or a
 // successful test, waits for the notices of all completes. Whether start or complete waits for the posts is the library's choice: each
 // waits for the posts that came before its own measured leave. A complete's notices leave when its own wait state is over. A lock waits for
-// unlocks of other ranks: rules/rma/locks.cpp. Puts, gets and accumulates are own work; their bytes select the cost class of a notice.
+// unlocks of other ranks: rules/rma/locks.cpp. Puts, gets and accumulates are own work, unless they wait for their
+// target (rules/rma/accesses.cpp); their bytes select the cost class of a notice.
 //
 // A flush, an unlock, or a wait for transfers only, waits for transfers under way: at least the least time that so many bytes ever took
 // without waiting for others. Noise is absorbed in that time; it counts by as much as the call exceeded it. Where the library moves the
@@ -188,6 +189,12 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
     };
     auto& transfers = engine.process(thread).transfers;
     const bool starts = thread.kind == CallKind::win_post, completes = thread.kind == CallKind::win_complete;
+    AccessLearning* learned = thread.carries_rank ? of(engine).access_learning.get() : nullptr;  // further threads come in any order
+    Accesses* accesses = thread.carries_rank ? of(engine).accesses.get() : nullptr;
+    if (completes && &operation == thread.operations.data()) {
+        if (learned) learned->completed(thread, window);
+        if (accesses) accesses->completing(engine, thread, window);
+    }
     switch (operation.kind) {
         case Operation::Kind::rma_collective:
             synchronise(engine, thread, operation);
@@ -213,6 +220,8 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
             transfers[operation.request].target = operation.peer;
             transfers[operation.request].bytes += operation.size;
             if (of(engine).locks) of(engine).locks->data(thread, operation);
+            if (learned) each([&](int32_t rank) { learned->accessed(thread, window, rank, operation.size); });
+            if (accesses) accesses->accessed(engine, thread, window);
             break;
         case Operation::Kind::rma_request_complete:
             ++thread.completions;

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Accesses that wait while their target completes its own.
+//
+// In words: where a library guards a window by a mutex that it also holds while it waits for transfers (SMPI does), a put, a get or an
+// accumulate waits as long as its target is inside MPI_Win_complete. No record says so. But then both end at the same time: an access of
+// clearly more than its usual length that ended with such a call of its target waited for it, where most long accesses to the window did.
+//
+// In another scenario an access waits where it is asked for after the target's call has begun. Then it ends with that call; else it takes
+// as long as such accesses do by themselves. Noise at the beginning of an access that began before the target's call delayed the asking.
+// Accesses that did not wait may do so in another scenario: there the target's next completion decides. That one may depend on what its
+// rank does later; so the dependency is soft: where no thread can continue, the earliest access does not wait.
+//
+// Not followed: others' flushes and unlocks at the same window.
+#include "accesses.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "replay/base/bytes.hpp"
+#include "replay/rules/internal.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr int64_t at_once = 1'000;  // ns: two calls that end within it end at the same time; clocks are no finer than that
+
+// An access of so much more than the shortest has waited, or has been hit by noise.
+bool is_long(int64_t took, int64_t shortest) {
+    return took > 2 * shortest + at_once;
+}
+
+Notice beginning_of(const AccessWait& wait) {
+    return static_cast<Notice>(static_cast<uint32_t>(Notice::access) + 2 * wait.number);
+}
+Notice end_of(const AccessWait& wait) {
+    return static_cast<Notice>(static_cast<uint32_t>(Notice::access) + 2 * wait.number + 1);
+}
+
+}  // namespace
+
+void AccessLearning::accessed(const Thread& thread, uint32_t window, int32_t target, uint64_t bytes) {
+    Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
+    const uint64_t index = rank.accesses++;
+    const int64_t took = thread.leave - thread.enter, noise = std::min(took, rules::noise_after(thread.pieces, thread.enter));
+    const Class kind{thread.region, static_cast<uint32_t>(std::bit_width(bytes))};
+    int64_t& shortest = shortest_.try_emplace(kind, took - noise).first->second;
+    shortest = std::min(shortest, took - noise);
+    if (target != thread.rank && target != no_rank && rank.recorded.size() < most_)
+        rank.recorded.push_back({index, window, target, thread.enter, thread.leave, noise, kind});
+}
+
+void AccessLearning::completed(const Thread& thread, uint32_t window) {
+    Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
+    if (rank.calls.size() < most_) rank.calls.push_back({rank.completions, window, thread.enter, thread.leave});
+    ++rank.completions;
+}
+
+void AccessLearning::write(Bytes& to) const {
+    to.put(static_cast<uint64_t>(shortest_.size()));
+    for (const auto& [kind, took] : shortest_) {
+        to.put(kind);
+        to.put(took);
+    }
+    for (const Rank& rank : ranks_) {
+        to.put(rank.recorded);
+        to.put(rank.calls);
+    }
+}
+
+void AccessLearning::merge(Input& from) {
+    for (auto left = from.get<uint64_t>(); left > 0; --left) {
+        const auto kind = from.get<Class>();
+        const auto took = from.get<int64_t>();
+        int64_t& shortest = shortest_.try_emplace(kind, took).first->second;
+        shortest = std::min(shortest, took);
+    }
+    for (Rank& rank : ranks_) {
+        std::vector<Access> recorded;
+        std::vector<Completion> calls;
+        from.get(recorded);
+        from.get(calls);
+        if (rank.recorded.empty()) rank.recorded = std::move(recorded);
+        if (rank.calls.empty()) rank.calls = std::move(calls);
+    }
+}
+
+const AccessLearning::Completion* AccessLearning::ended_with(const Access& access) const {
+    const std::vector<Completion>& calls = ranks_[static_cast<size_t>(access.target)].calls;
+    auto call = std::lower_bound(calls.begin(), calls.end(), access.leave - at_once,
+                                 [](const Completion& of, int64_t time) { return of.leave < time; });
+    while (call != calls.end() && call->window != access.window) ++call;
+    const bool found =
+        call != calls.end() && call->leave <= access.leave + at_once && call->leave > access.enter + shortest_.at(access.kind);
+    return found ? &*call : nullptr;
+}
+
+const AccessLearning::Completion* AccessLearning::next_behind(const Access& access) const {
+    const std::vector<Completion>& calls = ranks_[static_cast<size_t>(access.target)].calls;
+    auto call =
+        std::upper_bound(calls.begin(), calls.end(), access.enter, [](int64_t time, const Completion& of) { return time < of.enter; });
+    while (call != calls.end() && call->window != access.window) ++call;
+    return call != calls.end() ? &*call : nullptr;
+}
+
+AccessPlan AccessLearning::plan() const {
+    struct Evidence {
+        size_t waited = 0, longer = 0;  // longer: without noise
+    };
+    std::map<uint32_t, Evidence> evidence;  // by window
+    for (const Rank& rank : ranks_)
+        for (const Access& access : rank.recorded)
+            if (is_long(access.leave - access.enter - access.noise, shortest_.at(access.kind))) {
+                ++evidence[access.window].longer;
+                evidence[access.window].waited += ended_with(access) != nullptr;
+            }
+    AccessPlan plan;
+    plan.waits.resize(ranks_.size());
+    plan.holds.resize(ranks_.size());
+    for (size_t origin = 0; origin < ranks_.size(); ++origin)
+        for (const Access& access : ranks_[origin].recorded) {
+            const auto of = evidence.find(access.window);
+            if (of == evidence.end() || of->second.waited == 0 || 2 * of->second.waited < of->second.longer) continue;
+            const int64_t own = shortest_.at(access.kind);
+            const Completion* call = is_long(access.leave - access.enter, own) ? ended_with(access) : nullptr;
+            const bool waited = call != nullptr;
+            if (!call) call = next_behind(access);
+            if (!call) continue;
+            const AccessWait wait{waited, access.index, call->index, plan.number++, static_cast<int32_t>(origin), access.target, own};
+            plan.waits[origin].push_back(wait);
+            plan.holds[static_cast<size_t>(access.target)].push_back(wait);
+        }
+    for (auto& holds : plan.holds)
+        std::stable_sort(holds.begin(), holds.end(), [](const AccessWait& a, const AccessWait& b) { return a.completion < b.completion; });
+    return plan;
+}
+
+Accesses::Accesses(std::shared_ptr<const AccessPlan> plan) : plan_(std::move(plan)), ranks_(plan_->waits.size()) {}
+
+void Accesses::accessed(Engine& engine, Thread& thread, uint32_t window) {
+    Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
+    const auto& waits = plan_->waits[static_cast<size_t>(thread.rank)];
+    const uint64_t index = rank.accesses++;
+    if (rank.next_wait == waits.size() || waits[rank.next_wait].access != index) return;
+    const AccessWait& wait = waits[rank.next_wait++];
+    for (const Notice what : {beginning_of(wait), end_of(wait)})
+        thread.dependencies.push_back({.kind = Dependency::Kind::message,
+                                       .release = true,
+                                       .notice = true,
+                                       .soft = true,
+                                       .match = rules::ask_for_notice(engine, thread, window, what, wait.target),
+                                       .access = &wait});
+}
+
+void Accesses::completing(Engine& engine, Thread& thread, uint32_t window) {
+    Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
+    const auto& holds = plan_->holds[static_cast<size_t>(thread.rank)];
+    const uint64_t index = rank.completions++;
+    rank.window = window;
+    for (; rank.next_hold < holds.size() && holds[rank.next_hold].completion == index; ++rank.next_hold)
+        rules::send_notice(engine, thread, {window, holds[rank.next_hold].origin, beginning_of(holds[rank.next_hold]), 0}, thread.enter,
+                           thread.delay, thread.enter_node);
+}
+
+void Accesses::completed(Engine& engine, Thread& thread) {
+    Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
+    const auto& holds = plan_->holds[static_cast<size_t>(thread.rank)];
+    for (; rank.told < rank.next_hold; ++rank.told)
+        rules::send_notice(engine, thread, {rank.window, holds[rank.told].origin, end_of(holds[rank.told]), 0}, thread.leave, thread.delay,
+                           thread.node);
+}
+
+namespace rules {
+
+void constrain_access(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
+    const AccessWait& wait = *dependency.access;
+    const auto other = [&](const Dependency& of) { return of.access == &wait && &of != &dependency; };
+    const auto begun = std::find_if(thread.dependencies.begin(), thread.dependencies.end(), other);
+    if (&*begun > &dependency || !begun->match || !dependency.match) return;  // the beginning says nothing alone
+    const Match &beginning = *begun->match, &end = *dependency.match;
+    const Lanes& lanes = engine.lanes();
+    const LaneVector asked = engine.lane_pool().copy(thread.delay);
+    int64_t measured = std::min(thread.enter, beginning.send_time - 1);
+    if (wait.waited) {
+        // Asked for when the call begins, or behind the noise that hit before the target's call did; at the latest as that one began.
+        measured = thread.enter;
+        if (thread.enter < beginning.send_time)
+            for (const NoisePiece& piece : thread.pieces) {
+                measured += piece.end - piece.begin;
+                remove_noise(asked, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
+            }
+        measured = std::max(measured, beginning.send_time);
+    }
+    // What did not wait in the measured run is not bound by that call's measured end.
+    const int64_t time = wait.waited ? std::min(end.send_time, thread.leave) : thread.enter;
+    const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(end.send_delay));
+    // In the lower bound it comes first where it may, in the upper one where it must: half of what is not known of the target's time is
+    // taken to be its own, the other half to be the access's as well.
+    const auto doubt = [&](int64_t sign) { return sign * (beginning.send_delay[lanes.low] - beginning.send_delay[lanes.high]) / 2; };
+    bool waits = wait.waited;
+    for (size_t i = 0; i < lanes.count; ++i) {
+        if (!wait.waited) delay[i] += time - end.send_time;
+        int64_t begun_at = beginning.send_time - beginning.send_delay[i];
+        if (lanes.bounded() && (i == lanes.low || i == lanes.high)) begun_at += doubt(i == lanes.low ? 1 : -1);
+        const bool first = measured - asked[i] < begun_at;
+        if (first && !(wait.waited && engine.faults().accesses_always_wait))
+            delay[i] = never;
+        else
+            waits = true;
+    }
+    if (!waits) return;
+    scratch.constraints.push_back({time, delay, {}, end.send_node});
+    if (wait.waited) own_at_least(scratch, {wait.own, wait.own, wait.own, true});
+}
+
+}  // namespace rules
+
+}  // namespace polter::replay
