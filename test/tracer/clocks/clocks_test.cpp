@@ -78,13 +78,23 @@ TEST_CASE("exchanges go on while they narrow the interval, and no longer") {
     const auto exchanges = [](double factor) {
         Narrowing interval;
         int count = 0;
-        for (double way = 1e6; !interval.enough(); way *= factor, ++count)
+        for (double way = 1e5; !interval.enough(); way *= factor, ++count)
             interval.add(0, 5'000'000 + static_cast<int64_t>(way), 2 * static_cast<int64_t>(way));
         return count;
     };
     CHECK(exchanges(1) == Narrowing::least);
     CHECK(exchanges(0.99) < Narrowing::most);
     CHECK(exchanges(0.9) == Narrowing::most);
+    // Of slow ones no more than take 5 ms together, one that was slow by chance set aside.
+    const auto slow = [](int64_t way, int64_t chance) {
+        Narrowing interval;
+        int count = 0;
+        for (; !interval.enough(); ++count) interval.add(0, way, count == 1 ? chance : 2 * way);
+        return count;
+    };
+    CHECK(slow(450'000, 900'000) == 6);
+    CHECK(slow(2'000'000, 4'000'000) == Narrowing::least_slow);
+    CHECK(slow(20'000, 9'000'000) == Narrowing::least);
 }
 
 TEST_CASE("without exchanges, messages alone bound the offset") {

@@ -16,7 +16,10 @@ namespace {
 
 constexpr int tag = 24'511;  // of the creation, among those of other groups on MPI_COMM_WORLD
 constexpr uint64_t meeting_ns = 1'000'000'000;
-constexpr uint64_t patience_ns = 200'000;  // of polling before the CPU is left to others for longer
+constexpr uint64_t patience_ns = 200'000;  // of polling before the CPU is left to others for longer:
+// for that part of what was waited until then, so a round trip is measured by that much too long at most, and many processes that wait for
+// their turn on few CPUs leave these to those whose turn it is.
+constexpr uint64_t pause_part = 8, shortest_pause_ns = 50'000, longest_pause_ns = 10'000'000;
 
 // What the child sends; the answer is a stamp.
 enum Question : uint64_t { another = 0, last = 1 };
@@ -106,7 +109,7 @@ bool ClockExchange::wait(MPI_Request& request, uint64_t limit_ns) {
             polter_noise_yield(thread.noise);
             continue;
         }
-        const timespec pause{0, 50'000};
+        const timespec pause{0, static_cast<long>(std::clamp(waited / pause_part, shortest_pause_ns, longest_pause_ns))};
         nanosleep(&pause, nullptr);
     }
     pmpi.Cancel(&request);

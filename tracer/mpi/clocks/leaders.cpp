@@ -65,17 +65,26 @@ std::vector<int> one_a_clock(const std::vector<Leader>& by_rank, const Leader& s
     return first;
 }
 
-// Waits a little longer each time.
+// Waits a little longer each time. All nodes together look at the folder at most 20000 times a second for long.
 class Pause {
   public:
+    explicit Pause(int nodes) : longest_ns_(std::clamp(nodes * 50'000l, 2'000'000l, 100'000'000l)) {}
     void wait() {
         const timespec pause{0, ns_};
         nanosleep(&pause, nullptr);
-        ns_ = std::min(ns_ * 3 / 2, 10'000'000l);
+        not_listed_ns_ += ns_;
+        ns_ = std::min(ns_ * 3 / 2, longest_ns_);
+    }
+    // Whether the folder is to be listed now, which takes as long as there are nodes. Whoever came last saw all others there at once; who
+    // came earlier lists again only in case the file system shows with delay what others made.
+    bool lists() {
+        if (not_listed_ns_ < 16 * longest_ns_) return false;
+        not_listed_ns_ = 0;
+        return true;
     }
 
   private:
-    long ns_ = 200'000;
+    long ns_ = 200'000, longest_ns_, not_listed_ns_ = 16 * longest_ns_;
 };
 
 // Whether all ranks are on the nodes of these.
@@ -88,17 +97,16 @@ bool complete(const std::vector<Leader>& by_rank, int size) {
 
 // Those of whom each knows that the others are there; none: this one came too late for that, or cannot take part.
 std::vector<Leader> meet(const Meeting& meeting, int size, uint64_t until_ns, uint64_t limit_ns, bool confirms) {
-    Pause pause;
+    const int nodes = size / meeting.self().on_node;  // if all have as many ranks
     std::optional<Meeting::Proposal> proposal;
-    while (!(proposal = meeting.proposed())) {
-        const auto present = meeting.present();
+    for (Pause pause(nodes); !(proposal = meeting.proposed()); pause.wait()) {
         const bool late = write::now() > until_ns;
-        if (complete(present, size) || late) {
-            meeting.propose(present);
-            if ((proposal = meeting.proposed())) break;
-            if (late) return {};  // a file system on which nothing can be decided
-        }
-        pause.wait();
+        if (!late && !pause.lists()) continue;
+        const auto present = meeting.present();
+        if (!complete(present, size) && !late) continue;
+        meeting.propose(present);
+        if ((proposal = meeting.proposed())) break;
+        if (late) return {};  // a file system on which nothing can be decided
     }
     if (!proposal->has(meeting.self())) return {};
     if (!confirms) return proposal->members;
@@ -107,11 +115,12 @@ std::vector<Leader> meet(const Meeting& meeting, int size, uint64_t until_ns, ui
     // those who are there.
     const uint64_t began = write::now();
     std::optional<std::vector<Leader>> leaders;
-    for (Pause again; !(leaders = meeting.decided(*proposal)); again.wait()) {
-        const auto there = meeting.confirmed(*proposal);
+    for (Pause pause(nodes); !(leaders = meeting.decided(*proposal)); pause.wait()) {
         const uint64_t waited = write::now() - began;
-        if (there.size() == proposal->members.size() || waited > limit_ns / 2) meeting.decide(*proposal, there);
         if (waited > 10 * limit_ns) return {};
+        if (waited <= limit_ns / 2 && !pause.lists()) continue;
+        const auto there = meeting.confirmed(*proposal);
+        if (there.size() == proposal->members.size() || waited > limit_ns / 2) meeting.decide(*proposal, there);
     }
     if (std::find(leaders->begin(), leaders->end(), meeting.self()) == leaders->end()) leaders->clear();
     return *leaders;

@@ -16,7 +16,7 @@ struct Leader {
     std::string nonce, clock;
 
     std::string text() const;
-    bool operator==(const Leader& other) const { return text() == other.text(); }
+    bool operator==(const Leader&) const = default;
 };
 
 // 16 hexadecimal digits that no other process has.
