@@ -150,24 +150,24 @@ class Regions(unittest.TestCase):
             self.assertEqual(trace.levels, [0, 1])
 
     def test_what_is_recorded(self):
-        flavour = run.FLAVOURS[0]
-        program = built(self.folder, flavour, "mpicc", [SOURCES / "regions.c"])
-        for options, functions, regions, said in (
-                (["--exclude", "MPI_Comm_*"], {"MPI_Comm_rank": 0, "MPI_Get_version": RANKS}, True, "functions=MPI_Comm_"),
-                (["--include", "MPI_Comm_size,MPI_Send"], {"MPI_Comm_rank": 0, "MPI_Comm_size": RANKS, "MPI_Get_version": 0}, True, "functions="),
-                (["--ranks", "1-7"], {"MPI_Comm_rank": 1, "MPI_Get_version": 1}, None, "ranks=0"),
-                (["--window", "100000:"], {"MPI_Comm_rank": 0, "MPI_Get_version": 0}, False, "window=100000:"),
-                (["--buffer", "1M"], {"MPI_Comm_rank": RANKS, "MPI_Get_version": RANKS}, True, "pcontrol_ns=")):
-            with self.subTest(options=options):
-                trace, done = self.traced(flavour, program, *options)
-                for function, times in functions.items():
-                    self.assertEqual(trace.entered[function], times, function)
-                self.assertEqual(trace.sends, 13 * RANKS)
-                self.assertEqual(trace.entered["MPI_Sendrecv"], 13 * RANKS)
-                self.assertEqual(trace.entered["step"], {True: 10 * RANKS, False: 0, None: 10}[regions])
-                self.assertTrue(trace.nests())
-                self.assertIn(said, trace.properties)
-                self.assertFalse([w for w in done.result["warnings"] if "no send" in w or "never received" in w])
+        for flavour in run.FLAVOURS:
+            program = built(self.folder, flavour, "mpicc", [SOURCES / "regions.c"])
+            for options, functions, regions, said in (
+                    (["--exclude", "MPI_Comm_*"], {"MPI_Comm_rank": 0, "MPI_Get_version": RANKS}, True, "functions=MPI_Comm_"),
+                    (["--include", "MPI_Comm_size,MPI_Send"], {"MPI_Comm_rank": 0, "MPI_Comm_size": RANKS, "MPI_Get_version": 0}, True, "functions="),
+                    (["--ranks", "1-7"], {"MPI_Comm_rank": 1, "MPI_Get_version": 1}, None, "ranks=0"),
+                    (["--window", "100000:"], {"MPI_Comm_rank": 0, "MPI_Get_version": 0}, False, "window=100000:"),
+                    (["--buffer", "1M"], {"MPI_Comm_rank": RANKS, "MPI_Get_version": RANKS}, True, "pcontrol_ns=")):
+                with self.subTest(flavour=flavour, options=options):
+                    trace, done = self.traced(flavour, program, *options)
+                    for function, times in functions.items():
+                        self.assertEqual(trace.entered[function], times, function)
+                    self.assertEqual(trace.sends, 13 * RANKS)
+                    self.assertEqual(trace.entered["MPI_Sendrecv"], 13 * RANKS)
+                    self.assertEqual(trace.entered["step"], {True: 10 * RANKS, False: 0, None: 10}[regions])
+                    self.assertTrue(trace.nests())
+                    self.assertIn(said, trace.properties)
+                    self.assertFalse([w for w in done.result["warnings"] if "no send" in w or "never received" in w])
 
     def test_wrong_values(self):
         for options, code, part in (
