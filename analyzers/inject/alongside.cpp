@@ -117,7 +117,9 @@ std::string read_all(int fd, int limit_ms) {
     char part[4096];
     pollfd file{fd, POLLIN, 0};
     for (;;) {
-        if (poll(&file, 1, limit_ms) <= 0) break;
+        const int ready = poll(&file, 1, limit_ms);
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready <= 0) break;
         const ssize_t n = read(fd, part, sizeof part);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;

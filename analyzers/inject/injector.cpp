@@ -69,12 +69,17 @@ struct Supervisor {
         }
     }
 
-    // Half a ring's time at the highest rate: waking up more often would itself be noise.
+    // A quarter of a ring's time at the highest rate: waking up more often would itself be noise.
     int64_t longest_wait() const {
-        int64_t shortest_period = 1000 * ms;
+        constexpr size_t quarter = Target::ring / 4;
+        int64_t wait = 10'000 * ms;
         for (const Spec& spec : request.specs)
-            if (spec.period_ns > 0 && !spec.interrupts()) shortest_period = std::min(shortest_period, spec.period_ns);
-        return std::clamp<int64_t>(shortest_period * static_cast<int64_t>(Target::ring / 4), 10 * ms, 10'000 * ms);
+            if (spec.period_ns > 0 && spec.period_ns < wait && !spec.interrupts())
+                wait = std::min(wait, spec.period_ns * static_cast<int64_t>(quarter));
+        for (const auto& by_place : request.listed)
+            for (const auto& [place, events] : by_place)
+                for (size_t i = quarter; i < events.size(); ++i) wait = std::min(wait, events[i].begin_ns - events[i - quarter].begin_ns);
+        return std::max(wait, 10 * ms);
     }
 
     void wait_for_end() {

@@ -63,6 +63,15 @@ class Alone(unittest.TestCase):
             self.assertTrue(all(e["duration_ns"] >= duration_ns for e in source["events"]))
             self.assertAlmostEqual(period_ms, sorted(b - a for a, b in zip(starts, starts[1:]))[len(starts) // 2 - 1] / 1e6, delta=0.2)
 
+    def test_more_events_than_the_ring_holds(self):
+        """Those of a log have no period: they are taken as fast as they come."""
+        with p.folder() as folder:
+            events = [{"rank": 0, "time_ns": (i + 1) * 150_000, "duration_ns": 2_000} for i in range(6000)]
+            (folder / "dense.json").write_text(json.dumps({"schema": "polter.inject/1", "sources": [{"name": "dense", "events": events}]}), encoding="utf-8")
+            done = p.command([p.POLTER, "inject", "--json", "--seconds", "1", f"replay,file={folder}/dense.json,cpus={CPU}"])
+            self.assertEqual(0, done.returncode, done.stderr)
+            self.assertEqual(6000, len(json.loads(done.stdout)["sources"][0]["events"]))
+
     def start(self, folder):
         run = subprocess.Popen([p.POLTER, "inject", "--seconds", "100", "-o", folder / "log.json", f"ferreira-100hz,cpus={CPU}"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
