@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -93,24 +95,32 @@ inject::LoggedSource moved_to(const Run& run, const Stream& stream, const std::s
     return there;
 }
 
-// Each stream alone. As what is added moves the events behind it, this is done several times.
-void add_streams(const Run& run, replay::WhatIfs& what_ifs, const std::vector<Stream>& streams, const std::string& file, int rounds) {
+// Each stream alone. What is added moves the events behind it, and so what these add. So this is repeated until a round changes nothing
+// that counts. False: the last one still did, as where long events of two ranks take turns within the same step of the program.
+bool add_streams(const Run& run, replay::WhatIfs& what_ifs, const std::vector<Stream>& streams, const std::string& file, int most_rounds) {
+    const int64_t allowed = run.program_ns / 100;  // what an answer may be off
     for (const Stream& stream : streams) stream.added->assign(run.calls.size(), 0);
-    for (int round = 0; round < rounds; ++round) {
+    int64_t changed = INT64_MAX;  // by the last round, at any call
+    for (int round = 0; round < most_rounds && changed > allowed / 10; ++round) {
         inject::Log all;
         for (const Stream& stream : streams) all.sources.push_back(moved_to(run, stream, "stream-" + std::to_string(all.sources.size())));
         inject::write_log(all, file);
+        changed = 0;
         AtCalls at_calls(run.calls, [&](size_t call, const int64_t* earlier) {
-            for (size_t i = 0; i < streams.size(); ++i) (*streams[i].added)[call] = -earlier[i];
+            for (size_t i = 0; i < streams.size(); ++i) {
+                int64_t& added = (*streams[i].added)[call];
+                changed = std::max<int64_t>(changed, std::llabs(-earlier[i] - added));
+                added = -earlier[i];
+            }
         });
         what_ifs.added_by(file, std::ref(at_calls));
     }
     fs::remove(file);
+    return changed <= allowed;
 }
 
-void replay_run(Run& run, const Run& other, const std::vector<Point>& points, bool is_first, const EventCost& cost, const EventCost& loop,
+bool replay_run(Run& run, const Run& other, const std::vector<Point>& points, bool is_first, const EventCost& cost, const EventCost& loop,
                 const fs::path& folder, const WindowFaults& faults) {
-    const int rounds = faults.log_unmoved ? 1 : 3;
     const std::string file = folder / ("polter-windows-" + std::to_string(getpid()) + ".json");
     std::vector<size_t> here, all_calls;
     std::vector<int64_t> there, times;
@@ -124,6 +134,7 @@ void replay_run(Run& run, const Run& other, const std::vector<Point>& points, bo
     }
     replay::Options options;
     options.trace = run.trace;
+    bool settled = true;
     replay::replay(options, [&](const replay::Result& result, replay::WhatIfs& what_ifs) {
         run.init_ns = result.init_ns;
         run.program_ns = result.measured_ns - result.init_ns;
@@ -139,8 +150,9 @@ void replay_run(Run& run, const Run& other, const std::vector<Point>& points, bo
         std::vector<Stream> streams = {{with_cost(other.log, cost), there, here, &run.added}, {other.log, there, here, &run.added_by_log}};
         for (const auto& [each, added] : {std::pair(&cost, &run.hidden), {&loop, &run.hidden_by_loop}})
             if (inject::Log hidden = run.log; only_hidden(hidden, *each)) streams.push_back({std::move(hidden), times, all_calls, added});
-        add_streams(run, what_ifs, streams, file, rounds);
+        settled = add_streams(run, what_ifs, streams, file, faults.rounds);
     });
+    return settled;
 }
 
 // Sums over pieces of one kind, in nanoseconds: the members of Pair.
@@ -216,8 +228,8 @@ Crossover judge_windows(const std::string& first_trace, const std::string& secon
     Crossover out;
     if (pieces.empty()) return out;
     const EventCost cost = with_program(loop, hidden_by_cpu(first.log, calls[0], calls[1]));
-    replay_run(first, second, points, true, cost, loop, folder, faults);
-    replay_run(second, first, points, false, cost, loop, folder, faults);
+    const bool settled = replay_run(first, second, points, true, cost, loop, folder, faults);
+    out.settled = replay_run(second, first, points, false, cost, loop, folder, faults) && settled;
 
     double compared = 0;
     std::array<Sums, 2> sums{};  // by which run had the noise

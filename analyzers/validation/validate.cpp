@@ -128,8 +128,8 @@ void take_warnings(const fs::path& run, const Json& said, CaseResult& result) {
     if (events.events() == 0) throw launch::Error("nothing was injected: the job is shorter than the period of the noise");
 }
 
-std::vector<Pair> run_pair(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number,
-                           const Folder& folder, CaseResult& result) {
+Crossover run_pair(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number, const Folder& folder,
+                   CaseResult& result) {
     const auto quiet_at = folder.path / quiet_name(number), injected_at = folder.path / injected_name(number);
     const std::string spec = fmt::format("{},seed={}", one.spec, options.seed + number);
     const EventCost cost = cost_before_pair(options, spec, number, folder, result);
@@ -140,19 +140,25 @@ std::vector<Pair> run_pair(const Options& options, const Case& one, const std::v
         else
             run_job(options, job, "", quiet_at, folder.path);
     take_warnings(injected_at, injected, result);
-    const Pair pair = judge_pair(quiet_at, injected_at, folder.path, cost, result.found);
+    Crossover all{.pairs = {judge_pair(quiet_at, injected_at, folder.path, cost, result.found)}, .compared = 1};
     folder.drop(quiet_at);
     folder.drop(injected_at);
-    return {pair};
+    return all;
 }
 
-// The mean over the pairs of runs.
-void add_compared(CaseResult& result, size_t number, double compared) {
-    result.compared = (result.compared * static_cast<double>(number) + compared) / static_cast<double>(number + 1);
+void add_pieces(CaseResult& result, size_t number, const Crossover& pieces) {
+    result.compared = (result.compared * static_cast<double>(number) + pieces.compared) / static_cast<double>(number + 1);  // the mean
+    const std::string warning =
+        "the prediction in windows is not reliable: where the other run's events hit this one could not be found, as those of several "
+        "ranks "
+        "take turns within a step of the program; compare whole runs (without --windows)";
+    if (!pieces.settled && std::find(result.warnings.begin(), result.warnings.end(), warning) == result.warnings.end())
+        result.warnings.push_back(warning);
+    result.pairs.insert(result.pairs.end(), pieces.pairs.begin(), pieces.pairs.end());
 }
 
-std::vector<Pair> run_windows(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number,
-                              const Folder& folder, CaseResult& result) {
+Crossover run_windows(const Options& options, const Case& one, const std::vector<std::string>& job, size_t number, const Folder& folder,
+                      CaseResult& result) {
     const std::string spec = fmt::format("{},seed={}", one.spec, options.seed + number), ns = std::to_string(options.windows_ns);
     const EventCost cost = cost_before_pair(options, spec, number, folder, result);
     const std::array<fs::path, 2> at = {folder.path / windows_name(number, false), folder.path / windows_name(number, true)};
@@ -161,9 +167,8 @@ std::vector<Pair> run_windows(const Options& options, const Case& one, const std
         take_warnings(at[second], run_job(options, job, windows, at[second], folder.path), result);
     }
     const Crossover pieces = judge_windows(at[0], at[1], folder.path, cost, result.found);
-    add_compared(result, number, pieces.compared);
     for (const fs::path& run : at) folder.drop(run);
-    return pieces.pairs;
+    return pieces;
 }
 
 // What fails is repeated once, with a warning: one job that the launcher lost must not cost the whole validation.
@@ -222,7 +227,7 @@ Validated validate(const Options& options) {
                                               return options.windows_ns > 0 ? run_windows(options, one, job, number, folder, result)
                                                                             : run_pair(options, one, job, number, folder, result);
                                           });
-            result.pairs.insert(result.pairs.end(), more.begin(), more.end());
+            add_pieces(result, number, more);
         }
         check_pieces(result);
         judge(result, options.seed);
@@ -256,8 +261,7 @@ Validated judge_kept(const std::string& folder, uint64_t seed) {
             continue;
         }
         const Crossover pieces = judge_windows(first, second, fs::temp_directory_path(), cost, result.found);
-        add_compared(result, out.pairs, pieces.compared);
-        result.pairs.insert(result.pairs.end(), pieces.pairs.begin(), pieces.pairs.end());
+        add_pieces(result, out.pairs, pieces);
     }
     if (result.pairs.empty())
         throw launch::Error(fmt::format("{}: has no pair of runs; name a folder that polter validate --keep made", folder));

@@ -121,10 +121,11 @@ Pair judge_pair(const std::string& quiet, const std::string& injected, const std
 struct Crossover {
     std::vector<Pair> pairs;
     double compared = 0;  // part of the runs' time
+    bool settled = true;  // events of the other run have been moved to where they hit the program; else the prediction is not known well
 };
 struct WindowFaults {
     bool one_way = false;      // only pieces that the second run did with noise: how fast each run was counts
-    bool log_unmoved = false;  // events hit where they did not, as what they add does not move those behind them
+    int rounds = 10;       // at most; with too few, events hit where they did not, as what they add does not move those behind them
 };
 // Throws inject::Error, replay::InputError.
 Crossover judge_windows(const std::string& first, const std::string& second, const std::string& folder, const EventCost&, Found& found,

@@ -2,6 +2,9 @@
 #include "windows.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "analyzers/export/timeline_reader.hpp"
 #include "analyzers/inject/spec.hpp"
@@ -27,12 +30,14 @@ class Calls : public exports::Sink {
         calls_ = known ? &found[static_cast<size_t>(place.rank)] : nullptr;
         inside_.clear();
         in_mpi_ = 0;
+        polling_ = false;
     }
     void enter(int64_t time, uint32_t region, bool mpi) override {
         inside_.push_back(mpi);
         if (!mpi || !calls_ || in_mpi_++ > 0) return;
         const replay::CallKind kind = definitions_.kind(region);
-        if (polls(kind) || kind == replay::CallKind::init || replay::of_threads(kind)) {
+        polling_ = polls(kind) || kind == replay::CallKind::init || replay::of_threads(kind);
+        if (polling_) {
             if (!calls_->empty()) calls_->back().polled = true;
             return;
         }
@@ -43,6 +48,10 @@ class Calls : public exports::Sink {
         const bool mpi = inside_.back();
         inside_.pop_back();
         if (mpi && calls_ && --in_mpi_ == 0 && !calls_->empty() && !calls_->back().polled) calls_->back().left = time;
+    }
+    void record(const exports::Record& record) override {
+        if (!calls_ || calls_->empty() || in_mpi_ == 0 || polling_) return;
+        if (record.kind == exports::Record::Kind::send || record.kind == exports::Record::Kind::isend) calls_->back().sent += record.bytes;
     }
     void noise(const exports::NoiseSlice& slice) override {
         if (!calls_ || in_mpi_ > 0 || calls_->empty()) return;
@@ -61,6 +70,7 @@ class Calls : public exports::Sink {
     std::vector<Call>* calls_ = nullptr;  // of the rank; none: of no rank's MPI thread
     std::vector<bool> inside_;            // by region that was entered: an MPI call
     int in_mpi_ = 0;
+    bool polling_ = false;  // the MPI call that it is in is no point of the program
 };
 
 std::vector<size_t> collectives_of(const std::vector<Call>& calls) {
@@ -68,6 +78,28 @@ std::vector<size_t> collectives_of(const std::vector<Call>& calls) {
     for (size_t i = 0; i < calls.size(); ++i)
         if (calls[i].collective) found.push_back(i);
     return found;
+}
+
+using Made = std::pair<std::string_view, uint64_t>;  // a call and the bytes that it sent
+
+Made made(const Call& call) {
+    return {call.name, call.sent};
+}
+
+// Adds the points between two aligned collectives: calls [begin, end) of each run. Whether both made the same calls up to the end.
+bool add_points_between(const std::vector<Call>& a, size_t begin_a, size_t end_a, const std::vector<Call>& b, size_t begin_b, size_t end_b,
+                        std::vector<Point>& points) {
+    std::map<Made, int64_t> more;  // what the first run has made more often than the second so far; never 0
+    const auto count = [&](const Call& call, int64_t change) {
+        if ((more[made(call)] += change) == 0) more.erase(made(call));
+    };
+    for (size_t k = 0; k < std::min(end_a - begin_a, end_b - begin_b); ++k) {
+        const Call &in_a = a[begin_a + k], &in_b = b[begin_b + k];
+        if (more.empty() && made(in_a) == made(in_b)) points.push_back({begin_a + k, begin_b + k, true});
+        count(in_a, 1);
+        count(in_b, -1);
+    }
+    return more.empty() && end_a - begin_a == end_b - begin_b;
 }
 
 // Whether so many collectives from here on are the same in both, or all that are left.
@@ -111,13 +143,12 @@ std::vector<Point> common_points(const std::vector<Call>& first, const std::vect
         const bool missed = first[in_first[i]].name != second[in_second[j]].name;
         if (missed && !meet_again(first, in_first, i, second, in_second, j)) break;
         const Point here{in_first[i], in_second[j], true};
-        if (!points.empty()) {
+        if (!points.empty() && !missed) {
             const Point before = points.back();
-            const size_t between = here.first - before.first;
-            bool same = !missed && between == here.second - before.second;
-            for (size_t k = 1; same && k < between; ++k) same = first[before.first + k].name == second[before.second + k].name;
+            const bool same = add_points_between(first, before.first + 1, here.first, second, before.second + 1, here.second, points);
             points.back().same = same;
-            for (size_t k = 1; same && k < between; ++k) points.push_back({before.first + k, before.second + k, true});
+        } else if (!points.empty()) {
+            points.back().same = false;
         }
         points.push_back(here);
     }

@@ -16,6 +16,7 @@ struct Call {
     int64_t time = 0;  // of entering it, since the trace's first event
     std::string name;
     bool collective = false;
+    uint64_t sent = 0;  // bytes of its messages
     // The program's own work between this call and the next.
     int64_t left = 0;      // its begin: the end of this call
     int64_t noise_ns = 0;  // recorded in it
@@ -25,8 +26,10 @@ struct Call {
 };
 std::vector<std::vector<Call>> calls_of(const std::string& trace);  // by rank, after MPI_Init; throws replay::InputError
 
-// Calls that are the same point in both runs: indices. Collectives are aligned by their names; other calls, where all between two aligned
-// collectives are the same. `same`: the work from this point to the next is the same in both.
+// Calls that are the same point in both runs: indices. Collectives are aligned by their names. Behind an aligned collective, calls are the
+// same point where both runs come to the same call after the same calls with the same bytes, in whatever order: programs that serve the
+// message that has come, as RandomAccess does, make theirs in another order in each run. `same`: from this point to the next, both runs
+// make the same calls, so that their work is the same.
 struct Point {
     size_t first = 0, second = 0;
     bool same = true;
