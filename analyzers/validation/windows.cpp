@@ -139,7 +139,8 @@ std::vector<std::vector<Call>> calls_of(const std::string& trace) {
 std::vector<Point> common_points(const std::vector<Call>& first, const std::vector<Call>& second) {
     const auto in_first = collectives_of(first), in_second = collectives_of(second);
     std::vector<Point> points;
-    for (size_t i = 0, j = 0; i < in_first.size() && j < in_second.size(); ++i, ++j) {
+    size_t i = 0, j = 0;
+    for (; i < in_first.size() && j < in_second.size(); ++i, ++j) {
         const bool missed = first[in_first[i]].name != second[in_second[j]].name;
         if (missed && !meet_again(first, in_first, i, second, in_second, j)) break;
         const Point here{in_first[i], in_second[j], true};
@@ -152,7 +153,14 @@ std::vector<Point> common_points(const std::vector<Call>& first, const std::vect
         }
         points.push_back(here);
     }
-    if (!points.empty()) points.back().same = false;  // nothing follows
+    if (points.empty()) return points;
+    // Behind the last one: a program's second half may have none, as HPCC's with HPL.
+    const Point last = points.back();
+    const auto end_of = [](const std::vector<Call>& calls, const std::vector<size_t>& collectives, size_t next) {
+        return next < collectives.size() ? collectives[next] : calls.size();
+    };
+    add_points_between(first, last.first + 1, end_of(first, in_first, i), second, last.second + 1, end_of(second, in_second, j), points);
+    points.back().same = false;  // nothing follows
     return points;
 }
 

@@ -41,12 +41,14 @@ std::string points_of(const std::string& first, const std::string& second) {
 
 TEST_CASE("points of a program are calls that two runs have at the same place") {
     CHECK(points_of("AxxBxC", "AxxBxC") == "0 1 2 3 4 5! ");
-    CHECK(points_of("AxxBxC", "AxyBxC") == "0 1! 3 4 5! ");            // another call before B
-    CHECK(points_of("AyxBxC", "AzxBxC") == "0! 3 4 5! ");              // and all that follow up to B
-    CHECK(points_of("AxxBxC", "AxxxBxC") == "0 1 2! 3/4 4/5 5/6! ");   // one more
-    CHECK(points_of("AxyxyyxyB", "AxyyxyyxB") == "0 1 2 5 8! ");        // the same in another order
-    CHECK(points_of("AxyxyyxyB", "AxyyxyyyB") == "0 1 2 5! 8! ");       // at first
-    CHECK(points_of("ABBCD", "ABCD") == "0 1! 3/2 4/3! ");        // one collective more
+    CHECK(points_of("AxxBxC", "AxyBxC") == "0 1! 3 4 5! ");           // another call before B
+    CHECK(points_of("AyxBxC", "AzxBxC") == "0! 3 4 5! ");             // and all that follow up to B
+    CHECK(points_of("AxxBxC", "AxxxBxC") == "0 1 2! 3/4 4/5 5/6! ");  // one more
+    CHECK(points_of("AxyxyyxyB", "AxyyxyyxB") == "0 1 2 5 8! ");      // the same in another order
+    CHECK(points_of("AxyxyyxyB", "AxyyxyyyB") == "0 1 2 5! 8! ");     // at first
+    CHECK(points_of("ABBCD", "ABCD") == "0 1! 3/2 4/3! ");            // one collective more
+    CHECK(points_of("Axyx", "Axyxy") == "0 1 2 3! ");                 // behind the last collective
+    CHECK(points_of("AxyBx", "AxyCx") == "0 1 2! ");                  // or the last that both have
     CHECK(points_of("AB", "CD") == "");
     CHECK(points_of("", "A") == "");
     auto longer = calls("AxxB");
@@ -187,7 +189,8 @@ void write_two_ranks(const test::TemporaryDirectory& directory, const std::strin
     std::string text = "ranks 2\naccounts os:preempt\n";
     std::array<int64_t, 2> now{50 * ms, 50 * ms}, number{};
     const auto next_event = [&](size_t rank) {
-        return 50 * ms + (second ? window : 0) + number[rank] / 10 * 2 * window + number[rank] % 10 * period + (rank == 0 ? 1'000 : 3'200) * us;
+        return 50 * ms + (second ? window : 0) + number[rank] / 10 * 2 * window + number[rank] % 10 * period +
+               (rank == 0 ? 1'000 : 3'200) * us;
     };
     // Up to a moment, which each event moves by its length if the rank has work to do; behind an event that reaches over it.
     const auto run_until = [&](size_t rank, int64_t until, bool works) {
@@ -196,7 +199,8 @@ void write_two_ranks(const test::TemporaryDirectory& directory, const std::strin
             now[rank] = at + duration;
             if (works) until += duration;
             text += fmt::format("{} {} noise os:preempt {} polter-inject\n", rank, now[rank], duration);
-            log.sources[0].events.push_back({static_cast<int32_t>(rank), static_cast<int32_t>(rank), log.origin_ns + at, duration, duration});
+            log.sources[0].events.push_back(
+                {static_cast<int32_t>(rank), static_cast<int32_t>(rank), log.origin_ns + at, duration, duration});
             ++number[rank];
         }
         now[rank] = std::max(now[rank], until);
