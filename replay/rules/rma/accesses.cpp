@@ -197,12 +197,12 @@ void constrain_access(Engine& engine, Thread& thread, const Dependency& dependen
     const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(end.send_delay));
     // In the lower bound it comes first where it may, in the upper one where it must: half of what is not known of the target's time is
     // taken to be its own, the other half to be the access's as well.
-    const auto doubt = [&](int64_t sign) { return sign * (beginning.send_delay[lanes.low] - beginning.send_delay[lanes.high]) / 2; };
+    const auto uncertainty = [&](int64_t sign) { return sign * (beginning.send_delay[lanes.low] - beginning.send_delay[lanes.high]) / 2; };
     bool waits = wait.waited;
     for (size_t i = 0; i < lanes.count; ++i) {
         if (!wait.waited) delay[i] += time - end.send_time;
         int64_t begun_at = beginning.send_time - beginning.send_delay[i];
-        if (lanes.bounded() && (i == lanes.low || i == lanes.high)) begun_at += doubt(i == lanes.low ? 1 : -1);
+        if (lanes.bounded() && (i == lanes.low || i == lanes.high)) begun_at += uncertainty(i == lanes.low ? 1 : -1);
         const bool first = measured - asked[i] < begun_at;
         if (first && !(wait.waited && engine.faults().accesses_always_wait))
             delay[i] = never;
