@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -89,9 +90,24 @@ class Hosts:
         """The agent reaches no host any more."""
         (self.folder / "closed").touch()
 
+    def in_finalize(self):
+        """All ranks that run are within the MPI library's MPI_Finalize, as far as can be seen: the tracer has nothing left to do."""
+        ranks = [pid for pid in processes(self.net) if os.readlink(f"/proc/{pid}/exe").startswith(str(p.PROGRAMS))]
+        if not shutil.which("gdb"):
+            return bool(ranks)
+        stacks = [subprocess.run(["gdb", "-p", pid, "-batch", "-ex", "bt"], capture_output=True, text=True, check=False, timeout=60).stdout
+                  for pid in ranks]
+        return bool(ranks) and all("PMPI_Finalize" in stack for stack in stacks)
+
     def on_first(self, words):
         script = f"hostname {HOSTS[0]}; exec \"$@\""
         return ["ip", "netns", "exec", self.net[0], "unshare", "--uts", "sh", "-c", script, "sh", *[str(w) for w in words]]
+
+
+def processes(net):
+    """Of both hosts, each as a string."""
+    return [pid for name in net for pid in subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False, timeout=20)
+            .stdout.split()]
 
 
 @contextlib.contextmanager
@@ -114,6 +130,9 @@ def hosts(shared=True):
         sh("ip", "netns", "exec", net[1], "unshare", "--uts", "--time", "--monotonic", "5", "--fork", "true")
         yield Hosts(folder, net, shared)
     finally:
+        for pid in processes(net):  # of a job that hung
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         for name in net:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False, timeout=20)
         shutil.rmtree(folder, ignore_errors=True)
