@@ -53,7 +53,7 @@ void AccessLearning::accessed(const Thread& thread, uint32_t window, int32_t tar
 
 void AccessLearning::completed(const Thread& thread, uint32_t window) {
     Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
-    if (rank.calls.size() < most_) rank.calls.push_back({rank.completions, window, thread.enter, thread.leave});
+    if (rank.completions < most_) rank.calls[window].push_back({rank.completions, thread.enter, thread.leave});
     ++rank.completions;
 }
 
@@ -65,7 +65,11 @@ void AccessLearning::write(Bytes& to) const {
     }
     for (const Rank& rank : ranks_) {
         to.put(rank.recorded);
-        to.put(rank.calls);
+        to.put(static_cast<uint64_t>(rank.calls.size()));
+        for (const auto& [window, calls] : rank.calls) {
+            to.put(window);
+            to.put(calls);
+        }
     }
 }
 
@@ -78,30 +82,36 @@ void AccessLearning::merge(Input& from) {
     }
     for (Rank& rank : ranks_) {
         std::vector<Access> recorded;
-        std::vector<Completion> calls;
         from.get(recorded);
-        from.get(calls);
         if (rank.recorded.empty()) rank.recorded = std::move(recorded);
-        if (rank.calls.empty()) rank.calls = std::move(calls);
+        for (auto windows = from.get<uint64_t>(); windows > 0; --windows) {
+            const auto window = from.get<uint32_t>();
+            from.get(rank.calls[window]);
+        }
     }
 }
 
+// What the target completed in the access's window, in order.
+const std::vector<AccessLearning::Completion>& AccessLearning::of_target(const Access& access) const {
+    static const std::vector<Completion> none;
+    const auto& calls = ranks_[static_cast<size_t>(access.target)].calls;
+    const auto found = calls.find(access.window);
+    return found == calls.end() ? none : found->second;
+}
+
 const AccessLearning::Completion* AccessLearning::ended_with(const Access& access) const {
-    const std::vector<Completion>& calls = ranks_[static_cast<size_t>(access.target)].calls;
-    auto call = std::lower_bound(calls.begin(), calls.end(), access.leave - at_once,
-                                 [](const Completion& of, int64_t time) { return of.leave < time; });
-    while (call != calls.end() && call->window != access.window) ++call;
-    const bool found =
-        call != calls.end() && call->leave <= access.leave + at_once && call->leave > access.enter + shortest_.at(access.kind);
-    return found ? &*call : nullptr;
+    const std::vector<Completion>& calls = of_target(access);
+    const auto call = std::lower_bound(calls.begin(), calls.end(), access.leave - at_once,
+                                       [](const Completion& of, int64_t time) { return of.leave < time; });
+    if (call == calls.end() || call->leave > access.leave + at_once) return nullptr;
+    return call->leave > access.enter + shortest_.at(access.kind) ? &*call : nullptr;
 }
 
 const AccessLearning::Completion* AccessLearning::next_behind(const Access& access) const {
-    const std::vector<Completion>& calls = ranks_[static_cast<size_t>(access.target)].calls;
-    auto call =
+    const std::vector<Completion>& calls = of_target(access);
+    const auto call =
         std::upper_bound(calls.begin(), calls.end(), access.enter, [](int64_t time, const Completion& of) { return time < of.enter; });
-    while (call != calls.end() && call->window != access.window) ++call;
-    return call != calls.end() ? &*call : nullptr;
+    return call == calls.end() ? nullptr : &*call;
 }
 
 AccessPlan AccessLearning::plan() const {
@@ -197,12 +207,13 @@ void constrain_access(Engine& engine, Thread& thread, const Dependency& dependen
     const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(end.send_delay));
     // In the lower bound it comes first where it may, in the upper one where it must: half of what is not known of the target's time is
     // taken to be its own, the other half to be the access's as well.
-    const auto uncertainty = [&](int64_t sign) { return sign * (beginning.send_delay[lanes.low] - beginning.send_delay[lanes.high]) / 2; };
+    const int64_t uncertain = lanes.bounded() ? (beginning.send_delay[lanes.low] - beginning.send_delay[lanes.high]) / 2 : 0;
     bool waits = wait.waited;
     for (size_t i = 0; i < lanes.count; ++i) {
         if (!wait.waited) delay[i] += time - end.send_time;
         int64_t begun_at = beginning.send_time - beginning.send_delay[i];
-        if (lanes.bounded() && (i == lanes.low || i == lanes.high)) begun_at += uncertainty(i == lanes.low ? 1 : -1);
+        if (lanes.bounded() && i == lanes.low) begun_at += uncertain;
+        if (lanes.bounded() && i == lanes.high) begun_at -= uncertain;
         const bool first = measured - asked[i] < begun_at;
         if (first && !(wait.waited && engine.faults().accesses_always_wait))
             delay[i] = never;

@@ -31,13 +31,13 @@ struct AccessPlan {
     uint32_t number = 0;                                // of all waits
 };
 
-// Does not depend on the order of reading. An access takes 56 bytes, a completion 32.
+// Does not depend on the order of reading. An access takes 56 bytes, a completion 24.
 class AccessLearning {
   public:
     // of each, of all ranks together; each rank has an equal part, and later calls are not recorded
     static constexpr uint64_t most_calls = uint64_t{1} << 18;
 
-    explicit AccessLearning(size_t ranks, uint64_t most = most_calls) : ranks_(ranks), most_(most / (ranks + 1) + 1) {}
+    explicit AccessLearning(size_t ranks) : ranks_(ranks), most_(most_calls / (ranks + 1) + 1) {}
 
     void accessed(const Thread&, uint32_t window, int32_t target, uint64_t bytes);
     void completed(const Thread&, uint32_t window);  // once a call
@@ -59,14 +59,14 @@ class AccessLearning {
     };
     struct Completion {
         uint64_t index = 0;
-        uint32_t window = 0;
         int64_t enter = 0, leave = 0;
     };
     struct Rank {
         uint64_t accesses = 0, completions = 0;  // so far
         std::vector<Access> recorded;
-        std::vector<Completion> calls;
+        std::map<uint32_t, std::vector<Completion>> calls;  // by window
     };
+    const std::vector<Completion>& of_target(const Access&) const;
     const Completion* ended_with(const Access&) const;   // none: it did not wait
     const Completion* next_behind(const Access&) const;  // none: its target completes nothing later
 
