@@ -150,8 +150,7 @@ void add_pieces(CaseResult& result, size_t number, const Crossover& pieces) {
     result.compared = (result.compared * static_cast<double>(number) + pieces.compared) / static_cast<double>(number + 1);  // the mean
     const std::string warning =
         "the prediction in windows is not reliable: where the other run's events hit this one could not be found, as those of several "
-        "ranks "
-        "take turns within a step of the program; compare whole runs (without --windows)";
+        "ranks take turns within a step of the program; compare whole runs (without --windows)";
     if (!pieces.settled && std::find(result.warnings.begin(), result.warnings.end(), warning) == result.warnings.end())
         result.warnings.push_back(warning);
     result.pairs.insert(result.pairs.end(), pieces.pairs.begin(), pieces.pairs.end());

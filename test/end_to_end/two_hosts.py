@@ -94,7 +94,7 @@ class Hosts:
         """All ranks that run are within the MPI library's MPI_Finalize, as far as can be seen: the tracer has nothing left to do."""
         ranks = [pid for pid in processes(self.net) if os.readlink(f"/proc/{pid}/exe").startswith(str(p.PROGRAMS))]
         if not shutil.which("gdb"):
-            return bool(ranks)
+            return False  # not known
         stacks = [subprocess.run(["gdb", "-p", pid, "-batch", "-ex", "bt"], capture_output=True, text=True, check=False, timeout=60).stdout
                   for pid in ranks]
         return bool(ranks) and all("PMPI_Finalize" in stack for stack in stacks)

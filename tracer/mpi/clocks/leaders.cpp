@@ -97,7 +97,7 @@ bool complete(const std::vector<Leader>& by_rank, int size) {
 
 // Those of whom each knows that the others are there; none: this one came too late for that, or cannot take part.
 std::vector<Leader> meet(const Meeting& meeting, int size, uint64_t until_ns, uint64_t limit_ns, bool confirms) {
-    const int nodes = size / meeting.self().on_node;  // if all have as many ranks
+    const int nodes = size / std::max(1, meeting.self().on_node);  // if all have as many ranks
     std::optional<Meeting::Proposal> proposal;
     for (Pause pause(nodes); !(proposal = meeting.proposed()); pause.wait()) {
         const bool late = write::now() > until_ns;
