@@ -15,6 +15,7 @@
 #include "../verb.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/model/model_file.hpp"
+#include "replay/parallel/traffic.hpp"
 #include "replay/trace/archive.hpp"
 
 namespace polter::cli {
@@ -24,7 +25,7 @@ namespace {
 struct Arguments {
     Common common;
     std::string trace, remove, write_approximated, inject, save_model, use_model, mpi_algorithms = "auto";
-    bool model = false, attribution = false, timeline = false, seal_foreign = false, all = false, verbose = false;
+    bool model = false, attribution = false, timeline = false, seal_foreign = false, all = false, verbose = false, all_processes = false;
     size_t costliest = 10;
     uint32_t windows = 10;
     CLI::Option *remove_option = nullptr, *windows_option = nullptr;
@@ -62,6 +63,27 @@ replay::Result replayed(const Arguments& arguments, replay::Options& options) {
     }
 }
 
+// Whether all processes take part: not where they would talk more than they read. The first one decides, and the others wait for that.
+bool shared(const Arguments& arguments, replay::Group& group) {
+    replay::Bytes decision;
+    if (group.rank() == 0) {
+        double crossing = 0;
+        if (group.size() > 1 && !arguments.all_processes && !arguments.timeline) {
+            replay::Archive archive(arguments.trace);
+            crossing = replay::crossing_part(archive, group.size());
+        }
+        const bool alone = crossing > replay::most_crossing_part;
+        if (alone && !arguments.common.quiet)
+            tell(fmt::format(
+                "one of the {} processes replays the trace: its ranks talk to each other so much ({:.0f} % of the records would go "
+                "from process to process) that several would be slower; --all-processes has them share it",
+                group.size(), 100 * crossing));
+        decision.put(!alone);
+    }
+    const std::vector<replay::Bytes> said = group.gather(decision);
+    return replay::Input(said.front()).get<bool>();
+}
+
 void run_one(const Arguments& arguments, replay::Group* group) {
     const bool prints = !group || group->rank() == 0;
     replay::Options options;
@@ -81,7 +103,10 @@ void run_one(const Arguments& arguments, replay::Group* group) {
     if (prints)
         for (const auto& further : launch::seal_left_behind(arguments.trace, arguments.seal_foreign))
             tell(fmt::format("another MPI job of the same command is in {}", further.string()));
-    if (group) group->gather({});  // the others wait for that
+    if (group && !shared(arguments, *group)) {
+        if (!prints) return;
+        options.group = nullptr;
+    }
     const replay::Result result = replayed(arguments, options);
     if (!prints) return;
     if (!arguments.save_model.empty()) replay::write_model(result.model, arguments.save_model);
@@ -116,6 +141,8 @@ void add_replay(CLI::App& parent) {
             ->expected(1)
             ->allow_extra_args(false)
             ->type_name("SOURCE,...");
+    verb->add_flag("--all-processes", arguments->all_processes,
+                   "Under mpirun: have all processes share the trace, also where one alone is expected to be faster");
     verb->add_flag("--all", arguments->all, "Show everything: causes below 0.1 %, all ranks and processes, and the detailed tables");
     verb->add_flag("-v,--verbose", arguments->verbose, "Explain each warning");
     auto* attribution = verb->add_flag(

@@ -18,9 +18,10 @@ ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROO
 LIMIT = 100  # seconds
 
 
-def replay(words, launcher=(), polter=BUILD / "polter", environment=None):
-    return subprocess.run([*launcher, str(polter), "replay", *map(str, words)], env=dict(ENVIRONMENT, **(environment or {})), timeout=LIMIT,
-                          check=False, capture_output=True, text=True)
+def replay(words, launcher=(), polter=BUILD / "polter", environment=None, shared=True):
+    together = ["--all-processes"] if launcher and shared else []
+    return subprocess.run([*launcher, str(polter), "replay", *together, *map(str, words)], env=dict(ENVIRONMENT, **(environment or {})),
+                          timeout=LIMIT, check=False, capture_output=True, text=True)
 
 
 def answer(done):
@@ -58,6 +59,15 @@ class Launched(unittest.TestCase):
 
     def test_same_answer(self):
         self.compare(self.trace(3))
+
+    def test_one_replays_alone_where_that_is_faster(self):
+        trace = self.trace(3)  # ranks that talk to all others
+        alone = replay(["--json", trace])
+        for mpi in MPIS:
+            for quiet, lines in (([], 1), (["-q"], 0)):
+                done = replay(["--json", *quiet, trace], [f"mpirun.{mpi}", "-n", "2"], shared=False)
+                self.assertEqual((done.returncode, done.stdout), (0, alone.stdout), done.stderr)
+                self.assertEqual(len([line for line in said(done) if "one of the 2 processes replays" in line]), lines, done.stderr)
 
     def test_more_processes_than_ranks(self):
         self.compare(self.trace(4), (8,))

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "replay/parallel/traffic.hpp"
 #include "replay/testing.hpp"
 #include "support/habits.hpp"
 #include "support/micro_parse.hpp"
@@ -292,4 +293,41 @@ TEST_CASE("memory: no process runs ahead of another") {
     MESSAGE(ahead << " ns of 50,000,000");
     CHECK(ahead < 5'000'000);
     CHECK(most_ahead(50'000, {.no_window = true}) > 25'000'000);
+}
+
+namespace {
+
+// Four ranks: each sends `steps` messages to the one `distance` further on, and takes as many.
+double crossing(uint64_t distance, int processes, bool collectives = false) {
+    constexpr uint64_t ranks = 4;
+    test::TraceSpec trace(ranks);
+    for (uint64_t rank = 0; rank < ranks; ++rank)
+        for (int64_t step = 0; step < 100; ++step) {
+            const char* const call = collectives ? "MPI_Barrier" : "MPI_Send";
+            trace.add(rank, 10 * step, test::Record::Kind::enter, call);
+            if (collectives) {
+                trace.add(rank, 10 * step, test::Record::Kind::collective_begin);
+                trace.add(rank, 10 * step + 5, test::Record::Kind::collective_end).operation = OTF2_COLLECTIVE_OP_BARRIER;
+            } else {
+                test::Record& send = trace.add(rank, 10 * step, test::Record::Kind::send);
+                send.peer = static_cast<int64_t>((rank + distance) % ranks);
+                send.bytes = 8;
+            }
+            trace.add(rank, 10 * step + 5, test::Record::Kind::leave, call);
+        }
+    const test::TemporaryDirectory directory;
+    test::write_trace(trace, directory.path("t"));
+    replay::Archive archive(directory.path("t"));
+    return replay::crossing_part(archive, processes);
+}
+
+}  // namespace
+
+TEST_CASE("what crosses between processes is counted of all records") {
+    CHECK(crossing(2, 1) == 0);                            // nobody else
+    CHECK(crossing(2, 2) == doctest::Approx(1.0 / 3));     // each message, of three records
+    CHECK(crossing(1, 2) == doctest::Approx(1.0 / 6));     // every second rank's
+    CHECK(crossing(4, 2) == 0);                            // to themselves
+    CHECK(crossing(0, 2, true) == doctest::Approx(0.25));  // all collectives
+    CHECK(crossing(0, 1, true) == 0);
 }
