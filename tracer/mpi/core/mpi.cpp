@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <climits>
 #include <cstdio>
 #include <initializer_list>
 #include <mpi_regions.hpp>
@@ -17,6 +18,34 @@ namespace polter::mpi {
 Pmpi pmpi;
 Constants constants;
 void* next_functions[trace::region_count];
+constinit thread_local KnownType known_type[known_types];
+std::atomic<int> status_trust = 0;
+
+uint64_t ask_size(MPI_Datatype type, KnownType& known) {
+    MPI_Count size = 0;
+    if (pmpi.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return 0;
+    if (known.handle != bits(type)) {
+        int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_DUP;
+        pmpi.Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+        known = {bits(type), static_cast<uint64_t>(size), combiner == MPI_COMBINER_NAMED};
+    }
+    return static_cast<uint64_t>(size);
+}
+
+uint64_t ask_bytes(const MPI_Status& status) {
+    uint64_t bytes = 0;
+    int count = 0;
+    MPI_Count large = 0;  // more than an int holds
+    if (pmpi.Get_count(&status, constants.byte, &count) == MPI_SUCCESS && count != MPI_UNDEFINED)
+        bytes = static_cast<uint64_t>(count);
+    else if (pmpi.Get_elements_x(&status, constants.byte, &large) == MPI_SUCCESS && large != MPI_UNDEFINED)
+        bytes = static_cast<uint64_t>(large);
+    if (bytes != bytes_in(status))
+        status_trust = INT_MIN / 2;
+    else if (bytes != 0)
+        status_trust.fetch_add(1, std::memory_order_relaxed);
+    return bytes;
+}
 
 namespace {
 
