@@ -36,8 +36,14 @@ void add_job_options(CLI::App& verb, JobArguments& arguments) {
             ->check(CLI::Validator([wrong](std::string& text) { return wrong(text); }, ""));
     };
     auto& recording = launch.recording;
-    recorded("--include", recording.include, "Of local MPI functions, record these only; docs/support-matrix.md says which are local",
-             "FUNCTION,...", launch::wrong_include)
+    verb.add_option("--calls", recording.what,
+                    "all: also local MPI functions that cannot wait (MPI_Comm_rank, MPI_Type_size, ...), and each failing poll of a loop; "
+                    "usual: a failing poll that repeats is counted")
+        ->check(CLI::IsMember({"usual", "all"}))
+        ->option_text("WHAT: usual or all");
+    recorded("--include", recording.include,
+             "Of local MPI functions, record these only, those that cannot wait too; docs/support-matrix.md lists them", "FUNCTION,...",
+             launch::wrong_include)
         ->delimiter(',')
         ->allow_extra_args(false);
     recorded("--exclude", recording.exclude, "Do not record these local MPI functions; * and ? stand for other characters", "FUNCTION,...",

@@ -33,11 +33,14 @@ enum Attribute : uint32_t {
     attribute_operation = 7,    // UINT8: what OTF2 has no collective operation for, see Operation
     attribute_any = 8,          // UINT8, of a probe: 1 it asked for any source, 2 for any tag, 3 for any of both
     attribute_call_site = 9,    // CALLING_CONTEXT, local id of the call site; see README.md, Call sites
-    attribute_count = 10
+    attribute_polls = 10,       // UINT32, of the Leave of failing polls in a row that have one Enter and Leave: how many
+    attribute_last_poll = 11,   // UINT64, ticks: so long before this Leave the last of them began
+    attribute_poll_gap = 12,    // UINT64, ticks: the longest time between two of them
+    attribute_count = 13
 };
-inline constexpr const char* attribute_names[attribute_count] = {"os:culprit",  "polter:source",   "polter:tag",         "polter:comm",
-                                                                 "polter:mode", "polter:ago",      "polter:partitioned", "polter:operation",
-                                                                 "polter:any",  "polter:call_site"};
+inline constexpr const char* attribute_names[attribute_count] = {
+    "os:culprit",       "polter:source", "polter:tag",       "polter:comm",  "polter:mode",      "polter:ago",     "polter:partitioned",
+    "polter:operation", "polter:any",    "polter:call_site", "polter:polls", "polter:last_poll", "polter:poll_gap"};
 // Of NonBlockingCollectiveComplete, and of the attribute on its request: beyond OTF2's own operations.
 enum Operation : uint8_t { operation_neighbours = 128, operation_file = 129 };
 enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 2, send_buffered = 3 };
@@ -108,9 +111,10 @@ inline constexpr const char* env_clock = "POLTER_CLOCK";  // for tests: names th
 inline constexpr const char* env_clock_interval = "POLTER_CLOCK_INTERVAL";  // ns; unset: clocks are compared at begin and end only
 
 // What of the details is not recorded (mpi/core/detail.hpp).
-inline constexpr const char* env_exclude = "POLTER_EXCLUDE";  // hexadecimal digits, of four functions each, the first in the lowest bit
-inline constexpr const char* env_ranks = "POLTER_RANKS";      // "0-3,8": only of these
-inline constexpr const char* env_window = "POLTER_WINDOW";    // "from:to", ns since MPI_Init began: only between
+inline constexpr const char* env_each_poll = "POLTER_EACH_POLL";  // set: failing polls in a row are recorded one by one
+inline constexpr const char* env_exclude = "POLTER_EXCLUDE";      // hexadecimal digits, of four functions each, the first in the lowest bit
+inline constexpr const char* env_ranks = "POLTER_RANKS";          // "0-3,8": only of these
+inline constexpr const char* env_window = "POLTER_WINDOW";        // "from:to", ns since MPI_Init began: only between
 
 inline constexpr const char* env_counters = "POLTER_COUNTERS";  // perf_event.hpp has its form; unset: none
 
@@ -162,7 +166,7 @@ inline constexpr const char* program = "POLTER::PROGRAM";        // names of the
 inline constexpr const char* mpi = "POLTER::MPI";                // "Open MPI 4.1.4", as the first rank's library says
 inline constexpr const char* hosts = "POLTER::HOSTS";            // comma-separated
 inline constexpr const char* rank_cpus = "POLTER::RANK_CPUS";    // that ranks may use: "0-1:0-3;2:4"
-inline constexpr const char* detail_off = "POLTER::DETAIL_OFF";  // "functions=MPI_Get_count;ranks=1,2;window=1.5:3;pcontrol_ns=7"
+inline constexpr const char* detail_off = "POLTER::DETAIL_OFF";  // "queries;functions=MPI_File_seek;ranks=1,2;window=1.5:3;pcontrol_ns=7"
 inline constexpr const char* warnings = "POLTER::WARNINGS";      // newline-separated
 }  // namespace property
 

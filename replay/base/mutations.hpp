@@ -71,6 +71,7 @@ struct Faults {
     bool threads_apart = false;          // causality: threads of a process do not wait for each other
     bool iterations_stay = false;        // accuracy: each thread does the iterations of a dynamic loop that it was measured to do
     bool own_start = false;              // accuracy: a thread begins its first region when it was measured to
+    bool runs_are_polls = false;         // bounds: failing polls in a row that were recorded as one call are taken for one poll
     bool short_polls_alone = false;      // bounds: work between two polls ends the polling loop in each view
 };
 

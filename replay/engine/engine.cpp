@@ -259,6 +259,7 @@ void Engine::open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t 
     thread.region = region;
     thread.call_site = call_site;
     thread.depth = 0;
+    thread.poll_run = {};
     thread.enter = thread.now;
     begin_interval(thread);
 }
@@ -323,7 +324,7 @@ void Engine::account_call(const Thread& thread, int64_t delay_before) {
     CallSiteAccount& account = call_site_accounts_[thread.call_site];
     if (account.region == no_region) account.region = thread.region;
     CallSiteSums& sums = account.region == thread.region ? account.sums : other_call_sites_[{thread.region, thread.call_site}];
-    ++sums.calls;
+    sums.calls += thread.poll_run.polls;
     sums.ns += thread.leave - thread.enter;
     sums.delay += thread.delay[lanes_.all] - delay_before;
 }

@@ -5,6 +5,7 @@
 #include <otf2/otf2.h>
 
 #include "engine.hpp"
+#include "replay/trace/metric_value.hpp"
 
 namespace polter::replay {
 
@@ -56,6 +57,21 @@ struct EventCallbacks {
         return t.engine->advance(t, time) ? after(t) : OTF2_CALLBACK_INTERRUPT;
     }
 
+    static PollRun poll_run(const Thread& t, OTF2_AttributeList* list) {
+        const Definitions& d = definitions(t);
+        uint32_t polls = 0;
+        uint64_t last = 0, gap = 0;
+        if (t.engine->faults().runs_are_polls || !has(list, d.polls) || !has(list, d.last_poll) || !has(list, d.poll_gap)) return {};
+        if (OTF2_AttributeList_GetUint32(list, d.polls, &polls) != OTF2_SUCCESS || polls == 0) return {};
+        if (OTF2_AttributeList_GetUint64(list, d.last_poll, &last) != OTF2_SUCCESS) return {};
+        if (OTF2_AttributeList_GetUint64(list, d.poll_gap, &gap) != OTF2_SUCCESS) return {};
+        // What an edited trace has no room for.
+        const auto within = [&](uint64_t ticks) {
+            return std::min(ticks_in_ns(static_cast<int64_t>(std::min<uint64_t>(ticks, INT64_MAX)), d.ticks_per_second), t.now - t.enter);
+        };
+        return {polls, within(last), within(gap)};
+    }
+
     // Needed in the replay pass only.
     static uint32_t call_site(Thread& t, OTF2_AttributeList* list) {
         const uint32_t attribute = definitions(t).call_site;
@@ -80,6 +96,7 @@ struct EventCallbacks {
         if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
         t.record = record;
         if (t.in_call && t.depth == 0) {
+            t.poll_run = poll_run(t, list);
             int32_t source = -1, tag = -1;
             uint32_t comm = 0;
             const bool file = t.kind == CallKind::file || t.kind == CallKind::file_begin || t.kind == CallKind::file_end;

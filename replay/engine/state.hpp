@@ -296,6 +296,12 @@ struct Polling {
     } whole;
 };
 
+// Failing polls in a row that the recorder made one call of, by its Leave.
+struct PollRun {
+    uint32_t polls = 1;
+    int64_t last = 0, longest_gap = 0;  // ns: of the last one; between two of them
+};
+
 // How a call ended, beside its delay: for injected noise and for writing the timeline.
 struct CallEnd {
     int64_t tail = 0;                                  // ns of its own work behind its wait state
@@ -370,6 +376,7 @@ struct Thread {
     uint32_t depth = 0;  // regions entered inside the call
     uint32_t region = 0, call_site = no_call_site;
     int64_t enter = 0, leave = 0;
+    PollRun poll_run;
     std::vector<Operation> operations;
     std::vector<NoisePiece> pieces;
     int64_t counter_noise_at_leave = 0;

@@ -5,7 +5,8 @@
 // it is one call: elastic until what it polls for has come, noise in it absorbed until then. What is done between two polls (longer than
 // polling itself takes) passes the time until the next one where it is as long each time; else it is work, and the wait begins anew
 // behind it. The bounds take both views, all of the loop elastic and all of it work, and that the poll which succeeds may come as much
-// as one round earlier or later behind the arrival. How often a program polls may change without the noise, so the result is conditional.
+// as one round earlier or later behind the arrival. A recorder may make one call of failing polls in a row. How often a program polls may
+// change without the noise, so the result is conditional.
 #include <algorithm>
 
 #include "internal.hpp"
@@ -115,14 +116,16 @@ std::optional<CallEnd> conclude_polling(Engine& engine, Thread& thread, const Sc
     Polling& polling = thread.polling;
     if (!polling.active) return std::nullopt;
     if (engine.learning()) learn_polling(engine, thread);
+    polling.longest_gap = std::max(polling.longest_gap, thread.poll_run.longest_gap);
     const int64_t round = polling.longest_gap + polling.last_length;
     Polling::Whole& whole = polling.whole;
     polling.pieces.insert(polling.pieces.end(), thread.pieces.begin(), thread.pieces.end());
     if (whole.active) whole.pieces.insert(whole.pieces.end(), thread.pieces.begin(), thread.pieces.end());
-    polling.last_enter = thread.enter;
+    const bool run = thread.poll_run.polls > 1;
+    polling.last_enter = run ? thread.leave - thread.poll_run.last : thread.enter;
     polling.last_leave = thread.leave;
     polling.noise_since = 0;
-    if (polls(thread)) polling.last_length = thread.leave - thread.enter - noise_after(thread.pieces, thread.enter);
+    if (polls(thread)) polling.last_length = thread.leave - polling.last_enter - noise_after(thread.pieces, polling.last_enter);
     if (!polls(thread) || found_nothing(thread)) return std::nullopt;
     const bool worked = whole.active;
     const int64_t begin = worked ? whole.begin : polling.begin;

@@ -21,6 +21,9 @@ inline constexpr std::string_view partitioned = "polter:partitioned";
 inline constexpr std::string_view operation = "polter:operation";
 inline constexpr std::string_view probed_any = "polter:any";
 inline constexpr std::string_view call_site = "polter:call_site";
+inline constexpr std::string_view polls = "polter:polls";
+inline constexpr std::string_view last_poll = "polter:last_poll";
+inline constexpr std::string_view poll_gap = "polter:poll_gap";
 inline constexpr unsigned neighbours_operation = 128, file_operation = 129;  // its values, and operations of completions
 
 inline constexpr std::string_view neighbours = "polter:neighbours:";  // location property: + communicator; value "in 1 2 out 3"

@@ -88,7 +88,8 @@ struct Definitions {
     std::unordered_map<uint32_t, std::string> strings;
     // Attribute references; UINT32_MAX where the trace does not define them.
     uint32_t culprit = UINT32_MAX, source = UINT32_MAX, tag = UINT32_MAX, comm = UINT32_MAX, mode = UINT32_MAX, ago = UINT32_MAX,
-             partitioned = UINT32_MAX, operation = UINT32_MAX, any = UINT32_MAX, call_site = UINT32_MAX;
+             partitioned = UINT32_MAX, operation = UINT32_MAX, any = UINT32_MAX, call_site = UINT32_MAX, polls = UINT32_MAX,
+             last_poll = UINT32_MAX, poll_gap = UINT32_MAX;
     std::vector<CallSite> call_sites;               // by reference of the calling context; only where the trace has them
     std::map<std::string, std::string> properties;  // POLTER::, without the prefix
     std::vector<Warning> warnings;

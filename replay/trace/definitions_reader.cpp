@@ -372,6 +372,9 @@ Definitions read_definitions(OTF2_Reader* reader, const std::string& anchor) {
         if (text == names::operation) result.operation = id;
         if (text == names::probed_any) result.any = id;
         if (text == names::call_site) result.call_site = id;
+        if (text == names::polls) result.polls = id;
+        if (text == names::last_poll) result.last_poll = id;
+        if (text == names::poll_gap) result.poll_gap = id;
     }
     place_call_sites(raw, result);
     read_properties(reader, result);

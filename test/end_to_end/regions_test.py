@@ -83,13 +83,13 @@ class Regions(unittest.TestCase):
         self.assertEqual(done.code, 0, done.explain())
         return Trace(experiment), done
 
-    def check_c(self, trace):
+    def check_c(self, trace, queries=0):
         for name, times in STEPS.items():
             self.assertEqual(trace.entered[name], times * RANKS, name)
         for name in ("before", "after", "dark", "never began"):
             self.assertEqual(trace.entered[name], 0, name)
         self.assertEqual(trace.sends, 13 * RANKS)  # those with details off, too
-        self.assertEqual(trace.entered["MPI_Get_version"], RANKS)
+        self.assertEqual(trace.entered["MPI_Get_version"], queries)
         self.assertEqual(trace.levels, [0, 1, 2, 7])
         self.assertTrue(trace.nests())
 
@@ -100,8 +100,8 @@ class Regions(unittest.TestCase):
                     program = built(self.folder, flavour, "mpicc", [SOURCES / "regions.c"], flags)
                     untraced = run.command([*run.launcher(flavour, RANKS), program])
                     self.assertEqual(untraced.returncode, 0, untraced.stderr)
-                    trace, done = self.traced(flavour, program)
-                    self.check_c(trace)
+                    trace, done = self.traced(flavour, program, "--calls", "all")
+                    self.check_c(trace, queries=RANKS)
                     warnings = "\n".join(done.result["warnings"])
                     for part in ("never began ended where it was not open", "outer ended before regions that began in it", "MPI_Pcontrol(0)"):
                         self.assertIn(part, warnings)
@@ -153,11 +153,12 @@ class Regions(unittest.TestCase):
         for flavour in run.FLAVOURS:
             program = built(self.folder, flavour, "mpicc", [SOURCES / "regions.c"])
             for options, functions, regions, said in (
-                    (["--exclude", "MPI_Comm_*"], {"MPI_Comm_rank": 0, "MPI_Get_version": RANKS}, True, "functions=MPI_Comm_"),
+                    ([], {"MPI_Comm_rank": 0, "MPI_Get_version": 0}, True, "queries;pcontrol_ns="),
+                    (["--calls", "all", "--exclude", "MPI_Comm_*"], {"MPI_Comm_rank": 0, "MPI_Get_version": RANKS}, True, "functions=MPI_Comm_"),
                     (["--include", "MPI_Comm_size,MPI_Send"], {"MPI_Comm_rank": 0, "MPI_Comm_size": RANKS, "MPI_Get_version": 0}, True, "functions="),
-                    (["--ranks", "1-7"], {"MPI_Comm_rank": 1, "MPI_Get_version": 1}, None, "ranks=0"),
-                    (["--window", "100000:"], {"MPI_Comm_rank": 0, "MPI_Get_version": 0}, False, "window=100000:"),
-                    (["--buffer", "1M"], {"MPI_Comm_rank": RANKS, "MPI_Get_version": RANKS}, True, "pcontrol_ns=")):
+                    (["--calls", "all", "--ranks", "1-7"], {"MPI_Comm_rank": 1, "MPI_Get_version": 1}, None, "ranks=0"),
+                    (["--calls", "all", "--window", "100000:"], {"MPI_Comm_rank": 0, "MPI_Get_version": 0}, False, "window=100000:"),
+                    (["--calls", "all", "--buffer", "1M"], {"MPI_Comm_rank": RANKS, "MPI_Get_version": RANKS}, True, "pcontrol_ns=")):
                 with self.subTest(flavour=flavour, options=options):
                     trace, done = self.traced(flavour, program, *options)
                     for function, times in functions.items():
@@ -171,7 +172,7 @@ class Regions(unittest.TestCase):
 
     def test_wrong_values(self):
         for options, code, part in (
-                (["--exclude", "MPI_Send"], 2, "cannot be excluded"), (["--exclude", "MPI_Sent"], 2, "no function of MPI"),
+                (["--calls", "more"], 2, "more"), (["--exclude", "MPI_Send"], 2, "cannot be excluded"), (["--exclude", "MPI_Sent"], 2, "no function of MPI"),
                 (["--include", "Send"], 2, "no function of MPI"), (["--ranks", "3-1"], 2, "not a list of ranks"),
                 (["--ranks", "1,"], 2, "not a list of ranks"), (["--window", "2:1"], 2, "not a window"), (["--window", "5"], 2, "not a window"),
                 (["--buffer", "1"], 0, None), (["--buffer", "1G"], 2, "not a size"), (["--perf", "NO-SUCH-EVENT"], 1, "does not know this event"),

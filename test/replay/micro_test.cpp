@@ -152,6 +152,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"waitany_order", {.keep_completion_order = true}},
         {"under_way_at_enter", {.messages_were_there = true}},
         {"polling_long", {.short_polls_alone = true}},
+        {"polling_run", {.runs_are_polls = true}},
         {"plain_irecv_send_wait", {.forget_postings = true}},
         {"rma_fence", {.drop_dependency = true}},  // a fence waits for nobody
         {"rma_fence", {.wait_for_late = true}},    // one that ends nothing waits for those who came after it had ended

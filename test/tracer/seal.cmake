@@ -1,4 +1,4 @@
-polter_unit_test(test-seal SOURCES seal_test.cpp seal_ranks.cpp LIBS polter-seal fmt::fmt OTF2::OTF2)
+polter_unit_test(test-seal SOURCES seal_test.cpp seal_own_cost_test.cpp seal_ranks.cpp LIBS polter-seal fmt::fmt OTF2::OTF2)
 polter_unit_test(test-seal-attacks SOURCES seal_attack_test.cpp seal_ranks.cpp LIBS polter-seal polter-write fmt::fmt OTF2::OTF2)
 polter_unit_test(test-seal-snapshot SOURCES seal_snapshot_test.cpp seal_ranks.cpp LIBS polter-seal polter-write fmt::fmt OTF2::OTF2)
 polter_unit_test(test-seal-workers SOURCES seal_workers_test.cpp seal_job.cpp seal_ranks.cpp LIBS polter-seal polter-regions fmt::fmt OTF2::OTF2 nlohmann_json::nlohmann_json)

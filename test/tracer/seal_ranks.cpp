@@ -132,8 +132,8 @@ fs::path write_rank(const fs::path& experiment, const RankSpec& spec) {
     if (spec.finishes) {
         uint64_t metrics = (spec.calls + 9) / 10, events = 3ull * spec.calls + metrics,
                  last = spec.start_ns + 20ull * spec.calls + 10 * metrics;
-        sidecar << fmt::format(R"({{"final":true,{}"events":{{"{}":{}}},"dropped":1,"dropped_ns":5,"own_cost_ns":7,"warnings":[])",
-                               spec.final_fields, spec.rank, events);
+        sidecar << fmt::format(R"({{"final":true,{}"events":{{"{}":{}}},"dropped":1,"dropped_ns":5,"own_cost_ns":{},"warnings":[])",
+                               spec.final_fields, spec.rank, events, spec.own_cost_ns);
         if (spec.times) sidecar << fmt::format(R"(,"times":{{"{}":[{},{}]}})", spec.rank, spec.start_ns + 10, last);
         sidecar << "}\n";
         fs::remove(folder / fmt::format("{}.tail", spec.rank));

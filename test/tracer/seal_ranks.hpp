@@ -26,7 +26,8 @@ struct RankSpec {
     std::string host = "n1";
     unsigned calls = 100;  // each is Enter, MpiSend to the next rank, Leave; and one metric record every tenth
     uint64_t start_ns = 1'000'000;
-    bool finishes = true;                  // else it is killed after its last call, inside one more region
+    bool finishes = true;  // else it is killed after its last call, inside one more region
+    uint64_t own_cost_ns = 7;
     bool times = true;                     // final line tells first and last
     std::vector<std::string> extra_lines;  // into the sidecar, before the final line
     std::string world;

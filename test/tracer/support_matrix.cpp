@@ -243,16 +243,16 @@ void print_list(const std::vector<std::string>& names) {
 }
 
 void print_functions() {
-    std::vector<std::string> local;
+    std::vector<std::string> local, on_request;
     std::map<std::string, std::vector<std::string>> nothing;
     std::map<std::string, std::string> texts;  // of those that have a row
     std::vector<std::string> order;
     for (const auto& region : trace::regions) {
         const std::string name = region.name;
-        if (region.recorded == trace::Recorded::local) {
+        if (trace::is_local(region.recorded)) {
             if (rule(region) != "nobody")
                 throw std::logic_error(fmt::format("{} is local, and the replay lets it wait: {}", name, rule(region)));
-            local.push_back(name);
+            (region.recorded == trace::Recorded::local ? local : on_request).push_back(name);
         } else if (std::string(region.semantic) == "none") {
             std::string why = region.detail;
             for (char& c : why) c = c == '_' ? ' ' : c;
@@ -274,6 +274,11 @@ void print_functions() {
     }
     fmt::print("\n## Local\n\nEnter and Leave; nobody waits.\n\n");
     print_list(local);
+    fmt::print(
+        "\n## Local, and recorded only on request\n\n"
+        "They cannot wait, neither for a process nor for the system; their time is computation. `polter run --calls all`\n"
+        "records their Enter and Leave, `--include` those of single ones.\n\n");
+    print_list(on_request);
     for (const auto& [why, names] : nothing) {
         fmt::print("\n## Not recorded: {}\n\n", why);
         print_list(names);
@@ -292,7 +297,8 @@ int main() {
             "- All recorded calls have Enter and Leave, with the noise up to then; the records are those of the\n"
             "  [trace format](trace-format.md). `_c`: the form for large counts, the same.\n"
             "- **local**: no other process depends on the call. The replay takes it as computation, so it can be left out\n"
-            "  (`polter run --exclude`, `--include`, `--ranks`, `--window`, `MPI_Pcontrol`). All others are always recorded.\n"
+            "  (`polter run --exclude`, `--include`, `--ranks`, `--window`, `MPI_Pcontrol`). Those that cannot wait are left out\n"
+            "  unless asked for. All others are always recorded.\n"
             "- The rules in full are in [replay/rules](../replay/rules/README.md). The Fortran names of a function are treated as\n"
             "  the function is.\n"
             "- `MPIX_` extensions of either MPI are not recorded: their time is computation, and messages of theirs are not seen.\n\n");

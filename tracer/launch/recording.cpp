@@ -24,7 +24,7 @@ bool matches(const std::string& pattern, const char* name) {
 }
 
 bool local(const trace::Region& region) {
-    return region.recorded == trace::Recorded::local;
+    return trace::is_local(region.recorded);
 }
 
 bool known(const std::string& pattern) {
@@ -132,16 +132,22 @@ Environment recording_environment(const Recording& recording) {
     Environment out;
     std::string digits;
     unsigned four = 0;
+    const bool all = recording.what == "all";
+    bool as_usual = true;
     for (unsigned id = 0; id < trace::region_count; ++id) {
         const auto& region = trace::regions[id];
-        const bool left_out = !recording.include.empty() && !matches_any(recording.include, region.name);
-        if (local(region) && (left_out || matches_any(recording.exclude, region.name))) four |= 1u << id % 4;
+        const bool usually_out = region.recorded == trace::Recorded::on_request;
+        const bool left_out = recording.include.empty() ? usually_out && !all : !matches_any(recording.include, region.name);
+        const bool excluded = local(region) && (left_out || matches_any(recording.exclude, region.name));
+        as_usual = as_usual && excluded == usually_out;
+        if (excluded) four |= 1u << id % 4;
         if (id % 4 == 3 || id + 1 == trace::region_count) {
             digits += fmt::format("{:x}", four);
             four = 0;
         }
     }
-    if (digits.find_first_not_of('0') != digits.npos) out.emplace_back(trace::env_exclude, digits);
+    if (!as_usual) out.emplace_back(trace::env_exclude, digits);
+    if (all) out.emplace_back(trace::env_each_poll, "1");
     if (!recording.ranks.empty()) out.emplace_back(trace::env_ranks, recording.ranks);
     if (const auto window = window_of(recording.window))
         out.emplace_back(trace::env_window, fmt::format("{}:{}", window->from_ns, window->until_ns));

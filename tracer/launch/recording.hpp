@@ -11,6 +11,7 @@
 namespace polter::launch {
 
 struct Recording {
+    std::string what = "usual";                 // or "all": also local functions that cannot wait, and each poll of a loop
     std::vector<std::string> include, exclude;  // names of MPI functions, or patterns with * and ?
     std::string ranks;                          // "0-3,8"; empty: all
     std::string window;                         // "FROM:TO" in seconds since MPI_Init, one of them may be missing; empty: always

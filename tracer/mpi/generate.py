@@ -86,7 +86,8 @@ HANDLERS = {
 }
 HANDLE = re.compile(r"(MPI_(?:Comm|Datatype|Errhandler|File|Group|Info|Message|Op|Request|Session|Win)) (\w+)")  # by value
 COLLECTIVES = {"collective": "BlockingCollective", "icollective": "NonBlockingCollective", "collective_init": "PersistentCollective"}
-SILENT = {"plain", "waiting"}  # Enter and Leave only
+SILENT = {"plain", "query", "waiting"}  # Enter and Leave only
+POLLS = {"test", "testall", "testany", "testsome", "request_get_status", "iprobe", "improbe"}
 UNMADE = {"none", "pcontrol"}  # not wrapped, or by hand
 CLASSES = {*SILENT, *UNMADE, "init", *HANDLERS, *COLLECTIVES}
 FACTS = {"mode", "op", "role", "reason", "same", "memory", "send", "recv"}  # not the name of one argument
@@ -133,7 +134,7 @@ class Function:
         return name
 
     def recorded(self):
-        return {"none": "nothing", "plain": "local", "waiting": "enter_and_leave"}.get(self.semantic, "everything")
+        return {"none": "nothing", "plain": "local", "query": "on_request", "waiting": "enter_and_leave"}.get(self.semantic, "everything")
 
     def detail(self):
         return self.roles.get("op", self.roles.get("reason", ""))
@@ -184,7 +185,12 @@ def declared(compiler, include):
 
 
 def guard(function):
-    return "LocalCall" if function.semantic == "plain" else "Call"
+    return "LocalCall" if function.semantic in ("plain", "query") else "PollCall" if function.semantic in POLLS else "Call"
+
+
+def left_out(index, function, returned):
+    """What a wrapper of such a function begins with: a load and a branch, where it is not recorded."""
+    return [f"if (process.detail.leaves_out({index})) return {returned};"] if function.semantic in ("plain", "query") else []
 
 
 def wrapper(index, function):
@@ -208,6 +214,7 @@ def wrapper(index, function):
         body = [f"handler::Init handler_({index}, __builtin_return_address(0));"]
     else:
         body.insert(0, f"{guard(f)} call_({index}, __builtin_return_address(0));")
+        body[:0] = left_out(index, f, f"next_({', '.join(passed)})")
         body.append("call_.begun();")
     body.append(f"const int result_ = next_({', '.join(passed)});")
     body.append("handler_.end(result_);" if f.semantic not in SILENT else "call_.leave();")
@@ -240,8 +247,12 @@ def regions(functions):
 
 namespace polter::trace {{
 
-// What the trace has of a call. local: Enter and Leave, and no other process waits for it or is waited for in it.
-enum class Recorded : unsigned char {{ nothing, local, enter_and_leave, everything }};
+// What the trace has of a call. local: Enter and Leave, and no other process waits for it or is waited for in it. on_request: the same,
+// where `polter run` was told to.
+enum class Recorded : unsigned char {{ nothing, local, on_request, enter_and_leave, everything }};
+constexpr bool is_local(Recorded recorded) {{
+    return recorded == Recorded::local || recorded == Recorded::on_request;
+}}
 
 struct Region {{
     const char* name;

@@ -13,7 +13,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True  # the sources stay as they are
-from generate import COLLECTIVES, HANDLERS, UNMADE, fail, guard, read_table, write
+from generate import COLLECTIVES, HANDLERS, UNMADE, fail, guard, left_out, read_table, write
 
 # Names that no table has: constants, callbacks, and what asks or converts without communication.
 NOT_WRAPPED = re.compile(r"mpi_(fortran_\w+|sizeof\w*|\w*(dup|copy|delete)_fn|conversion_fn_null|f_sync_reg|aint_(add|diff)|wtime|wtick|pcontrol"
@@ -139,6 +139,7 @@ class Wrapper:
         if f.semantic == "init":
             body += [handler, f"next_({passed});", "handler_.end(result_);"]
         else:
+            body += left_out(self.index, f, f"next_({plain})")
             body.append(f"{guard(f)} call_({self.index}, from_);")
             if handler and f.semantic != "finalize":
                 body.append(f"if (!traced(call_)) return next_({plain});")

@@ -223,6 +223,7 @@ void Init::begin_trace() {
     pthread_atfork(nullptr, nullptr, in_child);
 
     process.detail.begin(self.rank, entered_);
+    process.merges_polls = !std::getenv(trace::env_each_poll);
     if (const auto off = process.detail.restrictions(); !off.is_null()) process.archive->define(off);
     process.on = true;
     follow_openmp();

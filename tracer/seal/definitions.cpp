@@ -179,9 +179,10 @@ class Writer {
     }
 
     void attributes() {
-        constexpr OTF2_Type types[trace::attribute_count] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,          OTF2_TYPE_INT32,  OTF2_TYPE_COMM,
-                                                             OTF2_TYPE_UINT8,  OTF2_TYPE_UINT64,         OTF2_TYPE_UINT32, OTF2_TYPE_UINT8,
-                                                             OTF2_TYPE_UINT8,  OTF2_TYPE_CALLING_CONTEXT};
+        constexpr OTF2_Type types[trace::attribute_count] = {
+            OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32, OTF2_TYPE_COMM,  OTF2_TYPE_UINT8,
+            OTF2_TYPE_UINT64, OTF2_TYPE_UINT32, OTF2_TYPE_UINT8, OTF2_TYPE_UINT8, OTF2_TYPE_CALLING_CONTEXT,
+            OTF2_TYPE_UINT32, OTF2_TYPE_UINT64, OTF2_TYPE_UINT64};
         constexpr const char* meanings[trace::attribute_count] = {
             "what stole the time",
             "source of a receive as posted, or of a probed message; -1 any",
@@ -192,7 +193,10 @@ class Writer {
             "partitioned communication: 1-based index of the request with that partner and tag",
             "128 a neighbourhood's, 129 a file's",
             "what a probe asked for: 1 any source, 2 any tag, 3 both",
-            "where the call was made; none: where the one before was followed from the last time"};
+            "where the call was made; none: where the one before was followed from the last time",
+            "so many failing polls in a row, from the first one's begin to the last one's end",
+            "ticks between the last one's begin and end",
+            "ticks of the longest time between two of them"};
         for (uint32_t id = 0; id < trace::attribute_count; ++id)
             check(OTF2_GlobalDefWriter_WriteAttribute(global_, id, string(trace::attribute_names[id]), string(meanings[id]), types[id]));
     }

@@ -122,6 +122,37 @@ void add_end(const std::vector<Sidecar>& ranks, uint64_t exporter_ended, Definit
     if (ended) definitions.properties[trace::property::measuring_ended_ns] = std::to_string(ended);
 }
 
+namespace {
+
+// So many calls that recording them shows in the timeline; else it is start and end.
+constexpr double most_own_part = 0.05, least_records_per_s = 200'000;
+constexpr uint64_t least_own_ns = 50'000'000;
+
+void warn_of_own_cost(const std::vector<Sidecar>& ranks, Report& report) {
+    uint64_t own_ns = 0, run_ns = 0, records = 0, counted = 0;
+    for (const auto& rank : ranks) {
+        if (!rank.final) continue;
+        const auto times = rank.final->times.find(trace::location_of(rank.rank, 0));
+        const auto events = rank.final->events.find(trace::location_of(rank.rank, 0));
+        if (times == rank.final->times.end() || events == rank.final->events.end()) continue;
+        own_ns += rank.final->own_cost_ns;
+        run_ns += times->second.second - std::min(times->second.first, times->second.second);
+        records += events->second;
+        counted++;
+    }
+    if (counted == 0 || run_ns == 0 || own_ns / counted < least_own_ns) return;
+    const double part = static_cast<double>(own_ns) / static_cast<double>(run_ns);
+    const double per_s = static_cast<double>(records) / static_cast<double>(run_ns) * 1e9;
+    if (part < most_own_part || per_s < least_records_per_s) return;
+    const auto seconds = [&](uint64_t ns) { return static_cast<double>(ns) / 1e9 / static_cast<double>(counted); };
+    report.warnings.push_back(fmt::format(
+        "tracing took {:.1f} % of the run time: {:.2f} s of {:.2f} s a rank, for {:.2f} million records a second. The run, and its time "
+        "without noise, are longer by up to that than without tracing; MPI calls that follow each other closely look slower than they are",
+        100 * part, seconds(own_ns), seconds(run_ns), per_s / 1e6));
+}
+
+}  // namespace
+
 void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
     uint64_t own_cost_ns = 0;
     bool told = report.ranks == report.size;
@@ -146,6 +177,7 @@ void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std:
     properties[trace::property::events_dropped] = std::to_string(report.dropped);
     properties[trace::property::events_dropped_ns] = std::to_string(report.dropped_ns);
     if (told) report.own_cost_ns = own_cost_ns;
+    warn_of_own_cost(ranks, report);
     properties[trace::property::own_cost_ns] = told ? std::to_string(own_cost_ns) : "unknown";
 }
 
@@ -181,6 +213,7 @@ void add_detail_off(const std::vector<Sidecar>& ranks, Report& report, std::map<
         pcontrol_ns += rank.final->pcontrol_ns;
     }
     const auto& told = ranks.front().detail_off;  // all are told the same
+    if (told.queries) parts.emplace_back("queries");
     if (!told.functions.empty()) parts.push_back(fmt::format("functions={}", fmt::join(told.functions, ",")));
     if (!without.empty()) parts.push_back(fmt::format("ranks={}", ranges(without)));
     if (told.from_ns || told.until_ns)

@@ -323,6 +323,7 @@ void read_detail_off(const json& off, Sidecar& rank) {
     if (!off.is_object()) throw Bad{};
     SidecarDetailOff read;
     read.functions = texts_or_none(off, "functions");
+    read.queries = off.contains("queries") && off["queries"] == true;
     read.rank = off.contains("rank") && off["rank"] == true;
     if (const auto window = off.find("window_ns"); window != off.end()) {
         if (!window->is_array() || window->size() != 2 || !(*window)[0].is_number_unsigned() || !(*window)[1].is_number_unsigned())

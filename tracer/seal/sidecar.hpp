@@ -81,6 +81,7 @@ struct SidecarExchange {
 // What of its details the rank was told not to record.
 struct SidecarDetailOff {
     std::vector<std::string> functions;
+    bool queries = false;                // local functions that cannot wait
     bool rank = false;                   // none of them
     uint64_t from_ns = 0, until_ns = 0;  // only in this window, since MPI_Init; until 0: to the end
 };

@@ -65,6 +65,22 @@ void Location::failed(OTF2_ErrorCode code) {
     flushing_.reset();
 }
 
+void Location::end_run() {
+    const PollRun run = run_;
+    const auto held = held_;
+    run_.polls = 0;
+    held_.time = 0;
+    OTF2_AttributeList* attributes = nullptr;
+    if (run.polls > 1 && !archive_.stopped()) {
+        OTF2_AttributeList_AddUint32(attributes_, trace::attribute_polls, run.polls);
+        OTF2_AttributeList_AddUint64(attributes_, trace::attribute_last_poll, run.last_leave - run.last_enter);
+        OTF2_AttributeList_AddUint64(attributes_, trace::attribute_poll_gap, run.longest_gap);
+        attributes = attributes_;
+    }
+    put(OTF2_EvtWriter_Leave, attributes, run.last_leave, run.region);
+    if (held.time != 0) enter(held.time, run.region, held.from);
+}
+
 uint64_t Location::begin_region(uint32_t region, bool detailed, const void* from) {
     open_regions_.push_back({region, detailed});
     if (!detailed) return 0;
@@ -104,11 +120,13 @@ void Location::write_counters(uint64_t time) {
 }
 
 void Location::close_regions() {
+    settle();
     for (; !open_regions_.empty(); open_regions_.pop_back())
         if (open_regions_.back().written) leave(last_, region_of_program(open_regions_.back().region));
 }
 
 void Location::leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint8_t any, uint32_t partitioned) {
+    settle();
     OTF2_AttributeList_AddInt32(attributes_, trace::attribute_source, source);
     OTF2_AttributeList_AddInt32(attributes_, trace::attribute_tag, tag);
     OTF2_AttributeList_AddCommRef(attributes_, trace::attribute_comm, comm);
@@ -138,6 +156,7 @@ void Location::collective_request(uint64_t time, uint64_t request, uint32_t comm
 }
 
 void Location::metric(uint64_t time, unsigned account, uint64_t value, const char* culprit) {
+    settle();
     OTF2_AttributeList* attributes = nullptr;
     uint32_t by = no_culprit;
     if (culprit && *culprit) {
@@ -188,6 +207,7 @@ uint64_t Location::end_startup() {
 void Location::close_noise() {
     // The thread at its end and MPI_Finalize may both want it.
     const std::lock_guard lock(archive_.mutex_);
+    settle();
     if (!noise_) return;
     noise_->close();
     dropped_ += noise_->dropped();

@@ -7,6 +7,7 @@
 
 #include <otf2/otf2.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
@@ -63,9 +64,37 @@ class Location {
 
     // `from`: the address to which the call returns.
     void enter(uint64_t time, uint32_t region, const void* from) {
+        settle();
         put(OTF2_EvtWriter_Enter, call_sites_.expected(from) ? nullptr : call_site_attribute(from), time, region);
     }
     void leave(uint64_t time, uint32_t region) { put(OTF2_EvtWriter_Leave, nullptr, time, region); }
+
+    // Polls that fail one after the other become one Enter and Leave (README.md). enter_poll() writes the Enter, or holds it back while the
+    // poll may still become one more of them; any record that is written before poll_failed() makes it a call of its own.
+    void enter_poll(uint64_t time, uint32_t region, const void* from) {
+        if (run_.polls != 0 && run_.region == region && time - run_.last_leave <= most_poll_gap_ns && time - run_.begin <= longest_run_ns)
+            held_ = {time, from};
+        else
+            enter(time, region, from);
+    }
+    bool held() const { return held_.time != 0; }
+    void poll_failed(uint64_t entered, uint64_t time, uint32_t region) {
+        if (held_.time != 0) {
+            run_.longest_gap = std::max(run_.longest_gap, entered - run_.last_leave);
+            held_.time = 0;
+        } else {
+            settle();
+            run_ = {.region = region, .begin = entered};
+        }
+        run_.polls++;
+        run_.last_enter = entered;
+        run_.last_leave = time;
+    }
+    // Writes what is held back. put() does, but what gives a record attributes must do it before.
+    void settle() {
+        if (run_.polls != 0) [[unlikely]]
+            end_run();
+    }
     // A region of the program, by its local id. Regions are left in the order in which they were entered: an end closes what began after
     // its region; an end without a begin is a warning. `detailed`: details are recorded now. Returns the stamp, 0 where nothing was
     // written.
@@ -90,7 +119,10 @@ class Location {
     // What MPI_Pcontrol was given.
     void level(uint64_t time, int level) { put(OTF2_EvtWriter_ParameterInt, nullptr, time, trace::parameter_level, int64_t{level}); }
     // What is in memory goes to the disk.
-    void sync() { tail_.sync(); }
+    void sync() {
+        settle();
+        tail_.sync();
+    }
 
     // The Leave of a probe that found this message.
     // `any`: what it asked for; `partitioned`: of a part that has arrived; see conventions.hpp.
@@ -215,12 +247,15 @@ class Location {
     Location(Archive& archive, uint64_t id, std::unique_ptr<NoiseFeed> noise);
 
     uint64_t stamped(uint64_t time) {
-        if (noise_ && noise_->moved(time)) [[unlikely]]
+        if (noise_ && noise_->moved(time)) [[unlikely]] {
+            settle();
             noise_->take(time, *this);
+        }
         return time;
     }
     template <typename Write, typename... Values>
     void put(Write write, OTF2_AttributeList* attributes, uint64_t time, Values... values) {
+        settle();
         if (stopped_->load(std::memory_order_relaxed)) [[unlikely]]
             return;
         if (time < last_) [[unlikely]] {
@@ -237,6 +272,7 @@ class Location {
         return mode != trace::send_standard ? attributes_ : nullptr;
     }
     OTF2_AttributeList* call_site_attribute(const void* from);
+    void end_run();
     void write_counters(uint64_t time);
     void failed(OTF2_ErrorCode code);
 
@@ -248,6 +284,16 @@ class Location {
     std::unique_ptr<NoiseFeed> noise_;
     std::unique_ptr<Counters> event_counters_;
     CallSites call_sites_;
+    // Longer gaps may be work, which the replay must see. A run ends in time for those who read the trace while it grows.
+    static constexpr uint64_t most_poll_gap_ns = 10'000, longest_run_ns = 10'000'000;
+    struct PollRun {
+        uint32_t region = 0, polls = 0;  // polls 0: there is none
+        uint64_t begin = 0, last_enter = 0, last_leave = 0, longest_gap = 0;
+    } run_;  // its Enter is written, its Leave is not
+    struct {
+        uint64_t time = 0;  // 0: none
+        const void* from = nullptr;
+    } held_;  // the Enter of a poll that may join it
     struct OpenRegion {
         uint32_t region;
         bool written;

@@ -144,6 +144,10 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
             r.tag = line.number();
             r.comm = static_cast<uint32_t>(line.number());
             r.posted = true;
+        } else if (word == "polls") {
+            r.polls = static_cast<uint32_t>(line.number());
+            r.last_poll = unsigned_number();
+            r.poll_gap = unsigned_number();
         } else if (word == "of") {
             r.unlisted = static_cast<uint8_t>(operations.at(line.word()));
         } else if (word == "part") {

@@ -5,7 +5,7 @@
 //     ranks 2                        hosts a b (optional)          accounts os:timer os:preempt        comm 1 0 2
 //     property NAME VALUE            of the archive, without POLTER::
 //     RANK TIME enter REGION
-//     RANK TIME leave REGION [found SOURCE TAG COMM [any]]
+//     RANK TIME leave REGION [found SOURCE TAG COMM [any]]           … [polls N LAST GAP] failing polls in a row, as one call
 //     RANK TIME noise ACCOUNT NS [CULPRIT]
 //     RANK TIME send PEER TAG BYTES [sync|ready|buffered] [comm C]
 //     RANK TIME isend PEER TAG BYTES REQUEST [sync|…] [comm C]       RANK TIME isend-complete REQUEST

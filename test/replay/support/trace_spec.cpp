@@ -32,11 +32,13 @@ void check(OTF2_ErrorCode code) {
     if (code != OTF2_SUCCESS) throw std::runtime_error(std::string("writing a test trace: ") + OTF2_Error_GetDescription(code));
 }
 
-enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago, partitioned, unlisted, any };
-constexpr const char* attribute_names[] = {"os:culprit", "polter:source",      "polter:tag",       "polter:comm", "polter:mode",
-                                           "polter:ago", "polter:partitioned", "polter:operation", "polter:any"};
-constexpr OTF2_Type attribute_types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32, OTF2_TYPE_COMM, OTF2_TYPE_UINT8,
-                                         OTF2_TYPE_UINT64, OTF2_TYPE_UINT32, OTF2_TYPE_UINT8, OTF2_TYPE_UINT8};
+enum Attribute : uint32_t { culprit, source, tag, comm, mode, ago, partitioned, unlisted, any, polls, last_poll, poll_gap };
+constexpr const char* attribute_names[] = {"os:culprit",  "polter:source", "polter:tag",         "polter:comm",
+                                           "polter:mode", "polter:ago",    "polter:partitioned", "polter:operation",
+                                           "polter:any",  "polter:polls",  "polter:last_poll",   "polter:poll_gap"};
+constexpr OTF2_Type attribute_types[] = {OTF2_TYPE_STRING, OTF2_TYPE_INT32,  OTF2_TYPE_INT32,  OTF2_TYPE_COMM,
+                                         OTF2_TYPE_UINT8,  OTF2_TYPE_UINT64, OTF2_TYPE_UINT32, OTF2_TYPE_UINT8,
+                                         OTF2_TYPE_UINT8,  OTF2_TYPE_UINT32, OTF2_TYPE_UINT64, OTF2_TYPE_UINT64};
 
 struct Writer {
     const TraceSpec& spec;
@@ -78,10 +80,16 @@ struct Writer {
 
     OTF2_AttributeList* attributes(const Record& r) {
         if (r.kind == Record::Kind::lock ||
-            (!r.posted && !r.wildcard && r.mode == 0 && !r.file_comm && r.partitioned == 0 && r.unlisted == 0))
+            (!r.posted && !r.wildcard && r.mode == 0 && !r.file_comm && r.partitioned == 0 && r.unlisted == 0 && r.polls == 0))
             return nullptr;
         OTF2_AttributeList* list = OTF2_AttributeList_New();
         if (r.file_comm) OTF2_AttributeList_AddCommRef(list, comm, r.comm);
+        if (r.polls != 0) {
+            OTF2_AttributeList_AddUint32(list, polls, r.polls);
+            OTF2_AttributeList_AddUint64(list, last_poll, r.last_poll);
+            OTF2_AttributeList_AddUint64(list, poll_gap, r.poll_gap);
+            used[polls] = used[last_poll] = used[poll_gap] = true;
+        }
         if (r.partitioned != 0) {
             OTF2_AttributeList_AddUint32(list, partitioned, r.partitioned);
             used[partitioned] = true;

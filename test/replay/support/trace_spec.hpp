@@ -57,6 +57,8 @@ struct Record {
     bool apart = false;        // of a window's collective: without the level PROCESS
     bool file_comm = false;    // of a Leave: polter:comm alone, as collectives of files have it
     int operation = 0;         // OTF2_CollectiveOp
+    uint32_t polls = 0;        // of a Leave: polter:polls, last_poll, poll_gap
+    uint64_t last_poll = 0, poll_gap = 0;
 };
 
 struct TraceSpec {

@@ -13,6 +13,10 @@ class Call {
     Call(uint32_t region, const void* from) : region_(region) {
         if (thread.depth++ == 0 && process.on.load(std::memory_order_relaxed)) begin(from);
     }
+    struct Poll {};
+    Call(uint32_t region, const void* from, Poll) : region_(region), polls_(process.merges_polls) {
+        if (thread.depth++ == 0 && process.on.load(std::memory_order_relaxed)) begin(from);
+    }
     Call(uint32_t region, const void* from, bool wanted) : region_(region) {
         if (thread.depth++ == 0 && wanted && process.on.load(std::memory_order_relaxed)) begin(from);
     }
@@ -45,6 +49,15 @@ class Call {
         location_->leave(returned_, region_);
         left();
     }
+    // The same where a poll found nothing: those that do so in a row become one call.
+    void leave_in_vain() {
+        if (!polls_ || location_->counts()) return leave();
+        if (!returned_) come_back();
+        location_->poll_failed(entered_, returned_, region_);
+        left();
+    }
+    // A poll that may become one more of those before it.
+    bool held() const { return location_->held(); }
     // The same with the message that a probe found.
     void leave_probe(int source, int tag, uint32_t comm, uint8_t any, uint32_t partitioned = 0) {
         location_->leave_probe(returned_, region_, source, tag, comm, any, partitioned);
@@ -66,7 +79,10 @@ class Call {
         if (location_->sampled()) [[unlikely]]
             choose_sample();
         entered_ = counted() ? location_->stamp_before() : location_->early_stamp();
-        location_->enter(entered_, region_, from);
+        if (polls_ && !location_->counts())
+            location_->enter_poll(entered_, region_, from);
+        else
+            location_->enter(entered_, region_, from);
     }
     bool counted() const { return location_->counts() && process.detail.on(); }
     void left() {
@@ -84,7 +100,14 @@ class Call {
     uint64_t began_ = 0;  // where its beginning is sampled and counters are read: before that
     uint32_t region_;
     bool left_ = false;
+    const bool polls_ = false;
     Sampled sampled_ = Sampled::no;
+};
+
+// The guard of a function that looks for something, and may not find it.
+class PollCall : public Call {
+  public:
+    PollCall(uint32_t region, const void* from) : Call(region, from, Poll{}) {}
 };
 
 // The guard of a function that is a detail.

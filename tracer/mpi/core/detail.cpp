@@ -32,12 +32,13 @@ bool in_list(const char* list, uint64_t number) {
 
 void Detail::begin(uint32_t rank, uint64_t began_ns) {
     began_ns_ = began_ns;
+    for (size_t id = 0; id < excluded_.size(); id++) excluded_[id] = trace::regions[id].recorded == trace::Recorded::on_request;
     const char* digits = environment(trace::env_exclude);
     for (size_t i = 0; digits[i] && 4 * i < excluded_.size(); i++) {
         const char text[2] = {digits[i], 0};
         const unsigned long four = std::strtoul(text, nullptr, 16);
         for (size_t bit = 0; bit < 4 && 4 * i + bit < excluded_.size(); bit++)
-            if (trace::regions[4 * i + bit].recorded == trace::Recorded::local) excluded_[4 * i + bit] = four >> bit & 1;
+            if (is_local(trace::regions[4 * i + bit].recorded)) excluded_[4 * i + bit] = four >> bit & 1;
     }
     if (const char* ranks = environment(trace::env_ranks); *ranks) other_rank_ = !in_list(ranks, rank);
     if (const char* window = environment(trace::env_window); std::strchr(window, ':')) {
@@ -46,7 +47,7 @@ void Detail::begin(uint32_t rank, uint64_t began_ns) {
         until_ns_ = until ? began_ns + until : UINT64_MAX;
         restricted_ = true;
     }
-    restricted_ = restricted_ || excluded_.any() || other_rank_;
+    restricted_ = restricted_ || other_rank_;
     reduced_ = restricted_;
 }
 
@@ -64,13 +65,18 @@ void Detail::set_level(int level, uint64_t time) {
 }
 
 nlohmann::ordered_json Detail::restrictions() const {
-    if (!restricted_) return nullptr;
     nlohmann::ordered_json off = nlohmann::ordered_json::object();
+    bool all_queries = true;
     for (size_t id = 0; id < excluded_.size(); id++)
-        if (excluded_[id]) off["functions"].push_back(trace::regions[id].name);
+        if (trace::regions[id].recorded == trace::Recorded::on_request) all_queries = all_queries && excluded_[id];
+    if (all_queries) off["queries"] = true;
+    for (size_t id = 0; id < excluded_.size(); id++)
+        if (excluded_[id] && !(all_queries && trace::regions[id].recorded == trace::Recorded::on_request))
+            off["functions"].push_back(trace::regions[id].name);
     if (other_rank_) off["rank"] = true;
     if (from_ns_ || until_ns_ != UINT64_MAX)
         off["window_ns"] = {from_ns_ ? from_ns_ - began_ns_ : 0, until_ns_ == UINT64_MAX ? 0 : until_ns_ - began_ns_};
+    if (off.empty()) return nullptr;
     return {{"detail_off", off}};
 }
 

@@ -23,7 +23,8 @@ using Files = std::unordered_map<uint64_t, uint32_t>;  // by handle: the local i
 struct Process {
     std::atomic<bool> on{false};  // calls are traced; false before MPI_Init, after MPI_Finalize, after a failure, in a forked child
     Detail detail;
-    bool threaded = false;  // MPI_THREAD_MULTIPLE: the tables below need their lock
+    bool merges_polls = true;  // failing polls in a row become one call in the trace
+    bool threaded = false;     // MPI_THREAD_MULTIPLE: the tables below need their lock
     write::Archive* archive = nullptr;
     polter_session* session = nullptr;  // with the exporter's daemon
     Comms* comms = nullptr;

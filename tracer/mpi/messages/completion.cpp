@@ -124,8 +124,8 @@ void Completion::tested(int i) {
         if (at == Requests::absent) return;
         Request& request = (*process.requests)[at];
         window = request.window;
-        // Polling many requests would otherwise write many records a call.
-        if (request.kind == Request::nothing || !request.active || (count_ > 1 && request.tested)) return;
+        // Polling many requests would otherwise write many records a call, and a poll that becomes one with those before it has none.
+        if (request.kind == Request::nothing || !request.active || ((count_ > 1 || call_.held()) && request.tested)) return;
         request.tested = true;
         id = request.id;
         kind = request.kind;
@@ -144,13 +144,22 @@ void Completion::failed(int i) {
     if (const uint32_t at = entry(i); at != Requests::absent) done(i, at);
 }
 
+void Completion::put_back() {
+    if (!taken_) return;
+    const TableLock lock;
+    for (int i = 0; i < count_; i++)
+        if (taken_[i] != Requests::absent) process.requests->put_back(taken_[i]);
+}
+
 void Completion::leave() {
-    if (taken_) {
-        const TableLock lock;
-        for (int i = 0; i < count_; i++)
-            if (taken_[i] != Requests::absent) process.requests->put_back(taken_[i]);
-    }
+    put_back();
     call_.leave();
+}
+
+void Completion::leave_in_vain() {
+    for (int i = 0; i < count_; i++) tested(i);
+    put_back();
+    call_.leave_in_vain();
 }
 
 void Wait::end(int result) {
@@ -171,7 +180,7 @@ void Test::end(int result) {
     else if (*flag_)
         completion_.completed(0, *own_);
     else
-        completion_.tested(0);
+        return completion_.leave_in_vain();
     completion_.leave();
 }
 
@@ -192,8 +201,7 @@ void Testall::end(int result) {
     if (!completion_.call()) return;
     if (result != MPI_SUCCESS || *flag_) return Waitall::end(result);
     completion_.call().come_back();
-    for (int i = 0; i < completion_.count(); i++) completion_.tested(i);
-    completion_.leave();
+    completion_.leave_in_vain();
 }
 
 void Waitany::end(int result) {
@@ -210,8 +218,7 @@ void Testany::end(int result) {
     if (!completion_.call()) return;
     if (result != MPI_SUCCESS || *flag_) return Waitany::end(result);
     completion_.call().come_back();
-    for (int i = 0; i < completion_.count(); i++) completion_.tested(i);
-    completion_.leave();
+    completion_.leave_in_vain();
 }
 
 void Waitsome::end(int result, bool tests) {
@@ -227,8 +234,7 @@ void Waitsome::end(int result, bool tests) {
             else
                 completion_.completed(indices_[k], statuses_[k]);
         }
-        if (tests && *outcount_ == 0)
-            for (int i = 0; i < completion_.count(); i++) completion_.tested(i);
+        if (tests && *outcount_ == 0) return completion_.leave_in_vain();
     }
     completion_.leave();
 }
@@ -237,19 +243,23 @@ void RequestGetStatus::end(int result) {
     if (!call_) return;
     call_.come_back();
     Request tested;
-    if (result == MPI_SUCCESS && !*flag_ && request_ != constants.request_null) {
+    const bool in_vain = result == MPI_SUCCESS && !*flag_;
+    if (in_vain && request_ != constants.request_null) {
         const TableLock lock;
         const uint32_t at = process.requests->find(bits(request_), nullptr);
         if (at != Requests::absent) {
-            const Request& request = (*process.requests)[at];
-            if (request.active) tested = request;
+            Request& request = (*process.requests)[at];
+            if (request.active && !(request.tested && call_.held())) {
+                request.tested = true;
+                tested = request;
+            }
         }
     }
     if (tested.kind == Request::transferring)
         call_.at().rma_request_test(call_.returned(), tested.window, tested.id);
     else if (tested.kind != Request::nothing)
         call_.at().request_test(call_.returned(), tested.id);
-    call_.leave();
+    in_vain ? call_.leave_in_vain() : call_.leave();
 }
 
 void RequestFree::end(int result) {

@@ -19,8 +19,6 @@ class Completion {
 
     // The i-th has completed; its status. Call once for each.
     void completed(int i, const MPI_Status& status);
-    // A test that did not complete the i-th.
-    void tested(int i);
     // Whether MPI has taken the i-th away, as it does with those that failed.
     bool vanished(int i) const;
     // Nothing is known of it any more: it failed.
@@ -29,6 +27,8 @@ class Completion {
     void released();
     // All that had not completed goes back; then Leave.
     void leave();
+    // A test that completed nothing.
+    void leave_in_vain();
 
     int count() const { return count_; }
     // Statuses for all, where the program does not want any.
@@ -36,6 +36,9 @@ class Completion {
 
   private:
     uint32_t entry(int i);
+    // A test that did not complete the i-th.
+    void tested(int i);
+    void put_back();
     void write_completed(const Request& request, const MPI_Status& status);
     void done(int i, uint32_t entry);
 

@@ -8,7 +8,8 @@ void Probe::end(int result, bool found, const MPI_Message* message) {
     call_.come_back();
     const MPI_Status& status = *own_;
     Probed probed;
-    if (result != MPI_SUCCESS || !found || status.MPI_SOURCE == MPI_PROC_NULL || !local_id(comm_, probed.comm)) return call_.leave();
+    if (result == MPI_SUCCESS && !found) return call_.leave_in_vain();
+    if (result != MPI_SUCCESS || status.MPI_SOURCE == MPI_PROC_NULL || !local_id(comm_, probed.comm)) return call_.leave();
     probed.source = status.MPI_SOURCE;
     probed.tag = status.MPI_TAG;
     probed.known = true;
