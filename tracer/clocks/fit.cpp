@@ -152,7 +152,10 @@ class Fit {
             const auto c = low_high(before, one.from), d = low_high(after, one.from);
             // A step is what neither bound explains at both ends of that time.
             const double up = std::min(b.low - a.high, d.low - c.high), down = std::max(b.high - a.low, d.high - c.low);
-            if (up > 0 || down < 0) one.step_ns = rounded(((b.low + b.high) - (a.low + a.high)) / 2);
+            if (up > 0 || down < 0) {
+                one.step_ns = rounded(((b.low + b.high) - (a.low + a.high)) / 2);
+                one.step_error_ns = rounded(((b.high - b.low) + (a.high - a.low)) / 2) + 1;
+            }
             one.rate_change = Lines(points(after.begin, after.end), after.from, 0).middle().rate -
                               Lines(points(before.begin, before.end), before.from, 0).middle().rate;
             for (Knot& knot : out_.knots) {

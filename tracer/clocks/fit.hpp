@@ -26,7 +26,8 @@ struct Knot {
 // Somewhere between two times of the own clock its offset jumped by `step_ns`, or its rate changed.
 struct Break {
     int64_t from = 0, to = 0;
-    int64_t step_ns = 0;  // 0: its rate changed only
+    int64_t step_ns = 0;        // 0: its rate changed only
+    int64_t step_error_ns = 0;  // how far the true step may be from it
     double rate_change = 0;
 };
 

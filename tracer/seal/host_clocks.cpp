@@ -136,12 +136,14 @@ void report_breaks(const HostClocks& hosts, int64_t first, Report& report) {
             const double end = static_cast<double>(one.to + correction->at(one.to) - first) / 1e9;
             const auto when = fmt::format("between {:.3f} s and {:.3f} s", begin, end);
             report.warnings.push_back(
-                one.step_ns ? fmt::format("the clock of {} was stepped by {:.3f} ms against that of {}, {}: times of that interval are "
-                                          "uncertain by it; keep the time service from stepping clocks during jobs",
-                                          hosts.host(clock), static_cast<double>(-one.step_ns) / 1e6, hosts.host(0), when)
-                            : fmt::format("the clock of {} changed its rate by {:.1f} ppm against that of {}, {}, as when a time service "
-                                          "corrects it",
-                                          hosts.host(clock), -one.rate_change * 1e6, hosts.host(0), when));
+                one.step_ns
+                    ? fmt::format("the clock of {} was stepped by {:.3f} ms (within {:.3f} ms) against that of {}, {}: times of that "
+                                  "interval are uncertain by it; keep the time service from stepping clocks during jobs",
+                                  hosts.host(clock), static_cast<double>(-one.step_ns) / 1e6, static_cast<double>(one.step_error_ns) / 1e6,
+                                  hosts.host(0), when)
+                    : fmt::format("the clock of {} changed its rate by {:.1f} ppm against that of {}, {}, as when a time service "
+                                  "corrects it",
+                                  hosts.host(clock), -one.rate_change * 1e6, hosts.host(0), when));
         }
         if (correction->contradictions)
             report.warnings.push_back(fmt::format("the clock of {} was changed too often to be corrected", hosts.host(clock)));

@@ -94,7 +94,10 @@ class TwoHosts(unittest.TestCase):
                 told = [w for w in result["warnings"] if "was stepped by" in w]
                 self.assertEqual(len(told), 1, result["warnings"])
                 self.assertIn(f"the clock of {t.HOSTS[1]} was stepped by", told[0])
-                self.assertAlmostEqual(float(re.search(r"stepped by (-?[\d.]+) ms", told[0]).group(1)), 50, delta=1)
+                # How exact it is depends on how long messages took beside the job's pause, so on the machine's load.
+                step, error = (float(ms) for ms in re.search(r"stepped by (-?[\d.]+) ms \(within ([\d.]+) ms\)", told[0]).groups())
+                self.assertLess(abs(step - 50), error + 0.001)
+                self.assertLess(error, 25)
                 self.check(folder / "e", result, step_ns, at_ns)
 
     def test_a_competitor_is_named_with_its_host(self):

@@ -116,6 +116,7 @@ TEST_CASE("a step is found, its size and time are told, and no message is revers
         const Break& one = correction.breaks.front();
         // The own clock went forward, so its offset from the reference went back.
         CHECK(std::abs(static_cast<double>(one.step_ns) + step) < 1e5);
+        CHECK(std::abs(static_cast<double>(one.step_ns) + step) <= static_cast<double>(one.step_error_ns));
         const int64_t at = static_cast<int64_t>(0.4 * static_cast<double>(run.length_ns()));
         CHECK(one.from <= run.own(at));
         CHECK(one.to >= run.own(at + 1) - std::abs(static_cast<int64_t>(step)));
