@@ -50,11 +50,17 @@ enum SendMode : uint8_t { send_standard = 0, send_synchronous = 1, send_ready = 
 inline constexpr uint32_t most_user_regions = 1u << 16;
 inline constexpr size_t longest_region_name = 1024;
 // Regions of the program's OpenMP runtime, among those of the program; Score-P has these names.
-inline constexpr const char* openmp_prefix = "!$omp ";
 inline constexpr const char* openmp_barrier_name = "!$omp barrier";
 inline constexpr const char* openmp_implicit_barrier_name = "!$omp implicit barrier";
 inline constexpr const char* openmp_dynamic_barrier_name =
     "!$omp implicit barrier (dynamic)";  // behind work that was handed out as threads asked
+inline constexpr const char* openmp_critical_name = "!$omp critical";
+inline constexpr const char* openmp_task_name = "!$omp task";
+inline constexpr const char* openmp_taskwait_name = "!$omp taskwait";
+inline constexpr const char* openmp_lock_name = "omp_set_lock";
+
+// A thread's wait for another one; Score-P's name.
+inline constexpr const char* pthread_join_name = "pthread_join";
 
 // Parameters: what MPI_Pcontrol was given.
 inline constexpr uint32_t parameter_level = 0;

@@ -36,6 +36,8 @@ enum class Flaw : uint8_t {
     locked_out,
     thread_missing,
     work_shared,
+    created_threads,
+    lock_order,
     counted_,  // number of kinds above; the kinds below are found outside the engine
     clock_disorder = counted_,
     unrecorded_waits,

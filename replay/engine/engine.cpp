@@ -51,7 +51,11 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
     }
     for (const auto& [comm, team] : definitions.teams)
         for (const int32_t member : team)
-            if (member >= 0) threads_[static_cast<size_t>(member)]->in_team = true;
+            if (member >= 0) {
+                Thread& thread = *threads_[static_cast<size_t>(member)];
+                thread.in_team = true;
+                thread.created = thread.created || definitions.created.contains(comm);
+            }
     for (size_t i = 0; i < std::min(facts_.late_noise.size(), threads_.size()); ++i) threads_[i]->late = facts_.late_noise[i];
     if (learning_ && !facts_.postings) learned_postings_ = std::make_shared<Postings>(threads_.size());
     semantics_->attach(*this);
@@ -193,9 +197,11 @@ void Engine::on_enter(Thread& thread, uint32_t region, uint32_t call_site) {
     end_of_idleness(thread);
     thread.teams.behind_barrier = false;
     thread.last = thread.now;
+    const CallKind kind = archive_.definitions().kind(region);
+    if (kind == CallKind::thread_task && !faults_.tasks_in_barrier) leave_barrier_for_task(thread);
     if (thread.in_call) {
         ++thread.depth;
-    } else if (const CallKind kind = archive_.definitions().kind(region); kind != CallKind::not_mpi) {
+    } else if (kind != CallKind::not_mpi && kind != CallKind::thread_task) {
         open_call(thread, kind, region, call_site);
     }
     note(thread, thread.now, no_region);
@@ -217,6 +223,7 @@ void Engine::on_leave(Thread& thread, uint32_t region) {
     }
     note(thread, thread.now, no_region);
     if (thread.follows_regions && !thread.in_call) thread.regions.leave();
+    if (thread.teams.in_task > 0 && archive_.definitions().kind(region) == CallKind::thread_task) return_to_barrier(thread);
 }
 
 void Engine::observe(Observers observers) {

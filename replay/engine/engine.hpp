@@ -202,6 +202,11 @@ class Engine {
     void leave_barrier(Thread& thread);                                       // its end is known
     void members_ends(Thread& thread, std::vector<ThreadEvent*>& others);     // of the region that the thread began, as it joins
     void joined(Thread& thread);
+    void lock_releases(Thread& thread, std::vector<ThreadEvent*>& others);  // of whoever had the lock before
+    // Whether tasks were executed by a member since the barrier before.
+    bool at_barrier_of_tasks(const Thread& thread) const;
+    // `asked`: when the thread asked for it in the scenario "all". False: whoever had it before asked later in that scenario.
+    bool acquired(Thread& thread, int64_t asked);
 
     // Requests.
     Request* new_request(Thread& thread, uint64_t id, Request::Kind kind);
@@ -243,6 +248,14 @@ class Engine {
     void on_team_begin(Thread& thread, uint32_t comm);
     void on_team_end(Thread& thread, uint32_t comm);
     void on_join(Thread& thread);
+    void on_create(Thread& thread, uint32_t comm, uint64_t number);
+    void on_thread_begin(Thread& thread, uint32_t comm, uint64_t number);
+    void on_thread_end(Thread& thread, uint32_t comm, uint64_t number);
+    void on_thread_wait(Thread& thread, uint32_t comm, uint64_t number);
+    void on_acquire(Thread& thread, uint32_t lock, uint32_t order);
+    void on_release(Thread& thread, uint32_t lock, uint32_t order);
+    void leave_barrier_for_task(Thread& thread);
+    void return_to_barrier(Thread& thread);
     void end_of_idleness(Thread& thread);
     void happens(ThreadEvent& event, Thread& thread, int64_t time, const int64_t* delay, uint64_t node);
     std::shared_ptr<Team> team_of(uint32_t comm, uint64_t ordinal, const std::vector<int32_t>& members);
@@ -290,6 +303,8 @@ class Engine {
     std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
     std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<Team>> teams_;     // by communicator, ordinal: the regions under way
+    std::map<std::pair<uint32_t, uint64_t>, CreatedThread> created_;           // by communicator and number
+    std::map<std::pair<int32_t, uint32_t>, ThreadLock> locks_;                 // by rank and number
     std::deque<Thread*> ready_;
     std::vector<Thread*> parked_;
     std::unique_ptr<Semantics> semantics_;

@@ -320,6 +320,31 @@ struct EventCallbacks {
         return of_threads(user, time, record, [&](Thread& t) { t.engine->on_team_end(t, team); });
     }
 
+    static OTF2_CallbackCode create(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                    OTF2_CommRef all, uint64_t number) {
+        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_create(t, all, number); });
+    }
+    static OTF2_CallbackCode thread_begin(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                          OTF2_CommRef all, uint64_t number) {
+        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_thread_begin(t, all, number); });
+    }
+    static OTF2_CallbackCode thread_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                        OTF2_CommRef all, uint64_t number) {
+        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_thread_end(t, all, number); });
+    }
+    static OTF2_CallbackCode thread_wait(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                         OTF2_CommRef all, uint64_t number) {
+        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_thread_wait(t, all, number); });
+    }
+    static OTF2_CallbackCode acquire(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                     OTF2_Paradigm, uint32_t lock, uint32_t order) {
+        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_acquire(t, lock, order); });
+    }
+    static OTF2_CallbackCode release(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                     OTF2_Paradigm, uint32_t lock, uint32_t order) {
+        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_release(t, lock, order); });
+    }
+
     static OTF2_CallbackCode metric(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list,
                                     OTF2_MetricRef metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values) {
         Thread& t = *static_cast<Thread*>(user);
@@ -368,6 +393,12 @@ OTF2_EvtReaderCallbacks* event_callbacks() {
     OTF2_EvtReaderCallbacks_SetThreadJoinCallback(callbacks, Events::join);
     OTF2_EvtReaderCallbacks_SetThreadTeamBeginCallback(callbacks, Events::team_begin);
     OTF2_EvtReaderCallbacks_SetThreadTeamEndCallback(callbacks, Events::team_end);
+    OTF2_EvtReaderCallbacks_SetThreadCreateCallback(callbacks, Events::create);
+    OTF2_EvtReaderCallbacks_SetThreadBeginCallback(callbacks, Events::thread_begin);
+    OTF2_EvtReaderCallbacks_SetThreadEndCallback(callbacks, Events::thread_end);
+    OTF2_EvtReaderCallbacks_SetThreadWaitCallback(callbacks, Events::thread_wait);
+    OTF2_EvtReaderCallbacks_SetThreadAcquireLockCallback(callbacks, Events::acquire);
+    OTF2_EvtReaderCallbacks_SetThreadReleaseLockCallback(callbacks, Events::release);
     OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, Events::metric);
     return callbacks;
 }

@@ -343,6 +343,7 @@ struct Thread {
     int32_t rank = -1, host = 0;
     bool carries_rank = false;
     bool remote = false;   // read by another process: a mirror
+    bool created = false;  // started by the program: it may wait for others by what is not in the trace
     bool in_team = false;  // a further thread of the rank, whose waits for the others are in the trace
     State state = State::ready;
 

@@ -11,7 +11,8 @@ namespace polter::replay {
 
 // Between regions a thread waits, until it does something else than begin its next share.
 void Engine::end_of_idleness(Thread& thread) {
-    if (thread.in_call && (thread.kind == CallKind::thread_idle || thread.kind == CallKind::thread_join)) {
+    if (thread.in_call &&
+        (thread.kind == CallKind::thread_idle || thread.kind == CallKind::thread_join || thread.kind == CallKind::thread_lock)) {
         thread.teams.joining.reset();
         close_call(thread);
     }
@@ -93,11 +94,13 @@ void Engine::on_team_begin(Thread& thread, uint32_t comm) {
 void Engine::ends_share(Thread& thread, Team& team, size_t member) {
     Team::Member& mine = team.members[member];
     mine.ended = true;
+    mine.tasks = thread.teams.tasks;
     ++team.ended;
     if (recorder_) thread.node = recorder_->begin_call(thread.recorded(), thread.now);
     happens(mine.end, thread, thread.now, thread.delay, thread.node);
     for (uint64_t number = std::max(team.first_barrier, mine.barriers); number < team.first_barrier + team.barriers.size(); ++number) {
         Barrier& barrier = barrier_of(team, number);
+        barrier.tasks = barrier.tasks || thread.teams.tasks;
         happens(barrier.arrivals[member], thread, thread.now, thread.delay, thread.node);
         ++barrier.left;
     }
@@ -114,6 +117,7 @@ void Engine::on_team_end(Thread& thread, uint32_t comm) {
     TeamPlace place = std::move(*found);
     open.erase(std::next(found).base(), open.end());
     if (place.team) ends_share(thread, *place.team, place.member);
+    thread.teams.tasks = false;
     if (place.master) thread.teams.joining = place.team;
     begin_interval(thread);
     open_call(thread, place.master ? CallKind::thread_join : CallKind::thread_idle, no_region, no_call_site);
@@ -139,6 +143,7 @@ Barrier& Engine::barrier_of(Team& team, uint64_t number) {
             Team::Member& member = team.members[i];
             added.arrivals[i].by = member.end.by;
             if (!member.ended) continue;
+            added.tasks = added.tasks || member.tasks;
             ++added.left;
             ThreadEvent& arrival = added.arrivals[i];
             arrival.known = true;
@@ -158,6 +163,7 @@ void Engine::come_to_barrier(Thread& thread, std::vector<ThreadEvent*>& others) 
     thread.teams.behind_barrier = true;
     const uint64_t number = thread.teams.barrier = team.members[place.member].barriers++;
     Barrier& barrier = barrier_of(team, number);
+    barrier.tasks = barrier.tasks || std::exchange(thread.teams.tasks, false);
     happens(barrier.arrivals[place.member], thread, thread.enter, thread.delay, thread.enter_node);
     for (size_t i = 0; i < barrier.arrivals.size(); ++i)
         if (i != place.member) others.push_back(&barrier.arrivals[i]);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +30,7 @@ struct ThreadEvent {
 // The members' arrivals at one barrier.
 struct Barrier {
     std::vector<ThreadEvent> arrivals;  // by member
+    bool tasks = false;                 // were executed before it, or in it
     size_t left = 0;                    // members that need it no more
 };
 
@@ -38,6 +40,7 @@ struct Team {
     uint64_t ordinal = 0;  // of this communicator's regions
     struct Member {
         bool ended = false;
+        bool tasks = false;     // it has executed some since its latest barrier
         uint64_t barriers = 0;  // to which it has come
         ThreadEvent end;        // of its share
     };
@@ -46,6 +49,17 @@ struct Team {
     std::deque<Barrier> barriers;  // addresses stay
     uint64_t first_barrier = 0;    // number of the first in the list
     size_t ended = 0;
+};
+
+// A thread that the program started (paradigm POSIX threads: ThreadCreate, ThreadBegin, ThreadEnd, ThreadWait).
+struct CreatedThread {
+    ThreadEvent creation, end;
+};
+
+// A lock of the threads of a process (ThreadAcquireLock, ThreadReleaseLock).
+struct ThreadLock {
+    std::map<uint32_t, ThreadEvent> releases;  // by the order of acquisitions, until the next one has had the lock
+    int64_t asked = INT64_MIN;                 // when the latest acquisition asked for it, in the scenario "all"
 };
 
 // A region that a thread is in.
@@ -65,6 +79,13 @@ struct TeamPlaces {
     ThreadEvent* fork = nullptr;                   // for which the thread has waited, now that it begins its share
     bool begins = false;                           // its location begins with that
     uint64_t barrier = 0;                          // number of the barrier that it is in
+    std::vector<ThreadEvent*> awaited;             // by the call at hand: the ends of other threads
+    ThreadLock* lock = nullptr;                    // that the call at hand acquires
+    uint32_t order = 0;                            // of that acquisition
+    bool tasks = false;    // it has executed some since its latest barrier
+    uint32_t in_task = 0;  // how many it is in, where it left a barrier for the first one
+    uint32_t barrier_region = 0;
+    bool dynamic_barrier = false;  // of that barrier
     bool at_barrier = false;
     bool behind_barrier = false;  // it has left one and entered nothing since: all members had come
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "call_path.hpp"
@@ -77,6 +78,7 @@ struct Definitions {
     std::unordered_map<uint32_t, uint32_t> windows;                 // of one-sided communication → communicator
     std::unordered_map<uint32_t, std::vector<int32_t>> groups;      // world ranks; only where there are windows
     std::unordered_map<uint32_t, std::vector<int32_t>> teams;       // of threads, by communicator: indices of `locations`; -1: not there
+    std::unordered_set<uint32_t> created;                           // of these teams, those of threads that the program starts itself
     std::map<std::pair<uint32_t, int32_t>, Neighbours> neighbours;  // by communicator and world rank
     // By parent communicator, one entry for each creation on it: the new communicators, each as members of the parent in their new order.
     std::unordered_map<uint32_t, std::vector<std::vector<std::vector<uint32_t>>>> creations;

@@ -120,6 +120,7 @@ void place_teams(const Raw& raw, Definitions& result) {
         for (const auto& [other, list] : raw.groups)
             if (list.type == OTF2_GROUP_TYPE_COMM_LOCATIONS && list.paradigm == group.paradigm) all = &list;
         std::vector<int32_t>& team = result.teams[id];
+        if (group.paradigm == OTF2_PARADIGM_PTHREAD) result.created.insert(id);
         for (uint64_t member : group.members) {
             if (!group.global_members && all) member = member < all->members.size() ? all->members[member] : OTF2_UNDEFINED_LOCATION;
             const auto found = at.find(member);
@@ -281,8 +282,7 @@ void place_regions(const Raw& raw, Definitions& result) {
         }
         if (result.region_kinds.size() <= id) result.region_kinds.resize(id + 1, CallKind::not_mpi);
         result.region_kinds[id] = region.user ? CallKind::not_mpi : call_kind(raw.text(region.name), region.mpi);
-        if (region.thread_barrier)
-            result.region_kinds[id] = is_dynamic(raw.text(region.name)) ? CallKind::thread_dynamic_barrier : CallKind::thread_barrier;
+        if (region.threads) result.region_kinds[id] = thread_call_kind(raw.text(region.name), region.role);
         result.region_names.resize(result.region_kinds.size(), OTF2_UNDEFINED_STRING);
         result.region_names[id] = region.name;
     }

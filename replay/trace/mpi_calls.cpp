@@ -153,8 +153,20 @@ MessageCalls message_calls(const Definitions& definitions) {
     return calls;
 }
 
-bool is_dynamic(std::string_view barrier) {
-    return barrier.ends_with("(dynamic)");
+CallKind thread_call_kind(std::string_view region, uint8_t role) {
+    switch (role) {
+        case OTF2_REGION_ROLE_BARRIER:
+        case OTF2_REGION_ROLE_IMPLICIT_BARRIER:
+            return region.ends_with("(dynamic)") ? CallKind::thread_dynamic_barrier : CallKind::thread_barrier;
+        case OTF2_REGION_ROLE_THREAD_WAIT:
+            return CallKind::thread_wait;
+        case OTF2_REGION_ROLE_CRITICAL:
+            return CallKind::thread_lock;
+        case OTF2_REGION_ROLE_TASK:
+            return CallKind::thread_task;
+        default:  // acquires a lock by the runtime's function
+            return region == "omp_set_lock" || region == "omp_set_nest_lock" ? CallKind::thread_lock : CallKind::not_mpi;
+    }
 }
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi) {

@@ -47,11 +47,15 @@ enum class CallKind : uint8_t {
     thread_dynamic_barrier,  // behind work that threads took piece by piece
     thread_idle,             // between two parallel regions, for a thread that does not begin them
     thread_join,             // from the end of a thread's share to the end of the region that it began
+    thread_wait,             // pthread_join: for the end of a thread that the program started
+    thread_lock,             // up to the record that the lock is had
+    thread_task,             // not a call: a task that a thread executes, in a barrier perhaps
 };
 
 CallKind call_kind(std::string_view region, bool paradigm_mpi);
-// Of a barrier's region, by its name: threads took the work before it piece by piece (OpenMP's dynamic and guided loops).
-bool is_dynamic(std::string_view barrier);
+// Of a region of a paradigm of threads (OpenMP, POSIX threads); `role`: an OTF2_RegionRole. Of a barrier behind work that threads took
+// piece by piece (OpenMP's dynamic and guided loops) only the name tells.
+CallKind thread_call_kind(std::string_view region, uint8_t role);
 inline bool of_threads(CallKind kind) {
     return kind >= CallKind::thread_barrier;
 }

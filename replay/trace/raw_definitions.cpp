@@ -75,8 +75,7 @@ OTF2_CallbackCode on_location_property(void* user, OTF2_LocationRef location, OT
 }
 OTF2_CallbackCode on_region(void* user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_StringRef, OTF2_RegionRole role,
                             OTF2_Paradigm paradigm, OTF2_RegionFlag, OTF2_StringRef, uint32_t, uint32_t) {
-    const bool barrier = role == OTF2_REGION_ROLE_BARRIER || role == OTF2_REGION_ROLE_IMPLICIT_BARRIER;
-    raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI, paradigm == OTF2_PARADIGM_USER, barrier && of_threads(paradigm)};
+    raw(user).regions[self] = {name, paradigm == OTF2_PARADIGM_MPI, paradigm == OTF2_PARADIGM_USER, of_threads(paradigm), role};
     return OTF2_CALLBACK_SUCCESS;
 }
 OTF2_CallbackCode on_member(void* user, OTF2_MetricMemberRef self, OTF2_StringRef name, OTF2_StringRef, OTF2_MetricType,

@@ -47,7 +47,8 @@ struct RawDefinitions {
     std::vector<LocationProperty> location_properties;  // of type string
     struct Region {
         uint32_t name;
-        bool mpi, user, thread_barrier;
+        bool mpi, user, threads;
+        uint8_t role;  // OTF2_RegionRole
     };
     std::map<uint32_t, Region> regions;
     struct Member {

@@ -204,6 +204,12 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"parallel_region", {.own_start = true}},
         {"team_barrier", {.threads_apart = true}},
         {"dynamic_loop", {.iterations_stay = true}},
+        {"created_thread", {.threads_apart = true}},
+        {"created_thread", {.own_start = true}},
+        {"critical", {.locks_apart = true}},
+        {"critical_order", {.lock_order_kept = true}},
+        {"task_in_barrier", {.tasks_in_barrier = true}},
+        {"task_in_barrier", {.iterations_stay = true}},
     };
     for (const auto& [name, faults] : broken) {
         CAPTURE(name);

@@ -162,6 +162,9 @@ std::string rule(const trace::Region& region) {
     const std::string semantic = region.semantic;
     switch (kind) {
         case CallKind::not_mpi:
+        case CallKind::thread_wait:
+        case CallKind::thread_lock:
+        case CallKind::thread_task:
         case CallKind::thread_barrier:
         case CallKind::thread_dynamic_barrier:
         case CallKind::thread_idle:

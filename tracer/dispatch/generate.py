@@ -70,7 +70,7 @@ def main():
     parser.add_argument("libraries", nargs="+")
     arguments = parser.parse_args()
     names = set().union(*(exported(arguments.nm, library) for library in arguments.libraries))
-    names = sorted(name for name in names if name not in ("sched_yield", "ompt_start_tool") and not name.startswith(("polter_", "GOMP_", "__kmpc_")))
+    names = sorted(name for name in names if name not in ("sched_yield", "ompt_start_tool") and not name.startswith(("polter_", "GOMP_", "__kmpc_", "omp_", "pthread_")))
     out = ["# made by tracer/dispatch/generate.py", "    .text", COMMON]
     out += [ENTRY.format(name=name, number=number, offset=8 * number) for number, name in enumerate(names)]
     out += ["    .section .rodata", "    .globl polter_names", "polter_names:", *(f'    .asciz "{name}"' for name in names)]

@@ -19,6 +19,7 @@
 #include "fortran.hpp"
 #include "messages/partitioned.hpp"
 #include "place.hpp"
+#include "started.hpp"
 #include "teams.hpp"
 
 namespace polter::mpi {
@@ -227,6 +228,7 @@ void Init::begin_trace() {
     if (const auto off = process.detail.restrictions(); !off.is_null()) process.archive->define(off);
     process.on = true;
     follow_openmp();
+    follow_threads();
     location->enter(entered_, region_, from_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));
     location->leave(location->end_startup(), region_);
@@ -245,7 +247,7 @@ void Finalize::end(int) {
     if (thread.depth != 1 || !process.archive) return;
     if (thread.location) thread.location->take_rest();
     call_.leave();
-    process.on = false;
+    end_threads();
     thread.noise = nullptr;
     thread.feed = nullptr;
     process.archive->finish(process.detail.pcontrol_ns(write::now()));

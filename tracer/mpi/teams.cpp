@@ -24,13 +24,13 @@
 #include "../conventions.hpp"
 #include "../threads/openmp_hooks.h"
 #include "core/process.hpp"
+#include "locks.hpp"
 
 namespace polter::mpi {
 namespace {
 
-constexpr int most_members = 1024;          // of one team
-constexpr uint32_t most_threads = 1 << 12;  // of the process that have a location
-constexpr uint32_t most_retired = 1000;     // teams of one master
+constexpr int most_members = 1024;       // of one team
+constexpr uint32_t most_retired = 1000;  // teams of one master
 
 struct Team {
     explicit Team(int size) : members(static_cast<size_t>(size)) {}
@@ -44,7 +44,6 @@ struct Teams {
     std::atomic<uint32_t> retired = 0;
 };
 std::mutex teams_mutex;
-std::vector<write::Location*> locations;  // of threads that came to a region first; under teams_mutex
 
 struct Own {
     Teams* teams = nullptr;  // as a master
@@ -59,13 +58,15 @@ constinit thread_local Own own;
 // Local ids; defined by the first region, so that programs without have none.
 struct Regions {
     std::once_flag defined;
-    uint32_t barrier = 0, implicit_barrier = 0, dynamic_barrier = 0;
+    uint32_t barrier = 0, implicit_barrier = 0, dynamic_barrier = 0, task = 0, taskwait = 0;
 } regions;
 
 void define_regions() {
     regions.barrier = process.archive->region_id(trace::openmp_barrier_name, nullptr, 0);
     regions.implicit_barrier = process.archive->region_id(trace::openmp_implicit_barrier_name, nullptr, 0);
     regions.dynamic_barrier = process.archive->region_id(trace::openmp_dynamic_barrier_name, nullptr, 0);
+    regions.task = process.archive->region_id(trace::openmp_task_name, nullptr, 0);
+    regions.taskwait = process.archive->region_id(trace::openmp_taskwait_name, nullptr, 0);
 }
 
 bool active() {
@@ -107,25 +108,10 @@ Team* team_of(Teams& teams, int size) {
     return team.release();
 }
 
-// The location of a thread that has none yet: that of a thread which has ended, `before` if that has; else a new one.
 write::Location* begin_location(write::Location* before) {
-    if (before && before->abandoned()) {
-        if (write::Location* mine = adopt_thread_as(*before)) return mine;
-    }
     const write::NoCancel no_cancel;
-    const std::lock_guard lock(teams_mutex);
-    for (write::Location* location : locations)
-        if (location->abandoned()) {
-            if (write::Location* mine = adopt_thread_as(*location)) return mine;
-        }
-    if (process.threads.load(std::memory_order_relaxed) >= most_threads) {
-        static std::atomic<bool> warned;
-        warn(warned, "threads beyond the 4096th of a process are not recorded");
-        return nullptr;
-    }
-    write::Location* mine = adopt_thread();
-    if (mine) locations.push_back(mine);
-    return mine;
+    const std::lock_guard lock(process.places_mutex);
+    return active() ? place_thread(before) : nullptr;
 }
 
 // The thread's location; NULL: this region has no records of it. A place that belongs to another thread, as one that ends has not given it
@@ -152,7 +138,7 @@ write::Location* take_place(Teams& teams, Team& team, int number) {
 
 int fork(polter_parallel* parallel) {
     if (!active() || thread.depth > 0) return 0;
-    if (own.team) {
+    if (own.team || (thread.location && thread.location->team_ending())) {  // or in a task in its last barrier
         ++own.within;
         return 1;
     }
@@ -181,6 +167,7 @@ void begin_share(polter_parallel* parallel, int number, int size) {
     Team* team = team_of(teams, size);
     write::Location* location = team ? take_place(teams, *team, number) : nullptr;
     if (!location) return;
+    location->end_team();  // of its share before
     own.team = team;
     own.dynamic = parallel->dynamic != 0;
     const bool sampled = location->sampled();
@@ -205,7 +192,7 @@ void end_share(polter_parallel* parallel) {
     if (parallel->master == own.teams) {
         enter(location, own.dynamic ? regions.dynamic_barrier : regions.implicit_barrier, parallel->from);
     } else {
-        location.team_end(location.stamp(), own.team->comm);
+        location.team_ends(location.stamp(), own.team->comm);
         own.team = nullptr;
     }
 }
@@ -256,7 +243,40 @@ void dynamic_loop() {
     if (own.team && own.within == 0) own.dynamic = true;
 }
 
-constexpr polter_openmp_hooks hooks{fork, join, begin_share, end_share, enter_barrier, leave_barrier, dynamic_loop};
+// In a share, or in the last barrier of one. What is begun is ended, whatever happens to the tracing.
+bool in_share() {
+    return active() && thread.depth == 0 && own.within == 0 && thread.location && (own.team || thread.location->team_ending());
+}
+
+int begin_task(const void* from) {
+    if (!in_share()) return 0;
+    const Inside inside;
+    thread.location->begin_task(thread.location->stamp(), trace::region_count + regions.task, from);
+    return 1;
+}
+
+void end_task() {
+    if (!active()) return;
+    const Inside inside;
+    thread.location->end_task(thread.location->stamp(), trace::region_count + regions.task);
+}
+
+int enter_taskwait(const void* from) {
+    if (!in_share()) return 0;
+    const Inside inside;
+    thread.location->enter(thread.location->stamp(), trace::region_count + regions.taskwait, from);
+    return 1;
+}
+
+void leave_taskwait() {
+    if (!active()) return;
+    const Inside inside;
+    thread.location->leave(thread.location->stamp(), trace::region_count + regions.taskwait);
+}
+
+constexpr polter_openmp_hooks hooks{fork,          join,         begin_share, end_share,      enter_barrier,
+                                    leave_barrier, dynamic_loop, lock_wanted, lock_had,       lock_got,
+                                    lock_released, begin_task,   end_task,    enter_taskwait, leave_taskwait};
 
 }  // namespace
 

@@ -36,7 +36,7 @@ class Writer {
         clock();
         flush_strings();
         paradigm();
-        paradigm_of_threads();
+        paradigms_of_threads();
         system_tree();
         regions_();
         regions_of_program();
@@ -90,17 +90,22 @@ class Writer {
                                                          value));
     }
 
-    bool has_teams() const {
+    bool has_teams(bool created) const {
         return std::any_of(definitions_.unified.comms.begin(), definitions_.unified.comms.end(),
-                           [](const Comm& comm) { return comm.team; });
+                           [created](const Comm& comm) { return comm.team && comm.created == created; });
     }
-    void paradigm_of_threads() {
-        if (!has_teams()) return;
-        check(OTF2_GlobalDefWriter_WriteParadigm(global_, OTF2_PARADIGM_OPENMP, string("OpenMP"), OTF2_PARADIGM_CLASS_THREAD_FORK_JOIN));
+    void paradigm_of_threads(OTF2_Paradigm paradigm, const char* name, OTF2_ParadigmClass kind, const char* team) {
+        check(OTF2_GlobalDefWriter_WriteParadigm(global_, paradigm, string(name), kind));
         OTF2_AttributeValue value;
-        value.stringRef = string("OpenMP Team ${id}");
-        check(OTF2_GlobalDefWriter_WriteParadigmProperty(global_, OTF2_PARADIGM_OPENMP, OTF2_PARADIGM_PROPERTY_COMM_NAME_TEMPLATE,
-                                                         OTF2_TYPE_STRING, value));
+        value.stringRef = string(team);
+        check(OTF2_GlobalDefWriter_WriteParadigmProperty(global_, paradigm, OTF2_PARADIGM_PROPERTY_COMM_NAME_TEMPLATE, OTF2_TYPE_STRING,
+                                                         value));
+    }
+    void paradigms_of_threads() {
+        if (has_teams(false))
+            paradigm_of_threads(OTF2_PARADIGM_OPENMP, "OpenMP", OTF2_PARADIGM_CLASS_THREAD_FORK_JOIN, "OpenMP Team ${id}");
+        if (has_teams(true))
+            paradigm_of_threads(OTF2_PARADIGM_PTHREAD, "POSIX threads", OTF2_PARADIGM_CLASS_THREAD_CREATE_WAIT, "Threads ${id}");
     }
 
     void system_tree() {
@@ -131,14 +136,25 @@ class Writer {
         uint32_t id = trace::region_count;
         for (const auto& region : definitions_.unified.regions) {
             const auto name = string(region.name);
-            const bool of_threads = region.name.starts_with(trace::openmp_prefix);  // all of them are barriers
-            check(OTF2_GlobalDefWriter_WriteRegion(global_, id++, name, name, string(""),
-                                                   !of_threads                                 ? OTF2_REGION_ROLE_CODE
-                                                   : region.name == trace::openmp_barrier_name ? OTF2_REGION_ROLE_BARRIER
-                                                                                               : OTF2_REGION_ROLE_IMPLICIT_BARRIER,
-                                                   of_threads ? OTF2_PARADIGM_OPENMP : OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE,
+            const auto [role, paradigm] = kind_of(region);
+            check(OTF2_GlobalDefWriter_WriteRegion(global_, id++, name, name, string(""), role, paradigm, OTF2_REGION_FLAG_NONE,
                                                    string(region.file), region.line, 0));
         }
+    }
+    // A region that the tracer itself names has no file.
+    static std::pair<OTF2_RegionRole, OTF2_Paradigm> kind_of(const SidecarRegion& region) {
+        static const std::map<std::string_view, std::pair<OTF2_RegionRole, OTF2_Paradigm>> kinds{
+            {trace::openmp_barrier_name, {OTF2_REGION_ROLE_BARRIER, OTF2_PARADIGM_OPENMP}},
+            {trace::openmp_implicit_barrier_name, {OTF2_REGION_ROLE_IMPLICIT_BARRIER, OTF2_PARADIGM_OPENMP}},
+            {trace::openmp_dynamic_barrier_name, {OTF2_REGION_ROLE_IMPLICIT_BARRIER, OTF2_PARADIGM_OPENMP}},
+            {trace::openmp_critical_name, {OTF2_REGION_ROLE_CRITICAL, OTF2_PARADIGM_OPENMP}},
+            {trace::openmp_task_name, {OTF2_REGION_ROLE_TASK, OTF2_PARADIGM_OPENMP}},
+            {trace::openmp_taskwait_name, {OTF2_REGION_ROLE_TASK_WAIT, OTF2_PARADIGM_OPENMP}},
+            {trace::openmp_lock_name, {OTF2_REGION_ROLE_WRAPPER, OTF2_PARADIGM_OPENMP}},
+            {trace::pthread_join_name, {OTF2_REGION_ROLE_THREAD_WAIT, OTF2_PARADIGM_PTHREAD}},
+        };
+        const auto known = region.file.empty() ? kinds.find(region.name) : kinds.end();
+        return known == kinds.end() ? std::pair{OTF2_REGION_ROLE_CODE, OTF2_PARADIGM_USER} : known->second;
     }
 
     void parameters() {
@@ -210,27 +226,29 @@ class Writer {
         group(group_self, "self", OTF2_GROUP_TYPE_COMM_SELF, {});
         uint32_t id = first_group;
         for (const auto& ranks : definitions_.unified.groups) group(id++, "", OTF2_GROUP_TYPE_COMM_GROUP, {ranks.begin(), ranks.end()});
-        teams(id);
+        teams(id, false, "OpenMP locations", OTF2_PARADIGM_OPENMP);
+        teams(id, true, "locations of POSIX threads", OTF2_PARADIGM_PTHREAD);
     }
-    // The same for threads: a list of all that are in a team, and each team as positions in it.
-    void teams(uint32_t id) {
-        if (!has_teams()) return;
+    // The same for threads: a list of all that are in a team of the paradigm, and each team as positions in it.
+    void teams(uint32_t& id, bool created, const char* name_of_list, OTF2_Paradigm paradigm) {
+        if (!has_teams(created)) return;
         std::map<uint64_t, uint64_t> positions;
         for (const auto& comm : definitions_.unified.comms)
-            for (const uint64_t location : comm.locations) positions[location] = 0;
+            if (comm.created == created)
+                for (const uint64_t location : comm.locations) positions[location] = 0;
         std::vector<uint64_t> all;
         for (auto& [location, position] : positions) {
             position = all.size();
             all.push_back(location);
         }
         const auto write = [&](const char* name, OTF2_GroupType type, const std::vector<uint64_t>& members) {
-            check(OTF2_GlobalDefWriter_WriteGroup(global_, id++, string(name), type, OTF2_PARADIGM_OPENMP, OTF2_GROUP_FLAG_NONE,
+            check(OTF2_GlobalDefWriter_WriteGroup(global_, id++, string(name), type, paradigm, OTF2_GROUP_FLAG_NONE,
                                                   static_cast<uint32_t>(members.size()), members.data()));
         };
-        write("OpenMP locations", OTF2_GROUP_TYPE_COMM_LOCATIONS, all);
-        first_team_ = id;
+        write(name_of_list, OTF2_GROUP_TYPE_COMM_LOCATIONS, all);
+        first_team_[created] = id;
         for (const auto& comm : definitions_.unified.comms) {
-            if (!comm.team) continue;
+            if (!comm.team || comm.created != created) continue;
             std::vector<uint64_t> members;
             for (const uint64_t location : comm.locations) members.push_back(positions[location]);
             write("", OTF2_GROUP_TYPE_COMM_GROUP, members);
@@ -291,7 +309,8 @@ class Writer {
         for (const auto& comm : definitions_.unified.comms) {
             auto name = string(comm.name);
             if (comm.team) {
-                check(OTF2_GlobalDefWriter_WriteComm(global_, id, name, first_team_++, OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE));
+                check(OTF2_GlobalDefWriter_WriteComm(global_, id, name, first_team_[comm.created]++, OTF2_UNDEFINED_COMM,
+                                                     OTF2_COMM_FLAG_NONE));
             } else if (comm.remote == UINT32_MAX) {
                 check(OTF2_GlobalDefWriter_WriteComm(global_, id, name, comm.group, comm.parent, OTF2_COMM_FLAG_NONE));
             } else {
@@ -305,7 +324,7 @@ class Writer {
     Strings& strings_;
     OTF2_GlobalDefWriter* global_;
     size_t written_ = 0;
-    uint32_t first_team_ = 0;  // group of the next team
+    uint32_t first_team_[2] = {};  // group of the next team: of OpenMP, of threads that the program started
 };
 
 void mapping(OTF2_DefWriter* writer, OTF2_MappingType type, const std::vector<uint32_t>& ids) {

@@ -110,7 +110,8 @@ bool collective(Pass& pass, OTF2_CollectiveOp, OTF2_CommRef comm, uint32_t, uint
 bool collective_request(Pass& pass, OTF2_CollectiveOp, OTF2_CommRef comm, uint32_t, uint64_t, uint64_t, uint64_t) {
     return pass.comm(comm) || pass.refuse("an undefined communicator");
 }
-bool team(Pass& pass, OTF2_CommRef comm) {
+template <typename... Args>
+bool team(Pass& pass, OTF2_CommRef comm, Args...) {
     return pass.comm(comm) || pass.refuse("an undefined team of threads");
 }
 bool metric(Pass& pass, OTF2_MetricRef metric, uint8_t members, const OTF2_Type*, const OTF2_MetricValue*) {
@@ -173,8 +174,14 @@ void set_callbacks(OTF2_EvtReaderCallbacks* to) {
     COPY_IF(RmaOpTest, on_window);
     COPY(ThreadFork);
     COPY(ThreadJoin);
-    COPY_IF(ThreadTeamBegin, team);
-    COPY_IF(ThreadTeamEnd, team);
+    COPY_IF(ThreadTeamBegin, team<>);
+    COPY_IF(ThreadTeamEnd, team<>);
+    COPY(ThreadAcquireLock);
+    COPY(ThreadReleaseLock);
+    COPY_IF(ThreadCreate, team);
+    COPY_IF(ThreadBegin, team);
+    COPY_IF(ThreadWait, team);
+    COPY_IF(ThreadEnd, team);
     COPY(BufferFlush);
     COPY(MeasurementOnOff);
     COPY(ProgramEnd);

@@ -183,9 +183,10 @@ void read_comm(const json& line, Sidecar& rank) {
         rank.neighbours[id] = {ranks_of(line, "in", rank), ranks_of(line, "out", rank)};
         return;
     }
-    if (line.contains("team")) {
+    if (line.contains("team") || line.contains("created")) {
         if (rank.comms.contains(id)) throw Bad{};
         rank.comms[id].team = true;
+        rank.comms[id].created = line.contains("created");
         return;
     }
     if (line.contains("member")) {

@@ -33,6 +33,7 @@ struct SidecarComm {
     SidecarGroup group;
     std::optional<SidecarGroup> remote;    // of an intercommunicator
     bool team = false;                     // of threads of the rank; then it has no group
+    bool created = false;                  // such a team: the threads that the program started itself
     std::map<uint32_t, uint64_t> threads;  // of a team: locations by number in it
 };
 

@@ -106,6 +106,7 @@ class Unifier {
         if (comm.team) {
             Comm team;
             team.team = true;
+            team.created = comm.created;
             for (const auto& [number, location] : comm.threads) team.locations.push_back(location);
             out_.comms.push_back(std::move(team));
             return static_cast<uint32_t>(out_.comms.size() - 1);

@@ -30,6 +30,7 @@ struct Comm {
     uint32_t parent = UINT32_MAX;             // archive id
     uint32_t group = 0, remote = UINT32_MAX;  // archive ids; remote of an intercommunicator only
     bool team = false;                        // of threads; then it has no group, but its locations
+    bool created = false;                     // such a team: threads that the program started itself
     std::vector<uint64_t> locations = {};
 };
 

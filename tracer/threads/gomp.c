@@ -14,24 +14,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
 EXPORT const struct polter_openmp_hooks* _Atomic polter_openmp_hooks;
 _Atomic int polter_runtime_tells;
 
 // ---- whose runtime ---------------------------------------------------------------------------------------------------------------------
-
-// A process may have several OpenMP runtimes (wheels of Python bring their own), some of them visible to their own library only. So the
-// next definition is that of the calling code, kept by the address to which the call returns.
-enum { places = 1024 };  // a power of two
-struct place {
-    _Atomic(const void*) from;
-    _Atomic(void*) next;
-};
-struct entry {
-    const char* name;
-    struct place of[places];
-};
 
 static void* next_of_object(const char* name, const void* from, const void* ours) {
     void* function = NULL;
@@ -50,7 +36,7 @@ static void* next_of_object(const char* name, const void* from, const void* ours
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static void* look_up(struct entry* entry, struct place* place, const void* from, const void* ours) {
+void* polter_look_up(struct entry* entry, struct place* place, const void* from, const void* ours) {
     const int error = errno;
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -64,27 +50,6 @@ static void* look_up(struct entry* entry, struct place* place, const void* from,
     pthread_setcancelstate(cancel, NULL);
     errno = error;
     return next;
-}
-
-static inline void* next_of(struct entry* entry, const void* from, const void* ours) {
-    const size_t address = (size_t)from;
-    struct place* place = &entry->of[(address ^ address >> 10) & (places - 1)];
-    if (atomic_load_explicit(&place->from, memory_order_acquire) == from) {
-        void* next = atomic_load_explicit(&place->next, memory_order_acquire);
-        if (atomic_load_explicit(&place->from, memory_order_relaxed) == from) return next;
-    }
-    return look_up(entry, place, from, ours);
-}
-
-// The next definition of the function at hand, for its caller.
-#define NEXT(definition)                                       \
-    static struct entry entry_of_this = {.name = #definition}; \
-    const void* const from = __builtin_return_address(0);      \
-    __typeof__(&definition) const next = (__typeof__(&definition))next_of(&entry_of_this, from, (const void*)&definition)
-
-static inline const struct polter_openmp_hooks* hooks(void) {
-    const struct polter_openmp_hooks* recorder = atomic_load_explicit(&polter_openmp_hooks, memory_order_acquire);
-    return recorder && !atomic_load_explicit(&polter_runtime_tells, memory_order_relaxed) ? recorder : NULL;
 }
 
 // ---- parallel regions ------------------------------------------------------------------------------------------------------------------
@@ -110,7 +75,7 @@ static void run_share(void* of) {
 
 static bool fork_region(struct share* share, region_function function, void* data, const void* from, unsigned requested, int dynamic) {
     static struct entry number = {.name = "omp_get_thread_num"}, size = {.name = "omp_get_num_threads"};
-    share->hooks = hooks();
+    share->hooks = hooks_of_gomp();
     if (!share->hooks) return false;
     share->function = function;
     share->data = data;
@@ -173,7 +138,7 @@ EXPORT unsigned GOMP_parallel_reductions(region_function function, void* data, u
 #define BARRIER(function_name, type, keep, give)              \
     EXPORT type function_name(void) {                         \
         NEXT(function_name);                                  \
-        const struct polter_openmp_hooks* recorder = hooks(); \
+        const struct polter_openmp_hooks* recorder = hooks_of_gomp(); \
         if (recorder) recorder->enter_barrier(from);          \
         keep next();                                          \
         if (recorder) recorder->leave_barrier();              \
@@ -193,7 +158,7 @@ BARRIER(GOMP_sections_end_cancel, bool, const bool result =, return result)
 #define DYNAMIC_LOOP(function_name, type, parameters, ...)    \
     EXPORT type function_name parameters {                    \
         NEXT(function_name);                                  \
-        const struct polter_openmp_hooks* recorder = hooks(); \
+        const struct polter_openmp_hooks* recorder = hooks_of_gomp(); \
         if (recorder) recorder->dynamic_loop();               \
         return next(__VA_ARGS__);                             \
     }
@@ -217,7 +182,7 @@ enum { static_chunked = 33, static_whole = 34, schedule_bits = (1 << 29) - 1 };
 #define LOOP_OF_LLVM(function_name, type, signed_type)                                                                            \
     EXPORT void function_name(void* where, int thread, int schedule, type start, type end, signed_type step, signed_type chunk) { \
         NEXT(function_name);                                                                                                      \
-        const struct polter_openmp_hooks* recorder = atomic_load_explicit(&polter_openmp_hooks, memory_order_acquire);            \
+        const struct polter_openmp_hooks* recorder = any_hooks();                                                                 \
         const int kind = schedule & schedule_bits;                                                                                \
         if (recorder && kind != static_chunked && kind != static_whole) recorder->dynamic_loop();                                 \
         next(where, thread, schedule, start, end, step, chunk);                                                                   \

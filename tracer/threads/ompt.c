@@ -29,12 +29,16 @@ typedef struct {
     ompt_data_t tool;
 } ompt_start_tool_result_t;
 
-enum { parallel_begin = 3, parallel_end = 4, implicit_task = 7, sync_region = 23 };  // events
+enum { parallel_begin = 3, parallel_end = 4, task_create = 5, task_schedule = 6, implicit_task = 7, sync_region = 23 };  // events
 enum { scope_begin = 1 };
-enum { task_implicit = 2 };  // flag
-enum {                       // kinds of synchronisation; the last two are of OpenMP 5.1
+enum { task_implicit = 2, task_explicit = 4 };  // flags
+enum { task_complete = 1 };                     // status
+enum { task_made = 1, task_running = 2 };       // ours, in a task's data
+enum {                                          // kinds of synchronisation; the last two are of OpenMP 5.1
     barrier_implicit = 2,
     barrier_implementation = 4,  // all up to this one are barriers
+    taskwait = 5,
+    taskgroup = 6,
     barrier_implicit_workshare = 8,
     barrier_implicit_parallel = 9
 };
@@ -82,10 +86,32 @@ static bool is_last(int kind, const ompt_data_t* region, const void* from) {
     return kind == barrier_implicit_parallel || (kind == barrier_implicit && (!region || !from || (parallel && from == parallel->from)));
 }
 
+static void on_task_create(ompt_data_t* task, const void* frame, ompt_data_t* made, int flags, int depends, const void* from) {
+    (void)task, (void)frame, (void)depends, (void)from;
+    made->value = flags & task_explicit ? task_made : 0;
+}
+
+static void on_task_schedule(ompt_data_t* before, int status, ompt_data_t* next) {
+    const struct polter_openmp_hooks* recorder = hooks();
+    if (!recorder) return;
+    if (status == task_complete && before && before->value == task_running) {
+        before->value = 0;
+        recorder->end_task();
+    }
+    if (next && next->value == task_made && recorder->begin_task(NULL)) next->value = task_running;
+}
+
 static void on_sync_region(int kind, int scope, ompt_data_t* region, ompt_data_t* task, const void* from) {
     (void)task;
     const struct polter_openmp_hooks* recorder = hooks();
     const bool is_barrier = kind <= barrier_implementation || kind == barrier_implicit_workshare || kind == barrier_implicit_parallel;
+    static _Thread_local int waits = 0;  // for tasks, recorded
+    if (recorder && (kind == taskwait || kind == taskgroup)) {
+        if (scope == scope_begin)
+            waits += recorder->enter_taskwait(from);
+        else if (waits > 0 && --waits >= 0)
+            recorder->leave_taskwait();
+    }
     if (!recorder || !is_barrier) return;
     if (is_last(kind, region, from)) {
         if (scope == scope_begin && region && region->ptr) recorder->end_share(region->ptr);
@@ -102,6 +128,8 @@ static int initialize(ompt_function_lookup_t lookup, int device, ompt_data_t* to
     if (!set) return 0;
     set(parallel_begin, (ompt_interface_fn_t)on_parallel_begin);
     set(parallel_end, (ompt_interface_fn_t)on_parallel_end);
+    set(task_create, (ompt_interface_fn_t)on_task_create);
+    set(task_schedule, (ompt_interface_fn_t)on_task_schedule);
     set(implicit_task, (ompt_interface_fn_t)on_implicit_task);
     set(sync_region, (ompt_interface_fn_t)on_sync_region);
     atomic_store_explicit(&polter_runtime_tells, 1, memory_order_release);

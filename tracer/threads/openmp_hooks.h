@@ -29,6 +29,17 @@ struct polter_openmp_hooks {
     void (*leave_barrier)(void);
     // The loop that the thread comes to hands out its iterations as threads ask.
     void (*dynamic_loop)(void);
+    // Critical sections and locks, on the thread that has or wants one (../mpi/locks.hpp). lock_wanted: 0: not recorded.
+    int (*lock_wanted)(int critical, const void* from);
+    void (*lock_had)(const void* lock);
+    void (*lock_got)(const void* lock);
+    void (*lock_released)(const void* lock);
+    // Around a task, on the thread that executes it; 0: not recorded. `from`: to where the call that made it returns.
+    int (*begin_task)(const void* from);
+    void (*end_task)(void);
+    // Around a wait for tasks; 0: not recorded.
+    int (*enter_taskwait)(const void* from);
+    void (*leave_taskwait)(void);
 };
 
 #ifdef __cplusplus

@@ -246,6 +246,7 @@ void Archive::finish(uint64_t pcontrol_ns) {
     uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, exporter_ended_ns = 0;
     ordered_json events = ordered_json::object(), times = ordered_json::object(), noise = ordered_json::array();
     for (Location* location : locations_) {
+        location->end_team();
         location->close_regions();
         if (location->event_counters_ && location->event_counters_->shared())
             warn("the counters were not all on the processor at all times: their values are too small; ask for fewer events");

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "call_sites.hpp"
 #include "counters.hpp"
@@ -110,6 +111,40 @@ class Location {
     void join(uint64_t time) { put(OTF2_EvtWriter_ThreadJoin, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}); }
     void team_begin(uint64_t time, uint32_t team) { put(OTF2_EvtWriter_ThreadTeamBegin, nullptr, time, team); }
     void team_end(uint64_t time, uint32_t team) { put(OTF2_EvtWriter_ThreadTeamEnd, nullptr, time, team); }
+    // A share is over that the thread may come back to, for a task in the team's last barrier: written once it is known.
+    void team_ends(uint64_t time, uint32_t team) { ending_ = {time, team}; }
+    bool team_ending() const { return ending_.has_value(); }
+    void end_team() {
+        if (const auto ending = std::exchange(ending_, std::nullopt)) team_end(ending->time, ending->team);
+    }
+    // A task, by its region's id; whether it is in a share that was over.
+    void begin_task(uint64_t time, uint32_t region, const void* from) { enter(time, region, from); }
+    void end_task(uint64_t time, uint32_t region) {
+        leave(time, region);
+        if (ending_) ending_->time = time;
+    }
+    // Locks of the process's threads: `order` of the acquisition, from 1.
+    void acquired(uint64_t time, uint32_t lock, uint32_t order) {
+        put(OTF2_EvtWriter_ThreadAcquireLock, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}, lock, order);
+    }
+    void released(uint64_t time, uint32_t lock, uint32_t order) {
+        put(OTF2_EvtWriter_ThreadReleaseLock, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}, lock, order);
+    }
+    // Threads that the program starts itself; `sequence`: the thread's number in the process, `all`: the local id of all of them.
+    void create(uint64_t time, uint32_t all, uint64_t sequence) { put(OTF2_EvtWriter_ThreadCreate, nullptr, time, all, sequence); }
+    void begin_started(uint64_t time, uint32_t all, uint64_t sequence) {
+        started_ = {all, sequence};
+        put(OTF2_EvtWriter_ThreadBegin, nullptr, time, all, sequence);
+    }
+    // Nothing for a thread that has not begun so.
+    void end_started(uint64_t time) {
+        end_team();
+        if (const auto started = std::exchange(started_, std::nullopt)) {
+            close_regions();
+            put(OTF2_EvtWriter_ThreadEnd, nullptr, time, started->all, started->sequence);
+        }
+    }
+    void waited(uint64_t time, uint32_t all, uint64_t sequence) { put(OTF2_EvtWriter_ThreadWait, nullptr, time, all, sequence); }
     // Its thread has ended, and all that it had to write is written.
     void abandon() { abandoned_.store(true, std::memory_order_release); }
     // For a thread that takes its place: it continues with that one's page, or NULL. False: it is not abandoned, or another one has it.
@@ -299,6 +334,16 @@ class Location {
         bool written;
     };
     std::vector<OpenRegion> open_regions_;  // the innermost last
+    struct Started {
+        uint32_t all;
+        uint64_t sequence;
+    };
+    std::optional<Started> started_;  // the program's own thread, while it lives
+    struct Ending {
+        uint64_t time;
+        uint32_t team;
+    };
+    std::optional<Ending> ending_;
     const uint64_t id_;
     uint64_t first_ = 0, last_ = 0;
     uint64_t clamped_ = 0;  // events whose time was below the last one

@@ -45,6 +45,8 @@ const char* why_not_covered(const Thread& thread) {
         case CallKind::thread_dynamic_barrier:
         case CallKind::thread_idle:
         case CallKind::thread_join:
+        case CallKind::thread_wait:
+        case CallKind::thread_lock:
             return "parallel regions of threads";
         default:
             return thread.unrecorded ? "calls that may have waited without a record of whom for" : nullptr;

@@ -82,15 +82,49 @@ class Records(unittest.TestCase):
             if shutil.which("otf2-print"):
                 self.assertEqual(records(experiment)[0]["ENTER !$omp implicit barrier (dynamic)"], 10)
 
+    def test_locks(self):
+        flavour = p.FLAVOURS[-1]  # the MPI makes no difference to them
+        for compiler in COMPILERS:
+            for kind, acquired in (("critical", 2), ("lock", 3)):
+                with self.subTest(compiler=compiler, kind=kind), p.folder() as folder:
+                    done = run(flavour, compiler, 1, [10, 1000, kind], 3, folder / "e")
+                    self.assertEqual(done.code, 0, done.explain())
+                    if not shutil.which("otf2-print"):
+                        continue
+                    found = records(folder / "e")
+                    for location, of in found.items():
+                        self.assertEqual(of["THREAD_ACQUIRE_LOCK"], 10 * acquired, (location, of))
+                        self.assertEqual(of["THREAD_RELEASE_LOCK"], 10 * acquired, (location, of))
+                        self.assertEqual(of["ENTER !$omp critical"], 20 if kind == "critical" else 0, of)
+                    self.assertEqual(len(found), 3)
+
+    def test_tasks(self):
+        for flavour, compiler, experiment in self.each():
+            done = run(flavour, compiler, 1, [10, 1000, "tasks"], 3, experiment)
+            self.assertEqual(done.code, 0, done.explain())
+            if shutil.which("otf2-print"):
+                found = records(experiment)
+                for kind in ("ENTER", "LEAVE"):
+                    self.assertEqual(sum(of[f"{kind} !$omp task"] for of in found.values()), 120, found)
+                    self.assertEqual(sum(of[f"{kind} !$omp taskwait"] for of in found.values()), 20, found)
+                begun, ended = (sum(of[f"THREAD_TEAM_{kind}"] for of in found.values()) for kind in ("BEGIN", "END"))
+                self.assertEqual(begun, ended, found)
+
     def test_untraced_is_the_same(self):
         """The library without an experiment, and what is traced: the same result of the program."""
-        for flavour in p.FLAVOURS:
-            program = [*p.launcher(flavour, 1), p.PROGRAMS / flavour / "hybrid_gcc", 10, 1000, "barrier"]
-            plain = p.command(program, {"OMP_NUM_THREADS": "3"})
-            with_library = p.command(program, {"OMP_NUM_THREADS": "3", "LD_PRELOAD": str(p.BUILD / "lib" / "polter" / "libpolter-mpi.so")})
-            self.assertEqual(plain.returncode, 0, plain.stderr)
-            self.assertEqual(json.loads(plain.stdout)["sum"], json.loads(with_library.stdout)["sum"])
-            self.assertEqual(with_library.stderr, plain.stderr)
+        flavour = p.FLAVOURS[0]
+        for compiler in COMPILERS:
+            for kind in ("barrier", "lock", "tasks"):
+                with self.subTest(compiler=compiler, kind=kind), p.folder() as folder:
+                    program = [p.PROGRAMS / flavour / f"hybrid_{compiler}", 10, 1000, kind]
+                    plain = p.command(program, {"OMP_NUM_THREADS": "3"})
+                    library = {"OMP_NUM_THREADS": "3", "LD_PRELOAD": str(p.BUILD / "lib" / "polter" / "libpolter-mpi.so")}
+                    with_library = p.command(program, library)
+                    self.assertEqual(plain.returncode, 0, plain.stderr)
+                    self.assertEqual(json.loads(plain.stdout)["sum"], json.loads(with_library.stdout)["sum"])
+                    self.assertEqual(with_library.stderr, plain.stderr)
+                    traced = run(flavour, compiler, 1, [10, 1000, kind], 3, folder / "e")
+                    self.assertIn(f'"sum": {json.loads(plain.stdout)["sum"]}}}', traced.output + traced.error)
 
 
 class Noise(unittest.TestCase):

@@ -3,10 +3,11 @@
  * An MPI program with OpenMP: parallel regions in which each thread, pinned to the CPU of its number, has the same work; between them an
  * Allreduce. Rank 0 prints one JSON line: the time of all regions, their number, the threads.
  *
- *     hybrid REGIONS WORK [static|dynamic|barrier|grow]
+ *     hybrid REGIONS WORK [static|dynamic|barrier|grow|critical|lock|tasks]
  *
  * dynamic: the work is handed out in 16 pieces for each thread. barrier: a barrier halves each region. grow: teams of all sizes in turn, so
- * that the runtime ends threads and makes new ones.
+ * that the runtime ends threads and makes new ones. critical, lock: half of the work under two critical sections, or under a lock and a
+ * nested lock. tasks: four tasks for each thread, made by the master, two waits for them, one of them in a task that makes two more.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -28,6 +29,55 @@ static uint64_t work(int amount) {
     volatile uint64_t x = 1;
     for (int i = 0; i < amount; i++) x = x * 6364136223846793005u + 1442695040888963407u;
     return x;
+}
+
+static omp_lock_t lock;
+static omp_nest_lock_t nested;
+
+static void in_turn(uint64_t* sum, int amount, int by_lock) {
+    const uint64_t own = work(amount / 2);
+    if (by_lock) {
+        omp_set_lock(&lock);
+        *sum += own + work(amount / 4);
+        omp_unset_lock(&lock);
+        omp_set_nest_lock(&nested);
+        omp_set_nest_lock(&nested);
+        *sum += work(amount / 4);
+        omp_unset_nest_lock(&nested);
+        omp_unset_nest_lock(&nested);
+        while (!omp_test_lock(&lock)) {
+        }
+        omp_unset_lock(&lock);
+        return;
+    }
+#pragma omp critical
+    *sum += own + work(amount / 4);
+#pragma omp critical(named)
+    *sum += work(amount / 4);
+}
+
+static void with_tasks(uint64_t* sum, int amount, int threads) {
+    for (int i = 0; i < 4 * threads - 3; i++) {
+        const uint64_t factor = (uint64_t)i;
+#pragma omp task firstprivate(factor)
+        {
+            const uint64_t own = factor * work(amount / 4);
+#pragma omp atomic
+            *sum += own;
+        }
+    }
+#pragma omp taskwait
+#pragma omp task
+    {
+        for (int i = 0; i < 2; i++)
+#pragma omp task
+        {
+            const uint64_t own = work(amount / 4);
+#pragma omp atomic
+            *sum += own;
+        }
+#pragma omp taskwait
+    }
 }
 
 int main(int argc, char** argv) {
@@ -53,6 +103,20 @@ int main(int argc, char** argv) {
                 sum += work(amount / 2);
 #pragma omp barrier
                 sum += work(amount / 2);
+            }
+        } else if (strcmp(kind, "critical") == 0 || strcmp(kind, "lock") == 0) {
+            const int by_lock = strcmp(kind, "lock") == 0;
+            omp_init_lock(&lock);
+            omp_init_nest_lock(&nested);
+#pragma omp parallel
+            in_turn(&sum, amount, by_lock);
+            omp_destroy_lock(&lock);
+            omp_destroy_nest_lock(&nested);
+        } else if (strcmp(kind, "tasks") == 0) {
+#pragma omp parallel
+            {
+#pragma omp master
+                with_tasks(&sum, amount, threads);
             }
         } else {
             const int size = strcmp(kind, "grow") == 0 ? 1 + r % threads : threads;

@@ -127,6 +127,16 @@ Record parse_record(Line& line, int64_t time, const std::string& kind) {
     } else if (kind == "team-begin" || kind == "team-end") {
         r.kind = kind == "team-begin" ? Kind::team_begin : Kind::team_end;
         r.comm = static_cast<uint32_t>(line.number());
+    } else if (kind == "create" || kind == "thread-begin" || kind == "thread-end" || kind == "thread-wait" || kind == "acquire" ||
+               kind == "release") {
+        r.kind = kind == "create"         ? Kind::create
+                 : kind == "thread-begin" ? Kind::thread_begin
+                 : kind == "thread-end"   ? Kind::thread_end
+                 : kind == "thread-wait"  ? Kind::thread_wait
+                 : kind == "acquire"      ? Kind::acquire
+                                          : Kind::release;
+        r.comm = static_cast<uint32_t>(line.number());
+        r.request = unsigned_number();
     } else if (kind == "rma-complete" || kind == "rma-request-complete") {
         r.kind = kind == "rma-complete" ? Kind::rma_complete : Kind::rma_request_complete;
         r.comm = static_cast<uint32_t>(line.number());

@@ -24,7 +24,8 @@
 //     thread RANK                            a further thread of that rank's process; the next number behind the ranks
 //     team COMM MEMBERS                      a team of threads; the numbers of ranks and threads
 //     RANK TIME fork|join                    RANK TIME team-begin|team-end TEAM
-//                                            regions omp-barrier, omp-implicit-barrier, omp-(dynamic): barriers of a team
+//     RANK TIME create|thread-begin|thread-end|thread-wait TEAM NUMBER       RANK TIME acquire|release LOCK ORDER
+//                                            regions pthread-join, omp-critical, omp-task; omp-barrier, omp-implicit-barrier, omp-(dynamic): barriers of a team
 //     at SCENARIO RANK TIME APPROXIMATED     the event of that rank at that measured time; SCENARIO: all, none, or an account
 //     total SCENARIO NS                      accumulated noise
 //     windows N                              of the attribution

@@ -213,6 +213,24 @@ struct Writer {
             case Record::Kind::team_end:
                 check(OTF2_EvtWriter_ThreadTeamEnd(events, list, time, r.comm));
                 break;
+            case Record::Kind::create:
+                check(OTF2_EvtWriter_ThreadCreate(events, list, time, r.comm, r.request));
+                break;
+            case Record::Kind::thread_begin:
+                check(OTF2_EvtWriter_ThreadBegin(events, list, time, r.comm, r.request));
+                break;
+            case Record::Kind::thread_end:
+                check(OTF2_EvtWriter_ThreadEnd(events, list, time, r.comm, r.request));
+                break;
+            case Record::Kind::thread_wait:
+                check(OTF2_EvtWriter_ThreadWait(events, list, time, r.comm, r.request));
+                break;
+            case Record::Kind::acquire:
+                check(OTF2_EvtWriter_ThreadAcquireLock(events, list, time, OTF2_PARADIGM_OPENMP, r.comm, static_cast<uint32_t>(r.request)));
+                break;
+            case Record::Kind::release:
+                check(OTF2_EvtWriter_ThreadReleaseLock(events, list, time, OTF2_PARADIGM_OPENMP, r.comm, static_cast<uint32_t>(r.request)));
+                break;
             case Record::Kind::noise:
                 break;
         }
@@ -278,10 +296,14 @@ struct Writer {
                 check(OTF2_GlobalDefWriter_WriteAttribute(definitions, i, text(attribute_names[i]), empty, attribute_types[i]));
         for (const auto& [name, id] : regions) {
             const OTF2_RegionRole role = name == "omp-barrier"      ? OTF2_REGION_ROLE_BARRIER
+                                         : name == "omp-critical"   ? OTF2_REGION_ROLE_CRITICAL
+                                         : name == "omp-task"       ? OTF2_REGION_ROLE_TASK
+                                         : name == "pthread-join"   ? OTF2_REGION_ROLE_THREAD_WAIT
                                          : name.starts_with("omp-") ? OTF2_REGION_ROLE_IMPLICIT_BARRIER
                                                                     : OTF2_REGION_ROLE_FUNCTION;
             const OTF2_Paradigm paradigm = name.starts_with("MPI_")   ? OTF2_PARADIGM_MPI
                                            : name.starts_with("omp-") ? OTF2_PARADIGM_OPENMP
+                                           : name == "pthread-join"   ? OTF2_PARADIGM_PTHREAD
                                                                       : OTF2_PARADIGM_USER;
             check(OTF2_GlobalDefWriter_WriteRegion(definitions, id, text(name), text(name), empty, role, paradigm, OTF2_REGION_FLAG_NONE,
                                                    empty, 0, 0));

@@ -37,6 +37,12 @@ struct Record {
         join,
         team_begin,  // comm: the team
         team_end,
+        create,  // comm: all threads of the program, request: the number; of the lock: comm, and its order
+        thread_begin,
+        thread_end,
+        thread_wait,
+        acquire,
+        release,
         rma_complete,          // of all that was put under the id `request`
         rma_request_complete,  // of what has a request of its own
     };

@@ -17,19 +17,27 @@ namespace {
 pthread_key_t thread_end;
 std::once_flag thread_end_made;
 
-void end_thread(void* location) {
+// Thread-specific data that the program destroys later may call MPI: that is a further thread to the trace.
+void end_thread(void* of) {
+    auto* location = static_cast<write::Location*>(of);
     delete thread.scratch;
     thread.scratch = nullptr;
     thread.noise = nullptr;
     thread.feed = nullptr;
+    thread.location = nullptr;
     if (!process.on.load(std::memory_order_relaxed)) return;
-    static_cast<write::Location*>(location)->close_noise();
-    static_cast<write::Location*>(location)->abandon();
+    const write::NoCancel no_cancel;
+    ++thread.depth;  // a signal handler's calls are not recorded here
+    {
+        const std::lock_guard lock(process.places_mutex);
+        if (process.on.load(std::memory_order_relaxed)) {
+            location->end_started(location->stamp());
+            location->close_noise();
+            location->abandon();
+        }
+    }
+    --thread.depth;
 }
-
-}  // namespace
-
-namespace {
 
 // `of`: the location that is continued; none: a new one.
 write::Location* adopt(write::Location* of) {
@@ -69,8 +77,23 @@ write::Location* adopt_thread() {
     return adopt(nullptr);
 }
 
-write::Location* adopt_thread_as(write::Location& location) {
-    return adopt(&location);
+write::Location* place_thread(write::Location* before) {
+    constexpr uint32_t most_threads = 1 << 12;  // of the process that have a location
+    static std::vector<write::Location*> places;
+    if (before && before->abandoned()) {
+        if (write::Location* mine = adopt(before)) return mine;
+    }
+    for (write::Location* place : places)
+        if (place->abandoned()) {
+            if (write::Location* mine = adopt(place)) return mine;
+        }
+    if (process.threads.load(std::memory_order_relaxed) >= most_threads) {
+        process.archive->warn("threads beyond the 4096th of a process are not recorded");
+        return nullptr;
+    }
+    write::Location* mine = adopt(nullptr);
+    if (mine) places.push_back(mine);
+    return mine;
 }
 
 }  // namespace polter::mpi

@@ -38,6 +38,8 @@ struct Process {
     std::mutex mutex;                 // of all these tables
     std::atomic<uint64_t> request_id{1};
     std::atomic<uint32_t> threads{1};
+    // Held by whoever gives a thread its location, ends one, or ends the tracing: a thread that the program started may do so at any time.
+    std::mutex places_mutex;
 };
 extern Process process;
 
@@ -90,7 +92,8 @@ T* room(std::vector<T>& memory, int count) {
 
 // A thread's first traced call: its location. NULL if there is none to be had.
 write::Location* adopt_thread();
-// The same for a thread that takes the place of one that has ended: it continues that one's location.
-write::Location* adopt_thread_as(write::Location& location);
+// The same for a thread that takes the place of one that has ended, `before` if that has: it continues that one's location. So there are no
+// more locations than such threads at one time. Under places_mutex.
+write::Location* place_thread(write::Location* before);
 
 }  // namespace polter::mpi

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "locks.hpp"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "../conventions.hpp"
+#include "core/process.hpp"
+
+namespace polter::mpi {
+namespace {
+
+// Whoever holds the lock alone touches what is not atomic. A place is never given back: a lock that is made where another one was goes on
+// counting.
+struct Place {
+    std::atomic<const void*> lock{nullptr};
+    uint32_t order = 0;   // of the latest recorded acquisition
+    uint32_t held = 0;    // the same while it is held; 0: nobody's recorded
+    uint32_t nested = 0;  // further acquisitions by whoever holds it
+};
+constexpr size_t places = 1 << 12;  // a power of two
+constexpr size_t most_steps = 32;
+std::array<Place, places> all;
+
+struct Regions {
+    std::once_flag defined;
+    uint32_t critical = 0, lock = 0;
+} regions;
+
+constinit thread_local uint32_t entered = 0;  // region of the lock that the thread waits for
+
+bool active() {
+    return process.on.load(std::memory_order_relaxed);
+}
+
+struct Inside {
+    Inside() { ++thread.depth; }
+    ~Inside() { --thread.depth; }
+    Inside(const Inside&) = delete;
+};
+
+// NULL: there are too many.
+Place* place_of(const void* lock) {
+    size_t at = reinterpret_cast<size_t>(lock) >> 3;
+    at ^= at >> 9;
+    for (size_t step = 0; step < most_steps; ++step, ++at) {
+        Place& place = all[at & (places - 1)];
+        const void* known = place.lock.load(std::memory_order_relaxed);
+        if (known == lock) return &place;
+        if (!known && (place.lock.compare_exchange_strong(known, lock) || known == lock)) return &place;
+    }
+    process.archive->warn("some locks of OpenMP are not recorded: the program has more than the tracer follows");
+    return nullptr;
+}
+
+void record(Place& place, uint64_t time) {
+    if (place.held) {
+        ++place.nested;
+        return;
+    }
+    place.held = ++place.order;
+    thread.location->acquired(time, static_cast<uint32_t>(&place - all.data()), place.held);
+}
+
+}  // namespace
+
+int lock_wanted(int critical, const void* from) {
+    if (!active() || thread.depth > 0 || !thread.location) return 0;
+    const Inside inside;
+    std::call_once(regions.defined, [] {
+        const write::NoCancel no_cancel;
+        regions.critical = process.archive->region_id(trace::openmp_critical_name, nullptr, 0);
+        regions.lock = process.archive->region_id(trace::openmp_lock_name, nullptr, 0);
+    });
+    entered = trace::region_count + (critical ? regions.critical : regions.lock);
+    thread.location->enter(thread.location->stamp(), entered, from);
+    return 1;
+}
+
+void lock_had(const void* lock) {
+    if (!active()) return;
+    const Inside inside;
+    write::Location& location = *thread.location;
+    const uint64_t time = location.stamp();
+    if (Place* place = lock ? place_of(lock) : nullptr) record(*place, time);
+    location.leave(time, entered);
+}
+
+void lock_got(const void* lock) {
+    if (!active() || thread.depth > 0 || !thread.location) return;
+    const Inside inside;
+    if (Place* place = place_of(lock)) record(*place, thread.location->stamp());
+}
+
+void lock_released(const void* lock) {
+    if (!active() || thread.depth > 0 || !thread.location) return;
+    const Inside inside;
+    Place* place = place_of(lock);
+    if (!place || !place->held) return;
+    if (place->nested) {
+        --place->nested;
+        return;
+    }
+    thread.location->released(thread.location->stamp(), static_cast<uint32_t>(place - all.data()), place->held);
+    place->held = 0;
+}
+
+}  // namespace polter::mpi
