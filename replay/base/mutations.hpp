@@ -54,6 +54,7 @@ struct Faults {
     bool keep_place = false;             // accuracy: of two workers that change places, one stays
     bool ordinary_parts = false;         // causality: partitioned messages match as ordinary ones
     bool noise_of_one = false;           // accuracy: of noise in a collective known by counters only, one member's counts
+    bool collectives_were_done = false;  // accuracy: a Wait for a non-blocking collective to which all had come found it done
     bool messages_were_there = false;    // accuracy: calls that began behind the sends found their messages there
     bool each_message_alone = false;     // accuracy: what a call costs is told by calls for messages of the same size only
     bool extrapolate = false;            // accuracy: what other sizes cost is believed before the other side of the same transfers

@@ -48,7 +48,7 @@ int64_t Model::shortest_call(const Wait& of) const {
     return least;
 }
 
-// A class of messages that no call awaited from the beginning: calls that waited for the rest of their way tell how long that is.
+// A class of messages, or of non-blocking collectives, that no call awaited from the beginning: calls that waited for the rest of their way tell how long that is.
 void Model::settle_transfers() {
     for (const auto& [key, wait] : waits_) {
         const CostClass& message = wait.message;
@@ -63,9 +63,10 @@ void Model::settle_transfers() {
     for (const auto& [key, wait] : waits_) {
         if (costs_.contains(wait.message.key())) continue;
         auto& [message, limits] = found.try_emplace(wait.message.key(), wait.message, CostLimits()).first->second;
-        limits.merge(wait.samples.transfers(wait.message.synchronous, shortest_call(wait)));
+        limits.merge(wait.samples.transfers(wait.message.synchronous, shortest_call(wait)));  // of collectives the same either way
     }
     for (const auto& [key, transfer] : found) add_settled(transfer.first, transfer.second);
+    std::erase_if(waits_, [](const auto& wait) { return wait.second.message.kind == CostKind::collective_tail; });
     asked_.clear();
 }
 

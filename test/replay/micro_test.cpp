@@ -186,6 +186,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"delayed_bounds", {.swap_bounds = true}},
         {"posting_noise", {.posted_at_enter = true}},
         {"startall_noise", {.posting_waits = true}},
+        {"icollective_under_way", {.collectives_were_done = true}},
         {"igather_root", {.root_awaits_itself = true}},
         {"flight_noise", {.flight_counts = true}},
         {"waited_for_all", {.each_message_alone = true}},

@@ -134,6 +134,7 @@ def run_case(case, options, habits=()):
         outcome = {"name": case["name"], "dependencies": case["dependencies"], "failed": str(error)}
     if not options.keep:
         shutil.rmtree(folder, ignore_errors=True)
+    print(f"{case['name']}: {'FAILED' if 'failed' in outcome else ', '.join(outcome['missed']) or 'ok'}", file=sys.stderr, flush=True)
     return outcome
 
 

@@ -347,6 +347,19 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
     return end;
 }
 
+// A call that waited for the last to come tells how long the collective takes from there. One that began later found it under way, or done.
+static void learn_wait_for_collective(Engine& engine, const Thread& thread, int64_t came, const CostClass& after) {
+    const auto since = [&](int64_t from) {
+        return TimeRange{std::max<int64_t>(0, thread.leave - from - noise_after(thread.pieces, from)), thread.leave - from};
+    };
+    if (came >= thread.enter)
+        engine.model().learn(after, since(came).least, Model::clean);
+    else if (!engine.faults().collectives_were_done)
+        engine.model().learn_wait({CostKind::wait_own, true, after.synchronous, 0, thread.completions}, after,
+                                  {.slack = thread.enter - came, .took = since(thread.enter), .since_send = since(came), .since_both = since(came)},
+                                  true);
+}
+
 // As one of several things that a call waits for: a non-blocking collective at its completion.
 void constrain_collective(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     Collective& c = *dependency.collective;
@@ -356,8 +369,7 @@ void constrain_collective(Engine& engine, Thread& thread, const Dependency& depe
     if (engine.learning() && only_sends(c, dependency.member) && thread.dependencies.size() == 1)
         learn_sending(engine, thread, c, dependency.member);
     if (last.any && engine.learning()) {
-        if (thread.dependencies.size() == 1 && last.enter >= thread.enter && thread.leave >= last.enter)
-            engine.model().learn(after, thread.leave - last.enter - noise_after(thread.pieces, last.enter), Model::clean);
+        if (thread.dependencies.size() == 1 && thread.leave >= last.enter) learn_wait_for_collective(engine, thread, last.enter, after);
     } else if (last.any) {
         const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().take());
         for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] = last.enter - last.arrival[i];
