@@ -17,6 +17,7 @@ END_LIMIT = 90
 # Calls that each rank makes before it is killed: those that fill the tracer's buffers some times over, and as many as get events to disk
 # too (OTF2 keeps up to 4 MiB of what was flushed).
 FLUSHED, ON_DISK = 30000, 250000
+EVERY_CALL = ["--calls", "all"]  # those calls are local
 
 
 def alive(pid):
@@ -41,7 +42,7 @@ class Kill(unittest.TestCase):
         with p.folder() as folder:
             pids = folder / "pids"
             pids.mkdir()
-            words = [p.POLTER, "run", "--json", "-o", folder / "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "endless", pids, calls]
+            words = [p.POLTER, "run", "--json", *EVERY_CALL, "-o", folder / "e", *p.launcher(flavour, 2), p.PROGRAMS / flavour / "endless", pids, calls]
             environment = dict(p.ENVIRONMENT, POLTER_BUFFER_CHUNKS="2")  # the least, so that there are flushes
             polter = subprocess.Popen([str(w) for w in words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             try:
@@ -90,7 +91,8 @@ class Kill(unittest.TestCase):
         with p.folder() as folder:
             pids = folder / "pids"
             pids.mkdir()
-            words = [p.POLTER, "run", "-o", folder / "e", *p.launcher(p.FLAVOURS[0], 2), p.PROGRAMS / p.FLAVOURS[0] / "endless", pids, ON_DISK]
+            words = [p.POLTER, "run", *EVERY_CALL, "-o", folder / "e", *p.launcher(p.FLAVOURS[0], 2)]
+            words += [p.PROGRAMS / p.FLAVOURS[0] / "endless", pids, ON_DISK]
             polter = subprocess.Popen([str(w) for w in words], env=p.ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             ranks = self.begun(pids)
             polter.kill()
