@@ -9,7 +9,7 @@ import unittest
 import polter_run as p
 
 PERCENT = 20
-TRIES = 3  # the machine may be busy with something else
+TRIES = 3
 PHASES, WORK = 400, 4_000_000
 
 
@@ -26,15 +26,7 @@ class Disturbance(unittest.TestCase):
 
     def attempt(self, check, *arguments):
         """On each MPI, until it holds or has failed too often."""
-        for flavour in p.FLAVOURS:
-            for left in reversed(range(TRIES)):
-                try:
-                    check(*self.disturbed(flavour, *arguments))
-                    break
-                except AssertionError as error:
-                    if left == 0:
-                        raise
-                    print(f"{flavour}: once more: {str(error).splitlines()[0]}", file=sys.stderr)
+        p.on_each_mpi(lambda flavour: check(*self.disturbed(flavour, *arguments)), TRIES)
 
     def test_found_and_named(self):
         def check(result, program):

@@ -12,7 +12,7 @@ import polter_run as p
 
 USER = 65534
 PERCENT = 20
-TRIES = 4  # the machine may be busy with something else
+TRIES = 4
 PHASES, WORK = 300, 4_000_000
 NAPPING = [30, 1_000_000, -1, 100, 0, 50]
 MESSAGES = 30000
@@ -47,17 +47,12 @@ def perf_refused():
 
 class Unprivileged(unittest.TestCase):
     def disturbed(self, name, prefix, says, options=()):
-        for flavour in p.FLAVOURS:
-            for left in reversed(range(TRIES)):
-                try:
-                    with p.folder() as folder, p.rival(1, PERCENT):
-                        result, error = run(folder, flavour, [p.PROGRAMS / flavour / "bsp", PHASES, WORK], prefix, options)
-                        self.check(name, says, folder, result, p.program_json(folder / "e"), error)
-                    break
-                except AssertionError as failure:
-                    if left == 0:
-                        raise
-                    print(f"{flavour}: once more: {str(failure).splitlines()[0]}", file=sys.stderr)
+        def attempt(flavour):
+            with p.folder() as folder, p.rival(1, PERCENT):
+                result, error = run(folder, flavour, [p.PROGRAMS / flavour / "bsp", PHASES, WORK], prefix, options)
+                self.check(name, says, folder, result, p.program_json(folder / "e"), error)
+
+        p.on_each_mpi(attempt, TRIES)
 
     def check(self, name, says, folder, result, program, error):
         exporter = result["run"]["exporter"]

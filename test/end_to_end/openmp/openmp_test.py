@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import polter_run as p
 
 PERCENT = 30
-TRIES = 3  # the machine may be busy with something else
+TRIES = 3
 REGIONS, WORK = 150, 3_000_000
 COMPILERS = [c for c in ("gcc", "clang") if all((p.PROGRAMS / f / f"hybrid_{c}").exists() for f in p.FLAVOURS)]
 
@@ -133,15 +133,7 @@ class Noise(unittest.TestCase):
         why = p.exporter_works()
         if why or len(os.sched_getaffinity(0)) < 2:
             self.skipTest(why or "one CPU only")
-        for flavour in p.FLAVOURS:
-            for left in reversed(range(TRIES)):
-                try:
-                    self.check(flavour)
-                    break
-                except AssertionError as error:
-                    if left == 0:
-                        raise
-                    print(f"{flavour}: once more: {str(error).splitlines()[0]}", file=sys.stderr)
+        p.on_each_mpi(self.check, TRIES)
 
     def check(self, flavour):
         arguments = [REGIONS, WORK, "static"]
