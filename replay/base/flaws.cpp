@@ -118,13 +118,13 @@ constexpr FlawKind kinds[] = {
     {Flaw::created_threads, severe, conditional, "Threads of the program",
      "conditional: {0} threads that the program started and joined had noise; how they waited for each other is not in the trace",
      "{0}, waits between them unknown",
-     "The program starts threads itself (pthread_create). The replay follows their start and their join. Between them their noise counts as "
-     "if they waited for nobody; the upper bound of the run time allows for threads that waited long enough to absorb it."},
+     "The program starts threads itself (pthread_create). The replay follows their start and their join. Between them their noise counts "
+     "as if they waited for nobody; the upper bound of the run time allows for threads that waited long enough to absorb it."},
     {Flaw::lock_order, severe, conditional, "Order of locks",
      "conditional: threads would have asked for a lock in another order without noise, {0} times",
      "{0} times another thread would have asked first",
-     "Threads of a process get a critical section or a lock in the order in which they ask for it. The replay keeps the measured order; the "
-     "lower bound of the run time allows for a thread that gets the lock at once."},
+     "Threads of a process get a critical section or a lock in the order in which they ask for it. The replay keeps the measured order; "
+     "the lower bound of the run time allows for a thread that gets the lock at once."},
     {Flaw::clock_disorder, caution, none, "Clock disorder",
      "messages end up to {0} ns before they begin: the clocks of the trace disagree by at least that",
      "clocks disagree by {1} or more, messages end before they begin",

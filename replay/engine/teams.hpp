@@ -82,8 +82,8 @@ struct TeamPlaces {
     std::vector<ThreadEvent*> awaited;             // by the call at hand: the ends of other threads
     ThreadLock* lock = nullptr;                    // that the call at hand acquires
     uint32_t order = 0;                            // of that acquisition
-    bool tasks = false;    // it has executed some since its latest barrier
-    uint32_t in_task = 0;  // how many it is in, where it left a barrier for the first one
+    bool tasks = false;                            // it has executed some since its latest barrier
+    uint32_t in_task = 0;                          // how many it is in, where it left a barrier for the first one
     uint32_t barrier_region = 0;
     bool dynamic_barrier = false;  // of that barrier
     bool at_barrier = false;

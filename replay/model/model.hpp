@@ -110,8 +110,8 @@ class Model {
     // A collective's end, `tail` after the last arrival; noise has delayed it by `likely` or less, by `most` at most.
     void learn_tail(const CostClass&, int64_t tail, int64_t likely, int64_t most);
     void learn_at_most(const CostClass&, int64_t most);
-    // A call that began when what it waited for had been sent and posted. `own`: the class of its cost if the message was there; `message`:
-    // the largest that it waited for. Decided in freeze(), which knows how long such messages are under way.
+    // A call that began when what it waited for had been sent and posted (all had come to its collective). `own`: the class of its cost if
+    // that was there; `message`: the largest, or the collective. Decided in freeze(), which knows how long such are under way.
     void learn_wait(const CostClass& own, const CostClass& message, const WaitSamples::Sample&, bool single);
     // A call that took a message `after` its sending, and completed a send whose receive was posted later than that: it waited for the
     // posting, or for the message to arrive. Decided in freeze(), which knows how long such messages are under way.

@@ -48,7 +48,8 @@ int64_t Model::shortest_call(const Wait& of) const {
     return least;
 }
 
-// A class of messages, or of non-blocking collectives, that no call awaited from the beginning: calls that waited for the rest of their way tell how long that is.
+// A class of messages, or of non-blocking collectives, that no call awaited from the beginning: calls that waited for the rest of their way
+// tell how long that is. What such a Wait costs by itself messages tell, too: those of collectives are not asked for it.
 void Model::settle_transfers() {
     for (const auto& [key, wait] : waits_) {
         const CostClass& message = wait.message;

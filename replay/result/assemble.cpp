@@ -183,8 +183,9 @@ void fill_ranks(Result& result, const Definitions& definitions, const Scenarios&
 
 // threads that do not carry a rank
 int64_t other_mpi_threads(const Engine& engine) {
-    return std::count_if(engine.threads().begin(), engine.threads().end(),
-                         [](const auto& thread) { return !thread->carries_rank && (!thread->in_team || thread->created) && thread->has_mpi; });
+    return std::count_if(engine.threads().begin(), engine.threads().end(), [](const auto& thread) {
+        return !thread->carries_rank && (!thread->in_team || thread->created) && thread->has_mpi;
+    });
 }
 
 void fill_threads(Result& result, const Definitions& definitions, const Engine& engine) {

@@ -91,11 +91,12 @@ int create(polter_started* started, const pthread_attr_t* attributes, const void
     if (!active()) return 0;
     define_once();
     if (!has_room(attributes)) {
-        process.archive->warn("a thread that the program started has no records: its stack is smaller than 64 KiB");
+        process.archive->warn("a thread that the program started has no records: its stack is smaller than 64 KiB. Its noise is not known");
         return 0;
     }
     if (!affordable()) {
-        process.archive->warn("some threads that the program started have no records: it starts too many for recording each");
+        process.archive->warn(
+            "some threads that the program started have no records: it starts too many for recording each. Their noise is not known");
         return 0;
     }
     started->sequence = ++threads().sequence;

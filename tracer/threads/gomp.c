@@ -135,14 +135,14 @@ EXPORT unsigned GOMP_parallel_reductions(region_function function, void* data, u
 
 // ---- barriers --------------------------------------------------------------------------------------------------------------------------
 
-#define BARRIER(function_name, type, keep, give)              \
-    EXPORT type function_name(void) {                         \
-        NEXT(function_name);                                  \
+#define BARRIER(function_name, type, keep, give)                      \
+    EXPORT type function_name(void) {                                 \
+        NEXT(function_name);                                          \
         const struct polter_openmp_hooks* recorder = hooks_of_gomp(); \
-        if (recorder) recorder->enter_barrier(from);          \
-        keep next();                                          \
-        if (recorder) recorder->leave_barrier();              \
-        give;                                                 \
+        if (recorder) recorder->enter_barrier(from);                  \
+        keep next();                                                  \
+        if (recorder) recorder->leave_barrier();                      \
+        give;                                                         \
     }
 
 BARRIER(GOMP_barrier, void, , )
@@ -155,12 +155,12 @@ BARRIER(GOMP_sections_end_cancel, bool, const bool result =, return result)
 // ---- loops that hand out their iterations as threads ask
 // ----------------------------------------------------------------------------------
 
-#define DYNAMIC_LOOP(function_name, type, parameters, ...)    \
-    EXPORT type function_name parameters {                    \
-        NEXT(function_name);                                  \
+#define DYNAMIC_LOOP(function_name, type, parameters, ...)            \
+    EXPORT type function_name parameters {                            \
+        NEXT(function_name);                                          \
         const struct polter_openmp_hooks* recorder = hooks_of_gomp(); \
-        if (recorder) recorder->dynamic_loop();               \
-        return next(__VA_ARGS__);                             \
+        if (recorder) recorder->dynamic_loop();                       \
+        return next(__VA_ARGS__);                                     \
     }
 #define WITH_CHUNK(kind)                                                                                                                   \
     DYNAMIC_LOOP(GOMP_loop_##kind##_start, bool, (long start, long end, long step, long chunk, long* first, long* last), start, end, step, \

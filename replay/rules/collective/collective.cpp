@@ -347,7 +347,8 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
     return end;
 }
 
-// A call that waited for the last to come tells how long the collective takes from there. One that began later found it under way, or done.
+// A call that waited for the last to come tells how long the collective takes from there. One that began later found it under way, or
+// done.
 static void learn_wait_for_collective(Engine& engine, const Thread& thread, int64_t came, const CostClass& after) {
     const auto since = [&](int64_t from) {
         return TimeRange{std::max<int64_t>(0, thread.leave - from - noise_after(thread.pieces, from)), thread.leave - from};
@@ -355,9 +356,9 @@ static void learn_wait_for_collective(Engine& engine, const Thread& thread, int6
     if (came >= thread.enter)
         engine.model().learn(after, since(came).least, Model::clean);
     else if (!engine.faults().collectives_were_done)
-        engine.model().learn_wait({CostKind::wait_own, true, after.synchronous, 0, thread.completions}, after,
-                                  {.slack = thread.enter - came, .took = since(thread.enter), .since_send = since(came), .since_both = since(came)},
-                                  true);
+        engine.model().learn_wait(
+            {CostKind::wait_own, true, after.synchronous, 0, thread.completions}, after,
+            {.slack = thread.enter - came, .took = since(thread.enter), .since_send = since(came), .since_both = since(came)}, true);
 }
 
 // As one of several things that a call waits for: a non-blocking collective at its completion.
