@@ -34,15 +34,16 @@ static uint64_t work(int amount) {
 static omp_lock_t lock;
 static omp_nest_lock_t nested;
 
-static void in_turn(uint64_t* sum, int amount, int by_lock) {
+/* Each lock and each critical section has a sum of its own, which nothing else writes. */
+static void in_turn(uint64_t sums[2], int amount, int by_lock) {
     const uint64_t own = work(amount / 2);
     if (by_lock) {
         omp_set_lock(&lock);
-        *sum += own + work(amount / 4);
+        sums[0] += own + work(amount / 4);
         omp_unset_lock(&lock);
         omp_set_nest_lock(&nested);
         omp_set_nest_lock(&nested);
-        *sum += work(amount / 4);
+        sums[1] += work(amount / 4);
         omp_unset_nest_lock(&nested);
         omp_unset_nest_lock(&nested);
         while (!omp_test_lock(&lock)) {
@@ -51,9 +52,9 @@ static void in_turn(uint64_t* sum, int amount, int by_lock) {
         return;
     }
 #pragma omp critical
-    *sum += own + work(amount / 4);
+    sums[0] += own + work(amount / 4);
 #pragma omp critical(named)
-    *sum += work(amount / 4);
+    sums[1] += work(amount / 4);
 }
 
 static void with_tasks(uint64_t* sum, int amount, int threads) {
@@ -108,8 +109,10 @@ int main(int argc, char** argv) {
             const int by_lock = strcmp(kind, "lock") == 0;
             omp_init_lock(&lock);
             omp_init_nest_lock(&nested);
+            uint64_t sums[2] = {0, 0};
 #pragma omp parallel
-            in_turn(&sum, amount, by_lock);
+            in_turn(sums, amount, by_lock);
+            sum += sums[0] + sums[1];
             omp_destroy_lock(&lock);
             omp_destroy_nest_lock(&nested);
         } else if (strcmp(kind, "tasks") == 0) {
