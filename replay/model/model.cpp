@@ -23,6 +23,10 @@ uint64_t size_class(uint64_t size) {
     return static_cast<uint64_t>(octave) * 4 + (size >> octave) + 4;
 }
 
+bool collective(CostKind kind) {
+    return kind == CostKind::collective_tail || kind == CostKind::collective_own || kind >= CostKind::collective_send;
+}
+
 constexpr int size_bits = 16;
 constexpr int clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean));
 constexpr int64_t enough_clean = 32;
@@ -30,10 +34,6 @@ constexpr int64_t enough_clean = 32;
 uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size) {
     return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << size_bits | size_class(size);
 }
-
-}  // namespace
-
-namespace {
 
 int64_t interpolated(int64_t a, int64_t b, double part) {
     return std::max<int64_t>(0, a + static_cast<int64_t>(std::llround(static_cast<double>(b - a) * part)));
@@ -89,12 +89,14 @@ void Model::learn_between(const CostClass& of, int64_t least, int64_t most, int6
     samples(of, most).by_slack[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(slack, 0)))].add(std::max<int64_t>(least, 0), most);
 }
 
-void Model::learn_tail(const CostClass& of, int64_t tail, int64_t likely, int64_t most) {
+void Model::learn_tail(const CostClass& of, int64_t tail, int64_t likely, int64_t most, int64_t apart) {
     const int64_t slack = most > 0 ? 0 : clean;
     CostClass shortest = of;
     shortest.kind = CostKind::collective_shortest;
     learn_between(of, tail - likely, tail, slack);
     learn_between(shortest, tail - most, tail, slack);
+    shortest.kind = CostKind::collective_shortest_apart;
+    learn_between(shortest, tail - apart, tail, slack);
 }
 
 void Model::learn_at_most(const CostClass& of, int64_t most) {
@@ -235,7 +237,10 @@ Cost Model::summarise(const Samples& samples) const {
     const CostLimits::Agreed agreed = chosen.agreed();
     Cost cost;
     cost.known = true;
-    cost.mid = agreed.from;
+    // Counters do not tell where in a call noise hit: mostly in its wait, which is longer than a message's way. So of what calls agree on the
+    // most: those took as long whose noise was all there. One alone does not tell; in collectives noise of all members hits.
+    const bool in_waits = !noise_placed_ && !collective(samples.of.kind) && all > 1 && !faults_.counters_in_tails;
+    cost.mid = in_waits ? agreed.to : agreed.from;
     cost.low = std::min(agreed.from, chosen.most().quantile(0));
     cost.high = std::max(agreed.to, chosen.least().quantile(100));
     cost.spread = spread;
@@ -281,6 +286,7 @@ std::vector<Reference> Model::references(const std::vector<CollectiveClass>& cla
 }
 
 void Model::freeze(bool noise_placed, const Search& search) {
+    noise_placed_ = noise_placed;
     for (const auto& [key, samples] : samples_) {
         if (samples.count() > 0) costs_[key] = {samples.of, summarise(samples), samples.count()};
         if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end())
@@ -405,7 +411,7 @@ void Model::add(const LearnedStructure& structure) {
 Learned Model::shown() const {
     Learned shown;
     for (const auto& [key, samples] : samples_)
-        if (samples.count() > 0 && samples.of.kind != CostKind::collective_shortest)
+        if (samples.count() > 0 && samples.of.kind < CostKind::collective_shortest)
             shown.costs.push_back({samples.of, {}, samples.count()});
     std::map<uint64_t, LearnedCost> waited;
     for (const auto& [key, wait] : waits_) {

@@ -34,18 +34,19 @@ struct Cost {
 };
 
 enum class CostKind : uint8_t {
-    receive_after_send,   // from the send to the end of a receive that waited for it: overhead and latency
-    receive_after_post,   // from a late receiver's posting to the end: the message was there
-    wait_own,             // of a completion call for which everything was ready; class: how many it completed
-    send_after_post,      // from the late receiver's posting to the end of a synchronous send
-    send_own,             // of a synchronous send whose receiver was there
-    collective_tail,      // from the last that mattered to the end of a collective
-    collective_own,       // of a rooted collective for which the root had come long ago
-    notice_after,         // one-sided: from a notice to the end of the call that waited for it; class: which call, how far, bytes
-    notice_own,           // of such a call for which all notices were there; class: which call, how many
-    epoch_own,            // of a lock, and of what completes transfers, where nobody holds it up; class: which call, how far, bytes
-    collective_send,      // of a member of a rooted collective that only sends
-    collective_shortest,  // while learning: of collective_tail, what is left if all noise of the members delayed the end
+    receive_after_send,         // from the send to the end of a receive that waited for it: overhead and latency
+    receive_after_post,         // from a late receiver's posting to the end: the message was there
+    wait_own,                   // of a completion call for which everything was ready; class: how many it completed
+    send_after_post,            // from the late receiver's posting to the end of a synchronous send
+    send_own,                   // of a synchronous send whose receiver was there
+    collective_tail,            // from the last that mattered to the end of a collective
+    collective_own,             // of a rooted collective for which the root had come long ago
+    notice_after,               // one-sided: from a notice to the end of the call that waited for it; class: which call, how far, bytes
+    notice_own,                 // of such a call for which all notices were there; class: which call, how many
+    epoch_own,                  // of a lock, and of what completes transfers, where nobody holds it up; class: which call, how far, bytes
+    collective_send,            // of a member of a rooted collective that only sends
+    collective_shortest,        // while learning: of collective_tail, what is left if all noise of the members delayed the end
+    collective_shortest_apart,  // the same where it may have hit at other times than it seems to, one after the other
 };
 
 // Partitioned communication has costs and protocols of its own: both sides must agree before its data can go.
@@ -107,8 +108,9 @@ class Model {
     void learn(const CostClass&, int64_t ns, int64_t slack = 0);
     // An instance with noise in it, or with other things to wait for: the cost lies between these. At most: a limit for what others show.
     void learn_between(const CostClass&, int64_t least, int64_t most, int64_t slack = 0);
-    // A collective's end, `tail` after the last arrival; noise has delayed it by `likely` or less, by `most` at most.
-    void learn_tail(const CostClass&, int64_t tail, int64_t likely, int64_t most);
+    // A collective's end, `tail` after the last arrival; noise has delayed it by `likely` or less, by `most` at most, and by `apart` at
+    // most where it may have hit at other times of its call than it seems to.
+    void learn_tail(const CostClass&, int64_t tail, int64_t likely, int64_t most, int64_t apart);
     void learn_at_most(const CostClass&, int64_t most);
     // A call that began when what it waited for had been sent and posted (all had come to its collective). `own`: the class of its cost if
     // that was there; `message`: the largest, or the collective. Decided in freeze(), which knows how long such are under way.
@@ -220,6 +222,7 @@ class Model {
     mutable std::unordered_map<uint64_t, Cost> asked_;
     mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;
     Faults faults_;
+    bool noise_placed_ = true;  // in the trace, within its calls; else only counters at MPI events tell of it
 };
 
 }  // namespace polter::replay

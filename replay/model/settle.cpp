@@ -20,15 +20,18 @@ void Model::add_settled(const CostClass& of, const CostLimits& limits) {
 
 // How short the ends of collectives may be: as short as they are if all noise delayed them.
 void Model::settle_tails() {
+    const CostKind counts = noise_placed_ ? CostKind::collective_shortest : CostKind::collective_shortest_apart;
     for (auto entry = costs_.begin(); entry != costs_.end();) {
         CostClass tail = entry->second.of;
-        if (tail.kind != CostKind::collective_shortest) {
+        if (tail.kind < CostKind::collective_shortest) {
             ++entry;
             continue;
         }
-        tail.kind = CostKind::collective_tail;
-        Cost& cost = costs_.at(tail.key()).cost;
-        cost.low = std::min(cost.low, entry->second.cost.mid);
+        if (tail.kind == counts) {
+            tail.kind = CostKind::collective_tail;
+            Cost& cost = costs_.at(tail.key()).cost;
+            cost.low = std::min(cost.low, entry->second.cost.mid);
+        }
         entry = costs_.erase(entry);
     }
 }

@@ -159,6 +159,35 @@ TEST_CASE("attribution: a posting that is known late, and events at one time") {
     CHECK(differences(test::parse_micro(POLTER_MICRO_TRACES "/posting_node.txt").trace, 1, hooks, "", true) > 0);
 }
 
+// Noise begins at multiples of 10 us where nothing was recorded since: as that of ranks that take turns on one CPU.
+void begin_together(test::TraceSpec& trace) {
+    constexpr int64_t grid_ns = 10'000;
+    for (auto& records : trace.records) {
+        int64_t before = INT64_MIN;
+        for (test::Record& record : records) {
+            if (record.kind == test::Record::Kind::noise) {
+                const int64_t begin = static_cast<int64_t>(record.time) - record.ns, earlier = begin - begin % grid_ns;
+                if (earlier >= before) record.ns += begin - earlier;
+            }
+            before = static_cast<int64_t>(record.time);
+        }
+    }
+}
+
+TEST_CASE("noise of several members begins at one time") {
+    int in_turn = 0;
+    for (uint64_t seed = 1; seed <= test::programs_of(12); ++seed) {
+        CAPTURE(seed);
+        test::TraceSpec trace = program_of(seed).trace;
+        begin_together(trace);
+        CHECK(differences(trace, seed) == 0);
+        replay::Hooks hooks;
+        hooks.faults = {.order_of_coming = true};
+        in_turn += differences(trace, seed, hooks);
+    }
+    CHECK(in_turn > 0);
+}
+
 // Everything but the anchor file, which has a name that OTF2 draws.
 std::map<std::string, std::string> files_of(const std::string& archive) {
     std::map<std::string, std::string> files;

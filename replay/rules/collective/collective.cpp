@@ -160,7 +160,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
                                         [&](const Collective::Noise& noise) { return noise.piece.end > m && may_delay(c, noise, member); });
     if (engine.learning()) {
         const Delays delays = others_hit && !engine.faults().delays_nobody ? delays_inside(engine, c, member, m, thread.leave) : Delays();
-        engine.model().learn_tail(cost_class(c, CostKind::collective_tail, member), tail, delays.likely, delays.most);
+        engine.model().learn_tail(cost_class(c, CostKind::collective_tail, member), tail, delays.likely, delays.most, delays.apart);
         return {};
     }
     const size_t all = engine.lanes().all;
@@ -185,11 +185,9 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
     if (others_hit) {
         const Cost cost = engine.model().cost(cost_class(c, CostKind::collective_tail, member));
         LaneVector own = engine.lane_pool().filled(0);
-        int64_t placed = 0;
         for (const NoisePiece& piece : thread.pieces) {
             const int64_t n = piece.end - std::max(piece.begin, m);
             if (n <= 0) continue;
-            placed += n;
             remove_noise(own, lanes.masks[piece.account].data(), engine.faults().negative_removal && piece.account > 0 ? -n : n,
                          lanes.count);
         }
@@ -200,7 +198,8 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
         // In the upper bound only what no tail without noise was ever as long as, by a margin, and only where nothing else can have been
         // why.
         // (Creating a communicator is several exchanges, one after the other, and seldom done: not there.)
-        const bool noise_alone = lanes.bounded() && !last.partial && c.operation != OTF2_COLLECTIVE_OP_CREATE_HANDLE &&
+        const bool placed_noise = !engine.facts().counter_only || engine.faults().counters_at_one_time;
+        const bool noise_alone = lanes.bounded() && placed_noise && !last.partial && c.operation != OTF2_COLLECTIVE_OP_CREATE_HANDLE &&
                                  only_removed(c, member, last.enter, lanes);
         const int64_t certain = noise_alone ? std::max<int64_t>(0, tail - most_without - (cost.high - cost.mid)) : 0;
         for (size_t i = 0; i < lanes.count; ++i) {
@@ -208,6 +207,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
             const int64_t without = low ? cost.low : high ? most_without : cost.mid;
             const int64_t excess = std::max<int64_t>(0, tail - without);
             int64_t mine = own[i];
+            if (!placed_noise && high) mine = 0;                                     // all of it may have lain in the wait state
             if (engine.facts().counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the wait state
             const int64_t gain = std::max(mine, std::min(high ? certain : excess, held[i]));
             out[i] += gain;

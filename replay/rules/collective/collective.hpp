@@ -34,9 +34,9 @@ inline bool may_delay(const Collective& c, const Collective::Noise& noise, uint3
 void union_of(Engine&, std::vector<NoisePiece>& pieces, int64_t from, int64_t upto, int64_t* less);
 
 // How long any noise held the member up between the last arrival and its leave: at most, the measure of the union of all of it; likely, by
-// where it may have hit the messages that the collective is made of.
+// where it may have hit the messages that the collective is made of; at most where only counters tell of it: apart.
 struct Delays {
-    int64_t likely = 0, most = 0;
+    int64_t likely = 0, most = 0, apart = 0;
 };
 Delays delays_inside(const Engine&, const Collective&, uint32_t member, int64_t from, int64_t leave);
 

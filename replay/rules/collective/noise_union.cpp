@@ -4,6 +4,8 @@
 // Rule: a collective is made of messages, so noise that hits one member after the last arrival delays the others. The delay is at most the
 // length of the union of the members' noise intervals.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <tuple>
 
 #include "collective.hpp"
@@ -80,16 +82,21 @@ int64_t hit_for(const std::vector<Collective::Noise>& pieces, int64_t from, int6
 
 // Noise that ends while its member waits for a message delays nothing; a message under way for `hop` meets noise of length n at the end of
 // its way with probability n / hop and then waits for half of it; longer noise lets pass half a way in the mean. How many ways follow one
-// another is not known: twice the levels of a binary tree is what most algorithms take.
+// another is not known: twice the levels of a binary tree is what most algorithms take. Where only counters tell of noise, it is not known
+// when in its call a piece hit: at most as many, the longest, one after the other.
 Delays delays_inside(const Engine& engine, const Collective& c, uint32_t member, int64_t from, int64_t leave) {
+    const int64_t levels = std::bit_width(c.members.size());
     std::vector<NoisePiece> pieces;
+    std::vector<int64_t> lengths;
     for (const Collective::Noise& noise : c.noise) {
         if (noise.piece.end <= from || !may_delay(c, noise, member)) continue;
-        NoisePiece piece = noise.piece;
-        if (engine.facts().counter_only) piece.end = std::min(piece.end, leave);
-        if (piece.end <= leave) pieces.push_back(piece);
+        lengths.push_back(noise.piece.end - noise.piece.begin);
+        if (noise.piece.end <= leave) pieces.push_back(noise.piece);
     }
-    std::sort(pieces.begin(), pieces.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+    // Noise of several members may begin at one time (one CPU takes turns with them): the longest is the hit, whatever order they came in.
+    std::sort(pieces.begin(), pieces.end(), [&](const NoisePiece& a, const NoisePiece& b) {
+        return a.begin != b.begin ? a.begin < b.begin : a.end > b.end && !engine.faults().order_of_coming;
+    });
     std::vector<int64_t> hits;  // the union, by what each adds
     Delays delays;
     int64_t reached = from;
@@ -99,11 +106,16 @@ Delays delays_inside(const Engine& engine, const Collective& c, uint32_t member,
         delays.most += hits.back();
         reached = piece.end;
     }
-    const int64_t hop = std::max<int64_t>(0, leave - from - delays.most) / (2 * static_cast<int64_t>(std::bit_width(c.members.size())));
+    const int64_t hop = std::max<int64_t>(0, leave - from - delays.most) / (2 * levels);
     for (const int64_t hit : hits) {
         const double n = static_cast<double>(hit), way = static_cast<double>(hop);
         delays.likely += static_cast<int64_t>(n > way ? n - way / 2 : n * n / (2 * way));
     }
+    delays.apart = delays.most;
+    if (engine.faults().counters_at_one_time) return delays;
+    const auto met = static_cast<std::ptrdiff_t>(std::min<size_t>(lengths.size(), 2 * static_cast<size_t>(levels)));
+    std::partial_sort(lengths.begin(), lengths.begin() + met, lengths.end(), std::greater<>());
+    delays.apart = std::clamp(std::accumulate(lengths.begin(), lengths.begin() + met, int64_t{0}), delays.most, leave - from);
     return delays;
 }
 
