@@ -139,6 +139,15 @@ class Regions(unittest.TestCase):
                         self.assertTrue(64 <= pages <= 80, grown)
                     self.assertTrue(trace.nests())
 
+    def test_threads_in_regions_when_the_trace_ends(self):
+        for flavour in run.FLAVOURS:
+            program = built(self.folder, flavour, "mpicc", [SOURCES / "at_end.c"], ("-pthread",))
+            for _ in range(5):
+                trace, done = self.traced(flavour, program)
+                self.assertGreater(trace.entered["known"], 0)
+                self.assertTrue(trace.nests())
+                self.assertFalse([w for w in done.result["warnings"] if "ended early" in w or "still writing" in w], done.result["warnings"])
+
     def test_fortran(self):
         for flavour in run.FLAVOURS:
             if not shutil.which(f"mpifort.{flavour}"):
