@@ -44,7 +44,8 @@ def measure(flavour: str, rounds: int, calls: int, exporter: str) -> dict[str, o
         counted.append(one(command, exporter, COUNTER))
         many.append(one(command, exporter, MANY))
     reading = statistics.median(run["read_counter"] for run in bare) if "read_counter" in bare[0] else None
-    added = [(with_["send_to_nobody"] - without["send_to_nobody"], run) for with_, without, run in zip(counted, traced, bare) if reading is not None]
+    added = [(with_["send_to_nobody"] - without["send_to_nobody"], run)
+             for with_, without, run in zip(counted, traced, bare) if reading is not None]
     beyond = [ns / 2 - run["read_counter"] for ns, run in added]
     # What follows a system call is slower than in a loop of its own, whoever makes it: here the program does.
     beyond_program = [(ns - (run["send_between_readings"] - run["send_to_nobody"])) / 2 for ns, run in added]
