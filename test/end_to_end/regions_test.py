@@ -139,6 +139,19 @@ class Regions(unittest.TestCase):
                         self.assertTrue(64 <= pages <= 80, grown)
                     self.assertTrue(trace.nests())
 
+    def test_threads_in_regions_when_the_trace_ends(self):
+        for flavour in run.FLAVOURS:
+            program = built(self.folder, flavour, "mpicc", [SOURCES / "at_end.c"], ("-pthread",))
+            for attempt in range(3):  # the first one is read as a whole
+                experiment = self.folder / f"{flavour}{attempt}"
+                done = run.Run([*run.launcher(flavour, 1), program], experiment, ["--exporter", "none"])
+                self.assertEqual(done.code, 0, done.explain())
+                self.assertFalse([w for w in done.result["warnings"] if "ended early" in w or "still writing" in w], done.result["warnings"])
+                if attempt == 0:
+                    trace = Trace(experiment)
+                    self.assertGreater(trace.entered["known"], 0)
+                    self.assertTrue(trace.nests())
+
     def test_fortran(self):
         for flavour in run.FLAVOURS:
             if not shutil.which(f"mpifort.{flavour}"):

@@ -98,6 +98,19 @@ TEST_CASE("the followed clock is the clock") {
     }
 }
 
+TEST_CASE("a thread's clock follows from its first reading on where the process knows the rate") {
+    write::ThreadClock first;
+    furthest(first, 20 * millisecond);
+    if (first.follows() == 0) return;  // the clock is no TSC here
+    std::jthread([] {
+        write::ThreadClock second;
+        second.now();
+        for (int interrupted = 0; second.follows() == 0 && interrupted < 20; ++interrupted) second.now();
+        CHECK(second.follows() > 0);
+        CHECK(furthest(second, 5 * millisecond) <= error_ns);
+    });
+}
+
 TEST_CASE("a clock that is found some ns before where the TSC led does not take the stamps back") {
     write::ThreadClock clock;
     furthest(clock, 20 * millisecond);

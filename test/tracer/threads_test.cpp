@@ -106,3 +106,39 @@ TEST_CASE("one thread ends the tracing while the others write") {
     for (const auto& [location, count] : final["events"].items()) CHECK(count <= 2 * calls);
     CHECK(final["events"].value("0", uint64_t{0}) == calls);  // its own thread's calls until then
 }
+
+TEST_CASE("threads that write at any time, while one ends the trace") {
+    const Folder folder;
+    std::string error;
+    write::Identity self;
+    self.host = "host";
+    self.pid = 1;
+    write::Archive* archive = write::Archive::create({folder.path.string(), {}, 2}, self, {}, error);
+    REQUIRE_MESSAGE(archive, error);
+    archives.push_back(archive);
+    std::atomic<bool> on{true};
+    std::atomic<unsigned> writing{0};
+    std::atomic<uint64_t> records{0};
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < threads; ++t)
+        all.emplace_back([&, t] {
+            write::Location* location = archive->add_location(t, static_cast<int>(100 + t), nullptr, 1);
+            uint64_t time = 1;
+            for (; location && location->begin_use(on); location->end_use()) {
+                location->enter(++time, 0, nullptr);
+                location->leave(++time, 0);
+                if (time == 2001) ++writing;
+            }
+            records += time - 1;
+        });
+    while (writing < threads) std::this_thread::yield();
+    on = false;
+    archive->wait_for_users(10'000'000'000);
+    archive->finish();
+    for (auto& thread : all) thread.join();
+    const auto lines = lines_of(folder.path / "ranks/host.1/rank.jsonl");
+    uint64_t kept = 0;
+    for (const auto& [location, count] : lines.back()["events"].items()) kept += count.get<uint64_t>();
+    CHECK(kept == records);
+    CHECK(lines.back()["warnings"].empty());
+}

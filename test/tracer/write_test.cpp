@@ -362,6 +362,20 @@ TEST_CASE("noise that is made known late stands behind what was written, with th
     CHECK(rank.metrics().back() == Record{first + 300, POLTER_TIMER, 30, false, 100});
 }
 
+TEST_CASE("the tail's memory may be huge pages") {
+    if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) return;
+    Rank rank(nullptr, first);
+    const std::string tail = rank.ranks / "0.tail";
+    std::ifstream mappings("/proc/self/smaps");
+    std::string flags;
+    for (std::string line; flags.empty() && std::getline(mappings, line);)
+        if (line.ends_with(tail))
+            while (!line.starts_with("VmFlags:") && std::getline(mappings, line)) flags = line + " ";
+    CAPTURE(flags);
+    CHECK(flags.find(" hg ") != std::string::npos);
+    CHECK(std::filesystem::file_size(tail) % (2u << 20) == 0);
+}
+
 TEST_CASE("flushed chunks stay in the tail until the event file has grown over them") {
     Rank rank(nullptr, first, 2);
     const auto tail_path = rank.ranks / "0.tail";

@@ -145,6 +145,7 @@ Init::Init(uint32_t region, const void* from) : region_(region), from_(from) {
     }
     const uint64_t began = write::now();
     write::clock_offset_ns = polter_noise_clock_offset();
+    clock_.now();
     open_exporter();
     active_ = true;
     own_cost_ = write::now() - began - static_cast<uint64_t>(write::clock_offset_ns);
@@ -190,6 +191,7 @@ void Init::end(int result) {
 
 void Init::begin_trace() {
     const uint64_t began = write::now();
+    clock_.now();
     for (unsigned region = 0; region < trace::region_count; region++) find_next(region);
     fortran::prepare();
     const write::Identity self = identity();
@@ -229,6 +231,7 @@ void Init::begin_trace() {
     process.on = true;
     follow_openmp();
     follow_threads();
+    clock_.now();
     location->enter(entered_, region_, from_);
     process.archive->add_own_cost(own_cost_ + (write::now() - began));
     location->leave(location->end_startup(), region_);

@@ -23,6 +23,7 @@ class Init {
     bool active_ = false;
     uint64_t entered_ = 0, own_cost_ = 0;
     std::string experiment_;
+    write::ThreadClock clock_;  // finds its rate during MPI_Init, for those of all threads
     std::unique_ptr<write::NoiseFeed> feed_;
     write::Exporter exporter_;
 };

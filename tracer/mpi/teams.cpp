@@ -150,7 +150,7 @@ int fork(polter_parallel* parallel) {
         own.teams = new Teams{};
     }
     parallel->master = own.teams;
-    location->fork(location->stamp(), parallel->requested);
+    location->fork(location->early_stamp(), parallel->requested);
     return 1;
 }
 
@@ -173,7 +173,7 @@ void begin_share(polter_parallel* parallel, int number, int size) {
     const bool sampled = location->sampled();
     if (sampled) [[unlikely]]
         location->begin_sample();
-    const uint64_t time = location->stamp();
+    const uint64_t time = parallel->master == own.teams ? location->early_stamp() : location->stamp();  // behind the fork, on a worker
     location->team_begin(time, team->comm);
     if (sampled) [[unlikely]]
         location->sample(location->read_clock() - time);  // stands for the end as well
@@ -182,7 +182,7 @@ void begin_share(polter_parallel* parallel, int number, int size) {
 void enter(write::Location& location, uint32_t region, const void* from) {
     own.at_barrier = true;
     own.barrier_region = trace::region_count + region;
-    location.enter(location.stamp(), own.barrier_region, from);
+    location.enter(location.early_stamp(), own.barrier_region, from);
 }
 
 void end_share(polter_parallel* parallel) {

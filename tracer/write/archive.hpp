@@ -53,6 +53,10 @@ class Archive {
     // Of a region of the program, by its name; `file` may be NULL.
     uint32_t region_id(const char* name, const char* file, unsigned line);
 
+    // Returns when no thread is between begin_use() and end_use() of its location that found `on` true; or after `limit_ns`, with a
+    // warning.
+    void wait_for_users(uint64_t limit_ns);
+
     // One line of the sidecar (../README.md); a failure stops the tracing.
     void define(const nlohmann::ordered_json& line);
 

@@ -41,8 +41,9 @@ class Counters {
 
   private:
     Counters() = default;
-    void read_perf(int64_t* now);
-    void read_papi(int64_t* now);
+    bool read_perf();
+    bool read_papi();
+    bool take(size_t at, int64_t value);  // whether it is another one
 
     std::vector<int> perf_;  // descriptors; the first leads
     size_t papi_count_ = 0;

@@ -151,6 +151,18 @@ class Location {
     bool resume(std::unique_ptr<NoiseFeed> noise);
     bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
 
+    // Around records that a thread writes at any time, also while another one ends the trace. False: `on` is no longer true, nothing is to
+    // be written. Whoever ends the trace makes `on` false and calls Archive::wait_for_users().
+    bool begin_use(const std::atomic<bool>& on) {
+        in_use_.store(true, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);  // membarrier(2) there does the rest
+        if (on.load(std::memory_order_acquire)) [[likely]]
+            return true;
+        end_use();
+        return false;
+    }
+    void end_use() { in_use_.store(false, std::memory_order_release); }
+
     // What MPI_Pcontrol was given.
     void level(uint64_t time, int level) { put(OTF2_EvtWriter_ParameterInt, nullptr, time, trace::parameter_level, int64_t{level}); }
     // What is in memory goes to the disk.
@@ -356,7 +368,7 @@ class Location {
     std::array<std::optional<uint64_t>, POLTER_ACCOUNT_SLOTS> counters_;  // of the last record of each account
     std::array<uint64_t, POLTER_ACCOUNT_SLOTS> before_{};  // what threads before this one had in their pages, less what this one began with
     bool begins_again_ = false;                            // the next record of each account is a further thread's baseline
-    std::atomic<bool> abandoned_ = false;
+    std::atomic<bool> abandoned_ = false, in_use_ = false;
     std::map<std::pair<unsigned, uint32_t>, Taken> taken_;
     Tail tail_;
 };

@@ -19,6 +19,10 @@ namespace {
 // stdio's buffer below OTF2, in chunks, and one for the rounding on either side.
 constexpr unsigned flushed_slots = (4u << 20) / trace::event_chunk_size + 2;
 
+// Of the page cache, where file system and kernel have them: touched one small page at a time, new memory would cost more than the events
+// that go there.
+constexpr size_t huge_page = 2u << 20;
+
 template <typename T>
 void store(T& where, T value) {
     std::atomic_ref<T>(where).store(value, std::memory_order_release);
@@ -32,7 +36,7 @@ bool Tail::open(const std::string& path, const std::string& event_file, unsigned
     event_file_ = event_file;
     most_live_ = live;
     slots_ = live + flushed_slots;
-    const size_t size = trace::tail_header_size + slots_ * trace::event_chunk_size;
+    const size_t size = (trace::tail_header_size + slots_ * trace::event_chunk_size + huge_page - 1) / huge_page * huge_page;
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0) {
         error = path + ": " + std::strerror(errno);
@@ -47,6 +51,10 @@ bool Tail::open(const std::string& path, const std::string& event_file, unsigned
         return false;
     }
     ::close(file);
+    const int error_before = errno;
+    madvise(memory, size, MADV_HUGEPAGE);  // a wish
+    errno = error_before;
+    size_ = size;
     header_ = static_cast<trace::TailHeader*>(memory);
     header_->chunk_size = trace::event_chunk_size;
     store(header_->magic, trace::tail_magic);
@@ -95,7 +103,7 @@ void Tail::flushed() {
 
 void Tail::sync() {
     const OwnPart own_part;
-    if (header_) msync(header_, trace::tail_header_size + slots_ * trace::event_chunk_size, MS_SYNC);
+    if (header_) msync(header_, size_, MS_SYNC);
 }
 
 void Tail::remove() {

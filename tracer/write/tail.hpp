@@ -32,6 +32,7 @@ class Tail {
 
     std::string path_, event_file_;
     trace::TailHeader* header_ = nullptr;
+    size_t size_ = 0;
     unsigned slots_ = 0, most_live_ = 0;
     unsigned live_ = 0;   // the newest of order[], in OTF2's hands
     uint64_t first_ = 0;  // number, in the event file, of the chunk in order[0]

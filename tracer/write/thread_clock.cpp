@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -17,10 +18,13 @@ namespace {
 
 constexpr int64_t followed_ns = 100'000;
 constexpr int64_t least_base_ns = 2'000'000;  // for the first rate: 100 ns of it are 50 ppm, in 100 us 5 ns
+constexpr int64_t least_check_ns = 500'000;   // before it is followed, for seeing that it holds
 constexpr int64_t next_base_ns = 100'000'000;
 constexpr uint64_t most_reading_ticks = 400;  // of the clock, between two readings of the TSC, and of those; more: interrupted in between
 constexpr unsigned most_disagreements = 3;
-constexpr unsigned enough_rates = 2;  // alike: the clock was not set while the first was found
+constexpr unsigned enough_rates = 2;  // found, and held since: the clock was not set meanwhile
+
+std::atomic<uint64_t> known_rate = 0;  // of the process: the latest that was found and held; 0: none
 
 // Whether the kernel's clock is the TSC, and the TSC runs alike whatever the processor's frequency and sleep.
 bool clock_is_tsc() {
@@ -64,9 +68,12 @@ bool ThreadClock::agrees(uint64_t ticks, uint64_t ns) const {
 // Reads both clocks. The clock itself is what is returned, whatever becomes of the point.
 uint64_t ThreadClock::next_point() {
     if (disagreements_ >= most_disagreements || !usable()) return write::now();
-    if (base_ticks_ != 0 && rates_ < enough_rates) {  // too early for a rate, mostly
+    if (base_ticks_ == 0) {
+        rate_ = known_rate.load(std::memory_order_relaxed);
+        rates_ = rate_ ? enough_rates : 0;
+    } else if (rates_ < enough_rates) {  // too early for a rate, mostly
         const uint64_t early = write::now();
-        if (early - base_ns_ < static_cast<uint64_t>(least_base_ns)) return early;
+        if (early - base_ns_ < static_cast<uint64_t>(rates_ ? least_check_ns : least_base_ns)) return early;
     }
     _mm_lfence();
     const uint64_t before = __rdtsc();
@@ -75,21 +82,24 @@ uint64_t ThreadClock::next_point() {
     follows_ = 0;
     if (reading > most_reading_ticks) return ns;
     const uint64_t ticks = before + reading / 2;
-    const bool disagrees = rate_ != 0 && !agrees(ticks, ns);
+    const bool first = base_ticks_ == 0, disagrees = rate_ != 0 && !first && !agrees(ticks, ns);
     ticks_ = ticks;
     ns_ = ns;
     const uint64_t span = ticks - base_ticks_, base = ns - base_ns_;
-    if (base_ticks_ == 0 || disagrees || base > INT64_MAX || span == 0) {
+    if (first || disagrees || base > INT64_MAX || span == 0) {
         disagreements_ += disagrees;
-        rate_ = 0;
-        rates_ = 0;
+        if (!first) rate_ = rates_ = 0;
         base_ticks_ = ticks;
         base_ns_ = ns;
+    } else if (rates_ != 0 && rates_ < enough_rates) {
+        rates_++;  // it holds
+        known_rate.store(rate_, std::memory_order_relaxed);
     } else if (base >= static_cast<uint64_t>(rates_ < enough_rates ? least_base_ns : next_base_ns)) {
         rate_ = static_cast<uint64_t>((static_cast<unsigned __int128>(base) << rate_shift) / span);
         rates_++;
         base_ticks_ = ticks;
         base_ns_ = ns;
+        if (rates_ > enough_rates) known_rate.store(rate_, std::memory_order_relaxed);
     }
     if (rates_ < enough_rates) return ns;
     follows_ = (static_cast<uint64_t>(followed_ns) << rate_shift) / rate_;

@@ -5,6 +5,8 @@
 //
 // Error: the clock's change of rate within 100 us (500 ppm at most, where a time service slews it: 50 ns), and the time between the two
 // readings that a point is made of, which is a few ns.
+//
+// The rate that one thread has found is where the others of the process begin: else each would read the clock for its first milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +40,10 @@ class ThreadClock {
 #endif
     }
 
+    // Ticks for which it is followed from the latest point on; 0: it is read each time.
+    uint64_t follows() const {
+        return follows_;
+    }
     // How often the clock was found elsewhere than extrapolated; then it is read each time for good.
     unsigned disagreements() const {
         return disagreements_;
@@ -62,7 +68,7 @@ class ThreadClock {
     uint64_t follows_ = 0;                   // ticks for which it is followed; 0: not at all
     uint64_t rate_ = 0;                      // ns per tick << rate_shift
     uint64_t base_ticks_ = 0, base_ns_ = 0;  // from which the rate is found
-    unsigned rates_ = 0;                     // found one after the other, alike
+    unsigned rates_ = 0;                     // found one after the other, alike; of the first also that it held
     unsigned disagreements_ = 0;
 };
 

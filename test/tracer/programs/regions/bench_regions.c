@@ -3,7 +3,8 @@
  * What a region of the program, a local MPI call and a send to nobody take: one JSON line a case, nanoseconds, the median over the
  * repetitions. Run it with and without the tracer, with and without counters, in turn. A region is its begin and its end.
  *
- *     bench_regions [ROUNDS]     a repetition; with --read: also what a read of a group of perf counters takes: the floor of a counter
+ *     bench_regions [ROUNDS]     a repetition; with --read: also what a read of a group of perf counters takes, alone and on either side of
+ *                                a send to nobody: the floor of a counter
  */
 #include <linux/perf_event.h>
 #include <mpi.h>
@@ -29,6 +30,11 @@ static void send_to_nobody(void) {
 static void read_counter(void) {
     uint64_t values[8];
     if (read(counter, values, sizeof values) < 0) exit(1);
+}
+static void send_between_readings(void) {
+    read_counter();
+    send_to_nobody();
+    read_counter();
 }
 
 static int ascending(const void* a, const void* b) {
@@ -62,7 +68,10 @@ int main(int argc, char** argv) {
         attributes.exclude_kernel = 1;
         attributes.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
         counter = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0);
-        if (counter >= 0) measure("read_counter", read_counter);
+        if (counter >= 0) {
+            measure("read_counter", read_counter);
+            measure("send_between_readings", send_between_readings);
+        }
     }
     MPI_Finalize();
     return 0;
