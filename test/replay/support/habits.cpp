@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace polter::test {
 
@@ -63,10 +64,13 @@ void message_after_enter(TraceSpec& trace) {
 
 void leave_after_completion(TraceSpec& trace) {
     for (Records& records : trace.records) {
-        each_call(records, [&](size_t, size_t leave) {
+        each_call(records, [&](size_t enter, size_t leave) {
             const int64_t later = records[leave].time + 2 * step;
             const bool room = leave + 1 < records.size() && records[leave + 1].time > later;
-            if (room && !stolen(records, later)) records[leave].time = later;
+            if (!room || stolen(records, later)) return;
+            const int64_t before = std::exchange(records[leave].time, later);
+            for (size_t i = enter + 1; i < leave; ++i)  // counters are read when the call is left
+                if (records[i].kind == Kind::noise && records[i].time == before) records[i].time = later;
         });
         in_order_of_time(records);
     }
