@@ -23,12 +23,12 @@ uint64_t size_class(uint64_t size) {
     return static_cast<uint64_t>(octave) * 4 + (size >> octave) + 4;
 }
 
-bool collective(CostKind kind) {
-    return kind == CostKind::collective_tail || kind == CostKind::collective_own || kind >= CostKind::collective_send;
+// Whether its calls wait, mostly longer than for what this is the cost of.
+bool waits(CostKind kind) {
+    return kind <= CostKind::receive_after_post || kind == CostKind::send_after_post || kind == CostKind::notice_after;
 }
 
-constexpr int size_bits = 16;
-constexpr int clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean));
+constexpr int size_bits = 16, clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean));
 constexpr int64_t enough_clean = 32;
 
 uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size) {
@@ -96,7 +96,7 @@ void Model::learn_tail(const CostClass& of, int64_t tail, int64_t likely, int64_
     learn_between(of, tail - likely, tail, slack);
     learn_between(shortest, tail - most, tail, slack);
     shortest.kind = CostKind::collective_shortest_apart;
-    learn_between(shortest, tail - apart, tail, slack);
+    learn_between(shortest, tail - apart, tail, apart > 0 ? 0 : clean);
 }
 
 void Model::learn_at_most(const CostClass& of, int64_t most) {
@@ -239,8 +239,8 @@ Cost Model::summarise(const Samples& samples) const {
     cost.known = true;
     // Counters do not tell where in a call noise hit: mostly in its wait, which is longer than a message's way. So of what calls agree on the
     // most: those took as long whose noise was all there. One alone does not tell; in collectives noise of all members hits.
-    const bool in_waits = !noise_placed_ && !collective(samples.of.kind) && all > 1 && !faults_.counters_in_tails;
-    cost.mid = in_waits ? agreed.to : agreed.from;
+    const bool open = !noise_placed_ && all > 1 && chosen.least().quantile(50) != chosen.most().quantile(50);
+    cost.mid = open && waits(samples.of.kind) && !faults_.counters_in_tails ? agreed.to : agreed.from;
     cost.low = std::min(agreed.from, chosen.most().quantile(0));
     cost.high = std::max(agreed.to, chosen.least().quantile(100));
     cost.spread = spread;

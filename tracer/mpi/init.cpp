@@ -250,7 +250,10 @@ void Finalize::end(int) {
     if (thread.depth != 1 || !process.archive) return;
     if (thread.location) thread.location->take_rest();
     call_.leave();
-    end_threads();
+    if (!end_threads()) {  // it would write beside them
+        process.archive->stop("a thread is still writing a record", write::now());
+        return;
+    }
     thread.noise = nullptr;
     thread.feed = nullptr;
     process.archive->finish(process.detail.pcontrol_ns(write::now()));

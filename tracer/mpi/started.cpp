@@ -147,17 +147,18 @@ constexpr polter_thread_hooks hooks{create, begin, enter_join, leave_join};
 }  // namespace
 
 // A page that its thread writes itself cannot be read from here: of such a thread the noise since its last event is not known.
-void end_threads() {
+bool end_threads() {
     const Part part;
     process.on = false;
     constexpr uint64_t patience_ns = 1'000'000'000;
-    if (process.threads.load(std::memory_order_relaxed) > 1) process.archive->wait_for_users(patience_ns);
+    if (process.threads.load(std::memory_order_relaxed) > 1 && !process.archive->wait_for_users(patience_ns)) return false;
     const uint64_t time = write::now();
     for (write::Location* location : threads().named) {
         if (location->abandoned()) continue;
         if (process.session && !*polter_backend_limits(polter_session_backend(process.session))) location->take_rest();
         location->end_started(time);
     }
+    return true;
 }
 
 void follow_threads() {

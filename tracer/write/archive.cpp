@@ -244,19 +244,22 @@ void Archive::stop(const std::string& reason, uint64_t time) {
 
 // A thread's store to in_use_ and its look at `on` are in order only for itself; the kernel makes it so for all, which costs the thread
 // nothing at its records.
-void Archive::wait_for_users(uint64_t limit_ns) {
+bool Archive::wait_for_users(uint64_t limit_ns) {
     constexpr timespec pause{0, 100'000}, long_pause{0, 10'000'000};
     const NoCancel no_cancel;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0 ||
         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0)
         nanosleep(&long_pause, nullptr);  // by then the stores of then are seen
-    const uint64_t until = now() + limit_ns;
-    for (const Location* location : locations_) {
-        while (location->in_use_.load(std::memory_order_acquire)) {
-            if (now() > until) return warn("a thread was still writing a record when the trace ended: its last records may be lost");
-            nanosleep(&pause, nullptr);
-        }
+    std::vector<const Location*> locations;
+    {
+        const std::lock_guard lock(mutex_);
+        locations.assign(locations_.begin(), locations_.end());
     }
+    const uint64_t until = now() + limit_ns;
+    for (const Location* location : locations)
+        for (; location->in_use_.load(std::memory_order_acquire); nanosleep(&pause, nullptr))
+            if (now() > until) return false;
+    return true;
 }
 
 void Archive::finish(uint64_t pcontrol_ns) {

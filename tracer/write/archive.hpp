@@ -53,9 +53,9 @@ class Archive {
     // Of a region of the program, by its name; `file` may be NULL.
     uint32_t region_id(const char* name, const char* file, unsigned line);
 
-    // Returns when no thread is between begin_use() and end_use() of its location that found `on` true; or after `limit_ns`, with a
-    // warning.
-    void wait_for_users(uint64_t limit_ns);
+    // Returns when no thread is between begin_use() and end_use() of its location that found `on` true; false: one still is after
+    // `limit_ns`, and nothing may be written or closed.
+    bool wait_for_users(uint64_t limit_ns);
 
     // One line of the sidecar (../README.md); a failure stops the tracing.
     void define(const nlohmann::ordered_json& line);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "collective.hpp"
 
@@ -83,14 +84,16 @@ int64_t hit_for(const std::vector<Collective::Noise>& pieces, int64_t from, int6
 // Noise that ends while its member waits for a message delays nothing; a message under way for `hop` meets noise of length n at the end of
 // its way with probability n / hop and then waits for half of it; longer noise lets pass half a way in the mean. How many ways follow one
 // another is not known: twice the levels of a binary tree is what most algorithms take. Where only counters tell of noise, it is not known
-// when in its call a piece hit: at most as many, the longest, one after the other.
+// when in its call a piece hit: at most all of as many members, of those with most, one after the other.
 Delays delays_inside(const Engine& engine, const Collective& c, uint32_t member, int64_t from, int64_t leave) {
     const int64_t levels = std::bit_width(c.members.size());
     std::vector<NoisePiece> pieces;
-    std::vector<int64_t> lengths;
+    std::vector<int64_t> lengths;  // by member
+    uint32_t of = UINT32_MAX;
     for (const Collective::Noise& noise : c.noise) {
         if (noise.piece.end <= from || !may_delay(c, noise, member)) continue;
-        lengths.push_back(noise.piece.end - noise.piece.begin);
+        if (std::exchange(of, noise.member) != noise.member) lengths.push_back(0);
+        lengths.back() += noise.piece.end - noise.piece.begin;
         if (noise.piece.end <= leave) pieces.push_back(noise.piece);
     }
     // Noise of several members may begin at one time (one CPU takes turns with them): the longest is the hit, whatever order they came in.
