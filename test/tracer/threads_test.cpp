@@ -133,7 +133,12 @@ TEST_CASE("threads that write at any time, while one ends the trace") {
         });
     while (writing < threads) std::this_thread::yield();
     on = false;
-    archive->wait_for_users(10'000'000'000);
+    CHECK(archive->wait_for_users(10'000'000'000));
+    std::atomic<bool> still_on = true;
+    write::Location* held = archive->add_location(threads, 100 + threads, nullptr, 1);
+    REQUIRE(held->begin_use(still_on));
+    CHECK(!archive->wait_for_users(1'000'000));
+    held->end_use();
     archive->finish();
     for (auto& thread : all) thread.join();
     const auto lines = lines_of(folder.path / "ranks/host.1/rank.jsonl");
