@@ -45,11 +45,15 @@ bool active() {
 // Ours, while a thread is in it: not cancelled, and its signal handlers record nothing.
 class Part {
   public:
-    Part() : lock_(process.places_mutex) { ++thread.depth; }
-    ~Part() { --thread.depth; }
+    Part() : lock_(process.places_mutex) {}
     Part(const Part&) = delete;
 
   private:
+    // From before the lock until behind it: a handler in between must not wait for it.
+    struct Inside {
+        Inside() { ++thread.depth; }
+        ~Inside() { --thread.depth; }
+    } inside_;
     write::NoCancel no_cancel_;
     std::lock_guard<std::mutex> lock_;
 };
