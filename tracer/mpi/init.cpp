@@ -250,8 +250,8 @@ void Finalize::end(int) {
     if (thread.depth != 1 || !process.archive) return;
     if (thread.location) thread.location->take_rest();
     call_.leave();
-    if (!end_threads()) {  // it would write beside them
-        process.archive->stop("a thread is still writing a record", write::now());
+    if (!end_threads()) {  // to close anything would be to write beside that thread: the sealer finds the events in the tails
+        process.archive->stop("another thread was still writing an event a second after MPI_Finalize", write::now());
         return;
     }
     thread.noise = nullptr;

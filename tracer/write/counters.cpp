@@ -81,7 +81,7 @@ namespace {
 inline long read_group(int file, trace::PerfGroup& group) {
 #if defined(__x86_64__)
     long result;
-    asm volatile("syscall" : "=a"(result) : "0"(SYS_read), "D"(file), "S"(&group), "d"(sizeof group) : "rcx", "r11", "memory");
+    asm volatile("syscall" : "=a"(result) : "0"(long{SYS_read}), "D"(file), "S"(&group), "d"(sizeof group) : "rcx", "r11", "memory");
     return result;
 #else
     const int error = errno;

@@ -24,7 +24,7 @@ constexpr uint64_t most_reading_ticks = 400;  // of the clock, between two readi
 constexpr unsigned most_disagreements = 3;
 constexpr unsigned enough_rates = 2;  // found, and held since: the clock was not set meanwhile
 
-std::atomic<uint64_t> known_rate = 0;  // of the process: the latest that was found and held; 0: none
+std::atomic<uint64_t> known_rate = 0;  // of the process: the latest that was found; 0: none, or it did not hold
 
 // Whether the kernel's clock is the TSC, and the TSC runs alike whatever the processor's frequency and sleep.
 bool clock_is_tsc() {
@@ -88,6 +88,7 @@ uint64_t ThreadClock::next_point() {
     const uint64_t span = ticks - base_ticks_, base = ns - base_ns_;
     if (first || disagrees || base > INT64_MAX || span == 0) {
         disagreements_ += disagrees;
+        if (uint64_t wrong = rate_; disagrees) known_rate.compare_exchange_strong(wrong, 0, std::memory_order_relaxed);
         if (!first) rate_ = rates_ = 0;
         base_ticks_ = ticks;
         base_ns_ = ns;
