@@ -58,7 +58,7 @@ void write_all(write::Archive& archive, std::atomic<unsigned>& ready, unsigned t
 // An archive lives as long as its process, whose other threads may still be inside. So it is no leak, and neither is what tells so.
 auto& archives = *new std::vector<write::Archive*>;
 
-std::vector<nlohmann::json> written(const Folder& folder, uint64_t stops) {
+write::Archive* new_archive(const Folder& folder) {
     std::string error;
     write::Identity self;
     self.host = "host";
@@ -66,6 +66,11 @@ std::vector<nlohmann::json> written(const Folder& folder, uint64_t stops) {
     write::Archive* archive = write::Archive::create({folder.path.string(), {}, 2}, self, {}, error);
     REQUIRE_MESSAGE(archive, error);
     archives.push_back(archive);
+    return archive;
+}
+
+std::vector<nlohmann::json> written(const Folder& folder, uint64_t stops) {
+    write::Archive* archive = new_archive(folder);
     std::atomic<unsigned> ready{0};
     std::vector<std::thread> all;
     for (unsigned t = 0; t < threads; ++t) all.emplace_back([&, t] { write_all(*archive, ready, t, t == 0 ? stops : 0); });
@@ -109,13 +114,7 @@ TEST_CASE("one thread ends the tracing while the others write") {
 
 TEST_CASE("threads that write at any time, while one ends the trace") {
     const Folder folder;
-    std::string error;
-    write::Identity self;
-    self.host = "host";
-    self.pid = 1;
-    write::Archive* archive = write::Archive::create({folder.path.string(), {}, 2}, self, {}, error);
-    REQUIRE_MESSAGE(archive, error);
-    archives.push_back(archive);
+    write::Archive* archive = new_archive(folder);
     std::atomic<bool> on{true};
     std::atomic<unsigned> writing{0};
     std::atomic<uint64_t> records{0};

@@ -363,9 +363,12 @@ TEST_CASE("noise that is made known late stands behind what was written, with th
 }
 
 TEST_CASE("the tail's memory may be huge pages") {
-    if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) return;
+    if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) {
+        MESSAGE("this kernel has no transparent huge pages: not tested");
+        return;
+    }
     Rank rank(nullptr, first);
-    const std::string tail = rank.ranks / "0.tail";
+    const std::string tail = std::filesystem::canonical(rank.ranks / "0.tail");
     std::ifstream mappings("/proc/self/smaps");
     std::string flags;
     for (std::string line; flags.empty() && std::getline(mappings, line);)
