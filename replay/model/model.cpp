@@ -237,8 +237,8 @@ Cost Model::summarise(const Samples& samples) const {
     const CostLimits::Agreed agreed = chosen.agreed();
     Cost cost;
     cost.known = true;
-    // Counters do not tell where in a call noise hit: mostly in its wait, which is longer than a message's way. So of what calls agree on the
-    // most: those took as long whose noise was all there. One alone does not tell; in collectives noise of all members hits.
+    // Counters do not tell where in a call noise hit: mostly in its wait, which is longer than a message's way. So the greatest value that
+    // calls agree on, as if all of it hit there. One call alone does not tell; in a collective the noise of all members counts.
     const bool open = !noise_placed_ && all > 1 && chosen.least().quantile(50) != chosen.most().quantile(50);
     cost.mid = open && waits(samples.of.kind) && !faults_.counters_in_tails ? agreed.to : agreed.from;
     cost.low = std::min(agreed.from, chosen.most().quantile(0));
