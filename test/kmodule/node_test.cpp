@@ -163,9 +163,10 @@ TEST_CASE("counts are those of /proc/interrupts and /proc/softirqs, on each CPU;
         CAPTURE(on);
         CAPTURE(missing);
         CHECK(counted <= most);
-        // One may be on its way when the CPU's measuring ends; and there are kernels that do not show all, without counting what they skip
-        // (three of 60,000 interrupts of a disk, on a 6.18 guest).
-        CHECK(counted + missing + 1 + least / 10'000 >= least);
+        // One may be on its way when the CPU's measuring ends. And there are kernels that show nothing on a CPU for stretches of some 50 us,
+        // without counting what they skip (a 6.18 guest, about once a second). A stretch is known by the switch in it, and more than one
+        // interrupt of a busy disk may lie in it: up to 1.5 for each switch were seen, and three of 60,000 where no switch told of it.
+        CHECK(counted + 2 * missing + 1 + least / 2'000 >= least);
         if (counted) compared.insert(line);
         all += counted;
     };
