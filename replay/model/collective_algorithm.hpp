@@ -145,6 +145,8 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
 struct Explanation {
     std::optional<Structure> found, likeliest;
     double constant_error = 0;
+
+    bool leaves_more_than(double part) const { return found && static_cast<double>(found->error) > part * constant_error; }
 };
 // `best`, `borrowed`: of all candidates.
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,

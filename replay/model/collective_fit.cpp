@@ -12,17 +12,29 @@ namespace polter::replay {
 
 namespace {
 
-// The mean; where the noise is not known, without the greatest, which may be noise. (Not the median: where most members wait for
-// nobody it says nothing of the others.)
-double typical(std::vector<int64_t>& distances, bool noise_known) {
-    constexpr size_t believed = 80;  // per cent
-    if (distances.empty()) return 0;
-    auto end = distances.end();
-    if (!noise_known) {
-        end = distances.begin() + static_cast<std::ptrdiff_t>((distances.size() * believed + 99) / 100);
-        if (end != distances.end()) std::nth_element(distances.begin(), end, distances.end());
+// Distances of roots and of the others: in most operations with a root only one of both kinds waits.
+struct Distances {
+    std::vector<int64_t> roots, others;
+    void add(const InstanceSample& sample, size_t member, int64_t distance) {
+        (member == sample.root ? roots : others).push_back(distance);
     }
-    return std::accumulate(distances.begin(), end, 0.0) / static_cast<double>(end - distances.begin());
+};
+
+// The mean; where the noise is not known, without the greatest of either kind, which may be noise. (Not the median, nor of both kinds
+// together: where most members wait for nobody that says nothing of the others.)
+double typical(Distances& distances, bool noise_known) {
+    constexpr size_t believed = 80;  // per cent
+    double sum = 0, count = 0;
+    for (std::vector<int64_t>* list : {&distances.roots, &distances.others}) {
+        auto end = list->end();
+        if (!noise_known && !list->empty()) {
+            end = list->begin() + static_cast<std::ptrdiff_t>((list->size() * believed + 99) / 100);
+            if (end != list->end()) std::nth_element(list->begin(), end, list->end());
+        }
+        sum += std::accumulate(list->begin(), end, 0.0);
+        count += static_cast<double>(end - list->begin());
+    }
+    return count > 0 ? sum / count : 0;
 }
 
 using Predictions = std::vector<std::vector<Prediction>>;  // by sample
@@ -30,18 +42,18 @@ using Predictions = std::vector<std::vector<Prediction>>;  // by sample
 // Distance of prediction and measurement, or anything from `most` on where it is that or more: then not all are predicted.
 double error_of(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known, double most,
                 Predictions* predictions) {
-    std::vector<int64_t> distances;
+    Distances distances;
     size_t all = 0;
     for (const InstanceSample& sample : samples) all += sample.leave.size();
-    distances.reserve(all);
     predictions->resize(samples.size());
     double sum = 0;
     for (size_t s = 0; s < samples.size(); ++s) {
         std::vector<Prediction>& predicted = (*predictions)[s];
         predict(structure, samples[s], &predicted);
         for (size_t i = 0; i < predicted.size(); ++i) {
-            distances.push_back(std::abs(predicted[i].leave - samples[s].leave[i]));
-            sum += static_cast<double>(distances.back());
+            const int64_t distance = std::abs(predicted[i].leave - samples[s].leave[i]);
+            distances.add(samples[s], i, distance);
+            sum += static_cast<double>(distance);
         }
         if (noise_known && sum / static_cast<double>(all) >= most) return most;
     }
@@ -251,9 +263,37 @@ Fit fit_from(const Structure& start, const std::vector<InstanceSample>& samples,
     });
 }
 
+namespace {
+
+// A call that waits: for what came at `came`; its own beginning (of non-blocking collectives, of the call that completes them) and its end
+// without its noise.
+struct Waiting {
+    int64_t came = 0, began = 0, left = 0;
+    const InstanceSample* sample = nullptr;
+    size_t member = 0;
+};
+
+// Of non-blocking collectives the constant counts from the last arrival, however much later the completing call began: that is what is
+// known of them without an algorithm.
+void add_distances_from_constant(const std::vector<Waiting>& waiting, Distances* distances) {
+    std::vector<int64_t> took, waited;
+    for (const Waiting& call : waiting) {
+        took.push_back(call.left - call.came);
+        if (call.began <= call.came) waited.push_back(took.back());
+    }
+    std::vector<int64_t>& list = waited.empty() ? took : waited;
+    if (list.empty()) return;
+    std::sort(list.begin(), list.end());
+    const int64_t median = list[list.size() / 2];
+    for (const Waiting& call : waiting)
+        distances->add(*call.sample, call.member, std::abs(call.left - std::max(call.began, call.came + median)));
+}
+
+}  // namespace
+
 // "A constant after the last that one waits for": what a structure must beat.
 double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
-    std::vector<int64_t> waiting, free;
+    std::vector<Waiting> waiting, free;
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
         int64_t lower = INT64_MIN;
@@ -261,22 +301,21 @@ double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool
             lower = std::max(lower, sample.enter[i]);
             const bool waits_for_everyone = waits == Waits::n_to_n || (waits == Waits::n_to_one && i == sample.root);
             const bool root_only = waits == Waits::one_to_n && i != sample.root;
-            int64_t from = waits_for_everyone ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
-            if (waits == Waits::prefix) from = lower;
-            if (!sample.resume.empty()) from = std::max(from, sample.resume[i]);
+            int64_t came = waits_for_everyone ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
+            if (waits == Waits::prefix) came = lower;
+            const int64_t began = sample.resume.empty() ? came : sample.resume[i], from = std::max(came, began);
             int64_t noise = 0;
             for (const NoisePiece& piece : sample.noise[i])
                 if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
-            (waits_for_everyone || root_only ? waiting : free).push_back(sample.leave[i] - from - noise);
+            if (waits_for_everyone || root_only || waits == Waits::prefix)
+                waiting.push_back({came, began, sample.leave[i] - noise, &sample, i});
+            else
+                free.push_back({from, from, sample.leave[i] - noise, &sample, i});
         }
     }
-    std::vector<int64_t> distances;
-    for (auto* list : {&waiting, &free}) {
-        if (list->empty()) continue;
-        std::sort(list->begin(), list->end());
-        const int64_t median = (*list)[list->size() / 2];
-        for (const int64_t value : *list) distances.push_back(std::abs(value - median));
-    }
+    Distances distances;
+    add_distances_from_constant(waiting, &distances);
+    add_distances_from_constant(free, &distances);
     return typical(distances, noise_known);
 }
 

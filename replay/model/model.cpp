@@ -24,8 +24,9 @@ uint64_t size_class(uint64_t size) {
 }
 
 // Whether its calls wait, mostly longer than for what this is the cost of.
-bool waits(CostKind kind) {
-    return kind <= CostKind::receive_after_post || kind == CostKind::send_after_post || kind == CostKind::notice_after;
+bool waits(const CostClass& of) {
+    if (of.kind == CostKind::collective_tail) return of.synchronous;  // not blocking
+    return of.kind <= CostKind::receive_after_post || of.kind == CostKind::send_after_post || of.kind == CostKind::notice_after;
 }
 
 constexpr int size_bits = 16, clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean));
@@ -235,12 +236,11 @@ Cost Model::summarise(const Samples& samples) const {
     const int64_t spread = std::max<int64_t>(0, chosen.least().quantile(95) - chosen.most().quantile(5));
     if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end()) chosen.merge(limits->second);
     const CostLimits::Agreed agreed = chosen.agreed();
-    Cost cost;
-    cost.known = true;
+    Cost cost{.known = true};
     // Counters do not tell where in a call noise hit: mostly in its wait, which is longer than a message's way. So the greatest value that
     // calls agree on, as if all of it hit there. One call alone does not tell; in a collective the noise of all members counts.
     const bool open = !noise_placed_ && all > 1 && chosen.least().quantile(50) != chosen.most().quantile(50);
-    cost.mid = open && waits(samples.of.kind) && !faults_.counters_in_tails ? agreed.to : agreed.from;
+    cost.mid = open && waits(samples.of) && !faults_.counters_in_tails ? agreed.to : agreed.from;
     cost.low = std::min(agreed.from, chosen.most().quantile(0));
     cost.high = std::max(agreed.to, chosen.least().quantile(100));
     cost.spread = spread;
@@ -333,8 +333,8 @@ void Model::freeze(bool noise_placed, const Search& search) {
         for (size_t i = 0; i < classes.size(); ++i) {
             Explanation& explanation = classes[i].explanation;
             explanation = explain(classes[i].samples, classes[i].kind.waits, noise_placed, best[i], borrowed[i]);
-            // A fence also waits for transfers, which its messages do not show: an algorithm that only comes near may be the wrong one.
-            if (classes[i].kind.operation == operation_fence && explanation.found && !explanation.found->certain) explanation.found.reset();
+            // A fence also waits for transfers, which its messages do not show: one that leaves more than a fifth may be the wrong one.
+            if (classes[i].kind.operation == operation_fence && explanation.leaves_more_than(0.2)) explanation.found.reset();
         }
     }
     size_t number = 0;

@@ -117,7 +117,8 @@ Candidates alltoall(uint32_t members) {
 
 Candidates reduce_scatter(uint32_t members) {
     Candidates list;
-    add(&list, {only(Shape::doubling_all), only(Shape::halving), both(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts),
+    add(&list, {only(Shape::doubling_all), only(Shape::halving), only(Shape::butterfly),
+                both(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts),
                 both(Shape::linear, Shape::linear, Cargo::all, Cargo::parts),
                 both(Shape::binomial, Shape::linear, Cargo::all, Cargo::parts),
                 both(Shape::binomial, Shape::binomial, Cargo::all, Cargo::parts),

@@ -83,12 +83,12 @@ constexpr Rule open_mpi_reduce[] = {
     {16, any, binomial_up},   {32, 4096, binary_up}, {any, any, binomial_up},
 };
 
-constexpr Pattern halving = up(Shape::halving), reduce_ring = up(Shape::ring, Cargo::theirs),
+constexpr Pattern halving = up(Shape::halving), butterfly = up(Shape::butterfly), reduce_ring = up(Shape::ring, Cargo::theirs),
                   reduce_scatterv = up_down(Shape::binomial, Shape::linear, Cargo::all, Cargo::parts);
 constexpr Rule open_mpi_reduce_scatter[] = {
-    {4, any, reduce_ring},  {8, 8, reduce_scatterv}, {32, 262144, halving},      {32, any, reduce_ring}, {64, 64, reduce_scatterv},
-    {64, 2048, halving},    {64, any, reduce_ring},  {128, 256, reduce_scatterv}, {128, 512, halving},   {any, 512, reduce_scatterv},
-    {any, any, reduce_ring},
+    {4, any, reduce_ring},    {8, 8, reduce_scatterv}, {32, 262144, halving},       {32, any, reduce_ring}, {64, 64, reduce_scatterv},
+    {64, 2048, halving},      {64, 524288, butterfly}, {64, any, reduce_ring},      {128, 256, reduce_scatterv}, {128, 512, halving},
+    {128, 262144, butterfly}, {128, any, reduce_ring}, {any, 512, reduce_scatterv}, {any, any, reduce_ring},
 };
 
 constexpr Rule open_mpi_allgather[] = {

@@ -48,6 +48,33 @@ void reduce_scatter(Builder& builder, const Folded& folded, bool near_first) {
     }
 }
 
+// Reduce_scatter from neighbours on (Träff, 2005): which halves a number keeps depends on its lowest bits first, so at the end it has the
+// result of the number that has its bits in reverse.
+void butterfly(Builder& builder, const Folded& folded) {
+    const auto begin = [&](uint32_t number) { return number < folded.rest ? 2 * number : number + folded.rest; };  // of its part
+    std::vector<uint32_t> kept(folded.power, 0);  // the first number whose part each still has
+    for (uint32_t mask = 1; mask < folded.power; mask <<= 1) {
+        const uint32_t half = folded.power / 2 / mask;
+        exchange(builder, folded, mask, [&](uint32_t member) -> Load {
+            const uint32_t number = folded.number(member), first = kept[number] + (number & mask ? 0 : half);
+            return {0.5 / mask, {begin(first), begin(first + half) - begin(first)}};
+        });
+        for (uint32_t number = 0; number < folded.power; ++number)
+            if (number & mask) kept[number] += half;
+    }
+    for (uint32_t number = 0; number < folded.power; ++number)  // who stood aside waits for nothing else
+        if (kept[number] < folded.rest) {
+            const uint32_t aside = folded.member(kept[number]) - 1;
+            builder.pass(folded.member(number), aside, builder.parts(aside));
+        }
+    builder.round(
+        [&](uint32_t member) {
+            const uint32_t number = folded.number(member);
+            return number == Builder::no_partner || kept[number] == number ? Builder::no_partner : folded.member(kept[number]);
+        },
+        [&](uint32_t member) { return builder.parts(folded.member(kept[folded.number(member)])); });
+}
+
 // Along the same exchanges backward, only towards the root. An excluded root takes the place of member 0, which hands it its part.
 void gather(Builder& builder, const Folded& folded) {
     const uint32_t root = builder.root();
@@ -92,6 +119,9 @@ void by_halves(Builder& builder, Shape shape) {
             fold_in(builder, folded);
             reduce_scatter(builder, folded, true);
             return gather(builder, folded);
+        case Shape::butterfly:
+            fold_in(builder, folded);
+            return butterfly(builder, folded);
         case Shape::scatter_ring:
         case Shape::scatter_doubling:
             return scatter_allgather(builder, shape == Shape::scatter_ring);

@@ -35,6 +35,7 @@ Family family(Shape shape) {
         case Shape::halving:
         case Shape::halving_doubling:
         case Shape::halving_gather:
+        case Shape::butterfly:
         case Shape::scatter_ring:
         case Shape::scatter_doubling:
             return Family::halves;
@@ -204,6 +205,7 @@ std::string to_string(const Pattern& pattern) {
                                      "recursive halving",
                                      "recursive halving and doubling",
                                      "recursive halving and gather",
+                                     "butterfly",
                                      "ring, twice",
                                      "ring, twice, then the rest",
                                      "scatter and ring",

@@ -44,6 +44,7 @@ enum class Shape : uint8_t {
     halving,             // recursive halving, from half the members on
     halving_doubling,    // Rabenseifner: reduce-scatter by recursive halving, then allgather by recursive doubling
     halving_gather,      // the same, but then a gather to the root
+    butterfly,           // recursive halving from neighbours on; at the end members change their results by mirrored number
     ring_twice,          // reduce-scatter, then allgather round a ring
     ring_twice_rest,     // the same, then up and down trees what the members cannot share evenly (SMPI)
     scatter_ring,        // scatter by a binomial tree, then allgather round a ring

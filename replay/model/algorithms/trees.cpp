@@ -162,8 +162,15 @@ void split(Builder& builder, Shape shape, Shape broadcast, const Partition* part
         builder.receive(message, 0, to);
         builder.complete(message, to, 0);
     }
-    if (shape == Shape::split_set_up) set_up(builder, partition ? *partition : everybody);
-    for (const auto& group : partition ? *partition : everybody) {
+    const Partition& groups = partition ? *partition : everybody;
+    Partition set_up_first;  // SMPI's quaternomial tree asks who shares a host
+    for (const auto& group : groups) {
+        const bool asks =
+            broadcast == Shape::few_bytes_smpi && for_few_bytes(broadcast, static_cast<uint32_t>(group.size())) == Shape::quaternomial;
+        if (shape == Shape::split_set_up || asks) set_up_first.push_back(group);
+    }
+    if (!set_up_first.empty()) set_up(builder, set_up_first);
+    for (const auto& group : groups) {
         const auto size = static_cast<uint32_t>(group.size());
         for (uint32_t place = 0; place < size; ++place)  // parents come before their children
             for (const uint32_t child : children(place, for_few_bytes(broadcast, size), size)) builder.pass(group[place], group[child], 1);

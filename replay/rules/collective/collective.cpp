@@ -354,7 +354,7 @@ static void learn_wait_for_collective(Engine& engine, const Thread& thread, int6
         return TimeRange{std::max<int64_t>(0, thread.leave - from - noise_after(thread.pieces, from)), thread.leave - from};
     };
     if (came >= thread.enter)
-        engine.model().learn(after, since(came).least, Model::clean);
+        engine.model().learn_between(after, since(came).least, since(came).most, Model::clean);
     else if (!engine.faults().collectives_were_done)
         engine.model().learn_wait(
             {CostKind::wait_own, true, after.synchronous, 0, thread.completions}, after,
