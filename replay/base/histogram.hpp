@@ -3,10 +3,12 @@
 // process of the samples matters.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <map>
+#include <utility>
+#include <vector>
 
 namespace polter::replay {
 
@@ -14,7 +16,7 @@ class Histogram {
   public:
     void add(int64_t ns) {
         if (ns < 0) ns = 0;
-        Bin& bin = bins_[index(static_cast<uint64_t>(ns))];
+        Bin& bin = at(index(static_cast<uint64_t>(ns)));
         ++bin.count;
         bin.sum += ns;
         ++count_;
@@ -47,11 +49,13 @@ class Histogram {
     struct Bin {
         int64_t count = 0, sum = 0;
     };
-    const std::map<uint16_t, Bin>& bins() const { return bins_; }
-    void merge(uint16_t at, const Bin& bin) {
-        bins_[at].count += bin.count;
-        bins_[at].sum += bin.sum;
-        count_ += bin.count;
+    using Bins = std::vector<std::pair<uint16_t, Bin>>;  // in order; only bins in use
+    const Bins& bins() const { return bins_; }
+    void merge(uint16_t index, const Bin& added) {
+        Bin& bin = at(index);
+        bin.count += added.count;
+        bin.sum += added.sum;
+        count_ += added.count;
     }
 
   private:
@@ -63,7 +67,17 @@ class Histogram {
         return static_cast<uint16_t>((octave << part_bits) + (value >> octave));
     }
 
-    std::map<uint16_t, Bin> bins_;  // only bins in use: a cost of communication spans an octave or two
+    Bin& at(uint16_t index) {
+        if (latest_ < bins_.size() && bins_[latest_].first == index) return bins_[latest_].second;
+        auto place =
+            std::lower_bound(bins_.begin(), bins_.end(), index, [](const auto& bin, uint16_t wanted) { return bin.first < wanted; });
+        if (place == bins_.end() || place->first != index) place = bins_.insert(place, {index, Bin()});
+        latest_ = static_cast<size_t>(place - bins_.begin());
+        return place->second;
+    }
+
+    Bins bins_;  // few: a cost of communication spans an octave or two
+    size_t latest_ = 0;
     int64_t count_ = 0;
 };
 
