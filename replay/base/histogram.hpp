@@ -23,7 +23,8 @@ class Histogram {
     }
 
     void merge(const Histogram& other) {
-        for (const auto& [at, bin] : other.bins_) merge(at, bin);
+        for (size_t i = 0; i < other.bins_.size(); ++i)
+            if (other.bins_[i].count > 0) merge(static_cast<uint16_t>(other.first_ + i), other.bins_[i]);
     }
 
     int64_t count() const { return count_; }
@@ -32,7 +33,7 @@ class Histogram {
     int64_t quantile(int percent) const {
         int64_t before = 0;
         const int64_t wanted = (count_ - 1) * percent / 100;
-        for (const auto& [at, bin] : bins_) {
+        for (const Bin& bin : bins_) {
             before += bin.count;
             if (before > wanted) return bin.sum / bin.count;
         }
@@ -49,8 +50,13 @@ class Histogram {
     struct Bin {
         int64_t count = 0, sum = 0;
     };
-    using Bins = std::vector<std::pair<uint16_t, Bin>>;  // in order; only bins in use
-    const Bins& bins() const { return bins_; }
+    // Those in use, in order.
+    std::vector<std::pair<uint16_t, Bin>> bins() const {
+        std::vector<std::pair<uint16_t, Bin>> used;
+        for (size_t i = 0; i < bins_.size(); ++i)
+            if (bins_[i].count > 0) used.emplace_back(static_cast<uint16_t>(first_ + i), bins_[i]);
+        return used;
+    }
     void merge(uint16_t index, const Bin& added) {
         Bin& bin = at(index);
         bin.count += added.count;
@@ -68,16 +74,20 @@ class Histogram {
     }
 
     Bin& at(uint16_t index) {
-        if (latest_ < bins_.size() && bins_[latest_].first == index) return bins_[latest_].second;
-        auto place =
-            std::lower_bound(bins_.begin(), bins_.end(), index, [](const auto& bin, uint16_t wanted) { return bin.first < wanted; });
-        if (place == bins_.end() || place->first != index) place = bins_.insert(place, {index, Bin()});
-        latest_ = static_cast<size_t>(place - bins_.begin());
-        return place->second;
+        if (index < first_ || static_cast<size_t>(index - first_) >= bins_.size()) make_room(index);
+        return bins_[index - first_];
+    }
+    void make_room(uint16_t index) {
+        if (bins_.empty()) first_ = index;
+        if (index < first_) {
+            bins_.insert(bins_.begin(), first_ - index, Bin());
+            first_ = index;
+        }
+        bins_.resize(std::max<size_t>(bins_.size(), index - first_ + size_t{1}));
     }
 
-    Bins bins_;  // few: a cost of communication spans an octave or two
-    size_t latest_ = 0;
+    std::vector<Bin> bins_;  // from `first_` on: a cost of communication spans an octave or two
+    uint16_t first_ = 0;
     int64_t count_ = 0;
 };
 
