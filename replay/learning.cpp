@@ -2,6 +2,8 @@
 #include "learning.hpp"
 
 #include "passes.hpp"
+#include "replay/engine/kept_events.hpp"
+#include "replay/parallel/group.hpp"
 
 namespace polter::replay {
 
@@ -20,12 +22,13 @@ Learning::Learning(const Options& options, const Hooks& hooks, double parts, Eng
 }
 
 std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
-    auto learning = std::make_unique<Learning>(options, hooks, parts, EngineFacts(), LearnedRules());
+    EngineFacts known;
+    known.kept = std::make_shared<KeptEvents>(options.keep_bytes.value_or(default_kept_bytes(options.group ? options.group->size() : 1)));
+    auto learning = std::make_unique<Learning>(options, hooks, parts, known, LearnedRules());
     // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where
     // postings do not say what they are for, their completions do: again, with that. Where some
     // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that. So
     // with locks that were waited for: by whom and for whom is known only now, and what that costs not yet.
-    EngineFacts known;
     if (!hooks.faults.forget_cancelled) known.cancelled_postings = learning->engine->cancelled_postings();
     if (learning->engine->has_learned_postings() && !hooks.faults.forget_postings) known.postings = learning->engine->learned_postings();
     const std::set<RankPair> suspects = farm_suspects(learning->rules->wildcards);

@@ -6,6 +6,8 @@
 
 namespace polter::replay {
 
+class Group;
+
 // Opens the archive's events, and runs the engine over them.
 void run_pass(Archive&, Engine&, Group* group = nullptr);
 

@@ -10,7 +10,6 @@
 #include "learning.hpp"
 #include "passes.hpp"
 #include "replay/attribution/cost_analysis.hpp"
-#include "replay/engine/otf2_events.hpp"
 #include "replay/model/model_file.hpp"
 #include "replay/parallel/exchange.hpp"
 #include "replay/parallel/results.hpp"
@@ -25,24 +24,6 @@
 #include "testing.hpp"
 
 namespace polter::replay {
-
-using Callbacks = std::unique_ptr<OTF2_EvtReaderCallbacks, decltype(&OTF2_EvtReaderCallbacks_Delete)>;
-
-void run_pass(Archive& archive, Engine& engine, Group* group) {
-    const Callbacks callbacks(event_callbacks(), OTF2_EvtReaderCallbacks_Delete);
-    if (group) engine.join(std::make_unique<Exchange>(engine, *group));
-    std::vector<void*> user_data;
-    std::vector<bool> own;
-    for (const auto& thread : engine.threads()) {
-        user_data.push_back(thread.get());
-        own.push_back(!thread->remote);
-    }
-    const Archive::Opened opened = archive.open_events(callbacks.get(), user_data, own);
-    archive.judge(group ? gather_opened(*group, opened) : opened, engine.warnings());
-    engine.run();
-    archive.close_events();
-    if (group) gather_results(*group, engine);
-}
 
 namespace {
 
@@ -161,6 +142,7 @@ EngineFacts Stages::facts() const {
             .first = ends.first,
             .last = ends.last,
             .reverse_order = hooks_.reverse_order,
+            .kept = learner().facts().kept,
             .most_in_flight = learner().facts().most_in_flight};
 }
 

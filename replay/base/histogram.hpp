@@ -3,10 +3,12 @@
 // process of the samples matters.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <map>
+#include <utility>
+#include <vector>
 
 namespace polter::replay {
 
@@ -14,14 +16,15 @@ class Histogram {
   public:
     void add(int64_t ns) {
         if (ns < 0) ns = 0;
-        Bin& bin = bins_[index(static_cast<uint64_t>(ns))];
+        Bin& bin = at(index(static_cast<uint64_t>(ns)));
         ++bin.count;
         bin.sum += ns;
         ++count_;
     }
 
     void merge(const Histogram& other) {
-        for (const auto& [at, bin] : other.bins_) merge(at, bin);
+        for (size_t i = 0; i < other.bins_.size(); ++i)
+            if (other.bins_[i].count > 0) merge(static_cast<uint16_t>(other.first_ + i), other.bins_[i]);
     }
 
     int64_t count() const { return count_; }
@@ -30,7 +33,7 @@ class Histogram {
     int64_t quantile(int percent) const {
         int64_t before = 0;
         const int64_t wanted = (count_ - 1) * percent / 100;
-        for (const auto& [at, bin] : bins_) {
+        for (const Bin& bin : bins_) {
             before += bin.count;
             if (before > wanted) return bin.sum / bin.count;
         }
@@ -47,11 +50,18 @@ class Histogram {
     struct Bin {
         int64_t count = 0, sum = 0;
     };
-    const std::map<uint16_t, Bin>& bins() const { return bins_; }
-    void merge(uint16_t at, const Bin& bin) {
-        bins_[at].count += bin.count;
-        bins_[at].sum += bin.sum;
-        count_ += bin.count;
+    // Those in use, in order.
+    std::vector<std::pair<uint16_t, Bin>> bins() const {
+        std::vector<std::pair<uint16_t, Bin>> used;
+        for (size_t i = 0; i < bins_.size(); ++i)
+            if (bins_[i].count > 0) used.emplace_back(static_cast<uint16_t>(first_ + i), bins_[i]);
+        return used;
+    }
+    void merge(uint16_t index, const Bin& added) {
+        Bin& bin = at(index);
+        bin.count += added.count;
+        bin.sum += added.sum;
+        count_ += added.count;
     }
 
   private:
@@ -63,7 +73,21 @@ class Histogram {
         return static_cast<uint16_t>((octave << part_bits) + (value >> octave));
     }
 
-    std::map<uint16_t, Bin> bins_;  // only bins in use: a cost of communication spans an octave or two
+    Bin& at(uint16_t index) {
+        if (index < first_ || static_cast<size_t>(index - first_) >= bins_.size()) make_room(index);
+        return bins_[index - first_];
+    }
+    void make_room(uint16_t index) {
+        if (bins_.empty()) first_ = index;
+        if (index < first_) {
+            bins_.insert(bins_.begin(), first_ - index, Bin());
+            first_ = index;
+        }
+        bins_.resize(std::max<size_t>(bins_.size(), index - first_ + size_t{1}));
+    }
+
+    std::vector<Bin> bins_;  // from `first_` on: a cost of communication spans an octave or two
+    uint16_t first_ = 0;
     int64_t count_ = 0;
 };
 

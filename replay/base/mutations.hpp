@@ -55,7 +55,7 @@ struct Faults {
     bool ordinary_parts = false;         // causality: partitioned messages match as ordinary ones
     bool noise_of_one = false;           // accuracy: of noise in a collective known by counters only, one member's counts
     bool collectives_were_done = false;  // accuracy: a Wait for a non-blocking collective to which all had come found it done
-    bool counters_in_tails = false;  // accuracy: the noise of counters hit after the wait, in every call
+    bool counters_in_tails = false;      // accuracy: the noise of counters hit after the wait, in every call
     bool counters_at_one_time = false;   // bounds: the noise of counters hits in all members at once, at the end of their calls
     bool order_of_coming = false;  // accuracy: noise of several members that begins at one time is taken in the order in which they came
     bool messages_were_there = false;    // accuracy: calls that began behind the sends found their messages there
@@ -79,6 +79,7 @@ struct Faults {
     bool iterations_stay = false;        // accuracy: each thread does the iterations of a dynamic loop that it was measured to do
     bool own_start = false;              // accuracy: a thread begins its first region when it was measured to
     bool runs_are_polls = false;         // bounds: failing polls in a row that were recorded as one call are taken for one poll
+    bool lose_at_limit = false;          // determinism: of a location that is not kept whole, the first record behind what is kept is lost
     bool short_polls_alone = false;      // bounds: work between two polls ends the polling loop in each view
 };
 

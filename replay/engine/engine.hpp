@@ -33,6 +33,7 @@
 namespace polter::replay {
 
 class Injection;
+class KeptEvents;
 
 // Flawed data and open questions, counted; each becomes one line of the result.
 struct FlawCount {
@@ -54,6 +55,7 @@ struct EngineFacts {
     int64_t most_delay = 0;                             // nobody can be late by more than all noise that is removed
     int64_t first = 0, last = 0;                        // measured, of all ranks; equal: not known yet
     bool reverse_order = false;                         // of the first turn
+    std::shared_ptr<KeptEvents> kept;                   // what passes keep for those behind them; none: each reads the archive
     // Beyond this many messages in flight, whoever waits for a record that everybody has passed in measured time is released: it does
     // not exist, and what piles up behind the wait is no message in flight but unbounded.
     size_t most_in_flight = size_t{1} << 20;
@@ -214,7 +216,7 @@ class Engine {
     void drop_request(Thread& thread, uint64_t id);
 
   private:
-    friend struct EventCallbacks;
+    friend struct EventApplication;
     friend class Exchange;
     // How far all have come where nobody can go on.
     struct Turn {

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OTF2's callbacks: each turns one record into an operation of the thread that wrote it.
+// OTF2's callbacks: each decodes one record, keeps it for the passes behind this one where there is room, and turns it into an operation
+// of the thread that wrote it. What was kept goes the same way from there.
 #include "otf2_events.hpp"
 
 #include <otf2/otf2.h>
 
-#include "engine.hpp"
-#include "replay/trace/metric_value.hpp"
+#include "event_application.hpp"
 
 namespace polter::replay {
 
-struct EventCallbacks {
-    static const Definitions& definitions(const Thread& t) { return t.engine->archive_.definitions(); }
-
-    // A record that only advances the thread's time needs no more than this.
-    static OTF2_CallbackCode after(const Thread& t) {
-        const bool stop = t.state != Thread::State::ready || t.now > t.engine->window_end_ || t.broken;
-        return stop ? OTF2_CALLBACK_INTERRUPT : OTF2_CALLBACK_SUCCESS;
-    }
+struct EventCallbacks : EventApplication {
+    // Whether the record was taken from what is kept.
+    static bool taken(const Thread& t, uint64_t record) { return t.kept && record <= t.kept->behind(); }
+    static KeptLocation* keeping(const Thread& t) { return t.kept && t.kept->keeping() ? t.kept : nullptr; }
 
     static bool has(OTF2_AttributeList* list, uint32_t attribute) {
         return attribute != UINT32_MAX && list && OTF2_AttributeList_GetNumberOfElements(list) > 0 &&
@@ -45,82 +41,62 @@ struct EventCallbacks {
     }
 
     static OTF2_CallbackCode add(Thread& t, uint64_t ticks, uint64_t record, Operation operation) {
-        if (!t.engine->advance(t, ticks)) return OTF2_CALLBACK_INTERRUPT;
-        t.record = record;
-        operation.time = t.now;
-        t.engine->add_operation(t, operation);
-        return after(t);
+        if (taken(t, record)) return OTF2_CALLBACK_SUCCESS;
+        if (KeptLocation* kept = keeping(t)) kept->operation(ticks, record, operation);
+        return apply(t, ticks, record, operation);
     }
 
-    static OTF2_CallbackCode other(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList*) {
+    static OTF2_CallbackCode other(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*) {
         Thread& t = *static_cast<Thread*>(user);
-        return t.engine->advance(t, time) ? after(t) : OTF2_CALLBACK_INTERRUPT;
-    }
-
-    static PollRun poll_run(const Thread& t, OTF2_AttributeList* list) {
-        const Definitions& d = definitions(t);
-        uint32_t polls = 0;
-        uint64_t last = 0, gap = 0;
-        if (t.engine->faults().runs_are_polls || !has(list, d.polls) || !has(list, d.last_poll) || !has(list, d.poll_gap)) return {};
-        if (OTF2_AttributeList_GetUint32(list, d.polls, &polls) != OTF2_SUCCESS || polls == 0) return {};
-        if (OTF2_AttributeList_GetUint64(list, d.last_poll, &last) != OTF2_SUCCESS) return {};
-        if (OTF2_AttributeList_GetUint64(list, d.poll_gap, &gap) != OTF2_SUCCESS) return {};
-        // What an edited trace has no room for.
-        const auto within = [&](uint64_t ticks) {
-            return std::min(ticks_in_ns(static_cast<int64_t>(std::min<uint64_t>(ticks, INT64_MAX)), d.ticks_per_second), t.now - t.enter);
-        };
-        return {polls, within(last), within(gap)};
-    }
-
-    // Needed in the replay pass only.
-    static uint32_t call_site(Thread& t, OTF2_AttributeList* list) {
-        const uint32_t attribute = definitions(t).call_site;
-        if (attribute == UINT32_MAX || t.engine->learning()) return no_call_site;
-        uint32_t named = no_call_site;
-        if (has(list, attribute)) OTF2_AttributeList_GetCallingContextRef(list, attribute, &named);
-        return t.call_sites.follow(named < definitions(t).call_sites.size() ? named : no_call_site);
+        if (taken(t, record)) return OTF2_CALLBACK_SUCCESS;
+        if (KeptLocation* kept = keeping(t)) kept->other(time, record);
+        return apply_other(t, time);
     }
 
     static OTF2_CallbackCode enter(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
                                    OTF2_RegionRef region) {
         Thread& t = *static_cast<Thread*>(user);
-        if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
-        t.record = record;
-        t.engine->on_enter(t, region, call_site(t, list));
-        return after(t);
+        if (taken(t, record)) return OTF2_CALLBACK_SUCCESS;
+        uint32_t named = no_call_site;
+        KeptLocation* kept = keeping(t);
+        if (const uint32_t attribute = definitions(t).call_site; (kept || !t.engine->learning()) && has(list, attribute))
+            OTF2_AttributeList_GetCallingContextRef(list, attribute, &named);
+        if (kept) kept->enter(time, record, region, named);
+        return apply_enter(t, time, record, region, named);
+    }
+
+    static LeaveFacts leave_facts(const Thread& t, OTF2_AttributeList* list) {
+        const Definitions& d = definitions(t);
+        LeaveFacts facts;
+        uint32_t polls = 0;
+        if (has(list, d.polls) && has(list, d.last_poll) && has(list, d.poll_gap) &&
+            OTF2_AttributeList_GetUint32(list, d.polls, &polls) == OTF2_SUCCESS &&
+            OTF2_AttributeList_GetUint64(list, d.last_poll, &facts.last_poll) == OTF2_SUCCESS &&
+            OTF2_AttributeList_GetUint64(list, d.poll_gap, &facts.poll_gap) == OTF2_SUCCESS)
+            facts.polls = polls;
+        int32_t source = -1, tag = -1;
+        facts.names_comm = get_comm(list, d.comm, &facts.comm);
+        facts.names_message = facts.names_comm && get_int32(list, d.source, &source) && get_int32(list, d.tag, &tag) && source >= 0;
+        if (!facts.names_message) return facts;
+        facts.source = static_cast<uint32_t>(source);
+        facts.tag = static_cast<uint32_t>(tag);
+        facts.partitioned = partitioned(t, list);
+        if (has(list, d.any)) OTF2_AttributeList_GetUint8(list, d.any, &facts.any);
+        return facts;
     }
 
     static OTF2_CallbackCode leave(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
                                    OTF2_RegionRef region) {
         Thread& t = *static_cast<Thread*>(user);
-        if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
-        t.record = record;
-        if (t.in_call && t.depth == 0) {
-            t.poll_run = poll_run(t, list);
-            int32_t source = -1, tag = -1;
-            uint32_t comm = 0;
-            const bool file = t.kind == CallKind::file || t.kind == CallKind::file_begin || t.kind == CallKind::file_end;
-            if (file && get_comm(list, definitions(t).comm, &comm))
-                t.engine->add_operation(t,
-                                        {.kind = Operation::Kind::collective, .collective = operation_file, .comm = comm, .time = t.now});
-            else if (t.kind == CallKind::neighbourhood && get_comm(list, definitions(t).comm, &comm) && t.engine->neighbours(comm, t.rank))
-                t.engine->add_operation(t, {.kind = Operation::Kind::neighbours, .comm = comm, .time = t.now});
-            else if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
-                     get_comm(list, definitions(t).comm, &comm) && source >= 0) {
-                uint8_t any = 0;
-                if (has(list, definitions(t).any)) OTF2_AttributeList_GetUint8(list, definitions(t).any, &any);
-                t.engine->add_operation(t, {.kind = Operation::Kind::probe,
-                                            .wildcard = any != 0,
-                                            .any_source = (any & 1) != 0,
-                                            .comm = comm,
-                                            .peer = static_cast<uint32_t>(source),
-                                            .tag = static_cast<uint32_t>(tag),
-                                            .partitioned = partitioned(t, list),
-                                            .time = t.now});
-            }
+        if (taken(t, record)) return OTF2_CALLBACK_SUCCESS;
+        KeptLocation* kept = keeping(t);
+        if (!list || OTF2_AttributeList_GetNumberOfElements(list) == 0) {
+            if (kept) kept->leave(time, record, region);
+            return apply_leave(t, time, record, region, {});
         }
-        t.engine->on_leave(t, region);
-        return after(t);
+        const LeaveFacts facts = leave_facts(t, list);
+        if (kept) kept->leave(time, record, region, facts);
+        return apply_leave(t, time, record, region, facts);
     }
 
     static OTF2_CallbackCode send(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
@@ -296,67 +272,72 @@ struct EventCallbacks {
     }
 
     // Threads of one process. Where a record names no team, that of the thread is meant.
-    template <class Happens>
-    static OTF2_CallbackCode of_threads(void* user, OTF2_TimeStamp time, uint64_t record, Happens happens) {
+    static OTF2_CallbackCode of_threads(void* user, OTF2_TimeStamp time, uint64_t record, ThreadRecord kind, uint32_t a, uint64_t b) {
         Thread& t = *static_cast<Thread*>(user);
-        if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
-        t.record = record;
-        happens(t);
-        return after(t);
+        if (taken(t, record)) return OTF2_CALLBACK_SUCCESS;
+        if (KeptLocation* kept = keeping(t)) kept->of_threads(time, record, kind, a, b);
+        return apply_of_threads(t, time, record, kind, a, b);
     }
     static OTF2_CallbackCode fork(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*, OTF2_Paradigm,
                                   uint32_t) {
-        return of_threads(user, time, record, [](Thread& t) { t.engine->on_fork(t); });
+        return of_threads(user, time, record, ThreadRecord::fork, 0, 0);
     }
     static OTF2_CallbackCode join(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*, OTF2_Paradigm) {
-        return of_threads(user, time, record, [](Thread& t) { t.engine->on_join(t); });
+        return of_threads(user, time, record, ThreadRecord::join, 0, 0);
     }
     static OTF2_CallbackCode team_begin(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                         OTF2_CommRef team) {
-        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_team_begin(t, team); });
+        return of_threads(user, time, record, ThreadRecord::team_begin, team, 0);
     }
     static OTF2_CallbackCode team_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                       OTF2_CommRef team) {
-        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_team_end(t, team); });
+        return of_threads(user, time, record, ThreadRecord::team_end, team, 0);
     }
-
     static OTF2_CallbackCode create(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                     OTF2_CommRef all, uint64_t number) {
-        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_create(t, all, number); });
+        return of_threads(user, time, record, ThreadRecord::create, all, number);
     }
     static OTF2_CallbackCode thread_begin(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                           OTF2_CommRef all, uint64_t number) {
-        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_thread_begin(t, all, number); });
+        return of_threads(user, time, record, ThreadRecord::begin, all, number);
     }
     static OTF2_CallbackCode thread_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                         OTF2_CommRef all, uint64_t number) {
-        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_thread_end(t, all, number); });
+        return of_threads(user, time, record, ThreadRecord::end, all, number);
     }
     static OTF2_CallbackCode thread_wait(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                          OTF2_CommRef all, uint64_t number) {
-        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_thread_wait(t, all, number); });
+        return of_threads(user, time, record, ThreadRecord::wait, all, number);
     }
-    static OTF2_CallbackCode acquire(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
-                                     OTF2_Paradigm, uint32_t lock, uint32_t order) {
-        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_acquire(t, lock, order); });
+    static OTF2_CallbackCode acquire(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*, OTF2_Paradigm,
+                                     uint32_t lock, uint32_t order) {
+        return of_threads(user, time, record, ThreadRecord::acquire, lock, order);
     }
-    static OTF2_CallbackCode release(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
-                                     OTF2_Paradigm, uint32_t lock, uint32_t order) {
-        return of_threads(user, time, record, [&](Thread& t) { t.engine->on_release(t, lock, order); });
+    static OTF2_CallbackCode release(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*, OTF2_Paradigm,
+                                     uint32_t lock, uint32_t order) {
+        return of_threads(user, time, record, ThreadRecord::release, lock, order);
     }
 
-    static OTF2_CallbackCode metric(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t, void* user, OTF2_AttributeList* list,
+    static OTF2_CallbackCode metric(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
                                     OTF2_MetricRef metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values) {
         Thread& t = *static_cast<Thread*>(user);
-        if (!t.engine->advance(t, time)) return OTF2_CALLBACK_INTERRUPT;
+        if (taken(t, record)) return OTF2_CALLBACK_SUCCESS;
         uint32_t culprit = UINT32_MAX;
         if (has(list, definitions(t).culprit)) OTF2_AttributeList_GetStringRef(list, definitions(t).culprit, &culprit);
         uint64_t ago = 0;
         if (has(list, definitions(t).ago)) OTF2_AttributeList_GetUint64(list, definitions(t).ago, &ago);
-        t.engine->on_metric(t, metric, count, types, values, culprit, ago);
-        return after(t);
+        if (KeptLocation* kept = keeping(t)) kept->metric(time, record, metric, {types, count}, values, culprit, ago);
+        return apply_metric(t, time, metric, {types, count}, values, culprit, ago);
     }
 };
+
+Archive::Progress read_events(Archive& archive, Thread& thread) {
+    KeptLocation* kept = thread.kept;
+    if (!kept || !kept->rewound()) return archive.read(thread.index, &thread.events);
+    if (kept->more() || kept->complete()) return EventCallbacks::read_kept(thread, *kept);
+    if (kept->skips()) archive.skip(thread.index, kept->records());
+    return archive.read(thread.index, &thread.events);
+}
 
 OTF2_EvtReaderCallbacks* event_callbacks() {
     OTF2_EvtReaderCallbacks* callbacks = OTF2_EvtReaderCallbacks_New();

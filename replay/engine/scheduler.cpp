@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "engine.hpp"
+#include "kept_events.hpp"
+#include "otf2_events.hpp"
 
 namespace polter::replay {
 
@@ -94,7 +96,7 @@ void Engine::read(Thread& thread) {
     const uint64_t before = thread.events;
     while (thread.state == Thread::State::ready) {
         // After the end of its file, OTF2 must not be asked again: it would read beyond the buffer.
-        if (!thread.ended && archive_.read(thread.index, &thread.events) == Archive::Progress::ended) thread.ended = true;
+        if (!thread.ended && read_events(archive_, thread) == Archive::Progress::ended) thread.ended = true;
         if (thread.events > thread.most_events) thread.broken = true;
         if (thread.state == Thread::State::blocked) break;
         if (thread.broken || thread.ended) {
@@ -133,6 +135,7 @@ void Engine::finish(Thread& thread) {
         thread.in_call = false;
     }
     if (recorder_ && thread.started) recorder_->end(thread.recorded(), thread.last);
+    if (thread.kept) thread.kept->close(thread.events);
     events_ += static_cast<int64_t>(thread.events);
     thread.state = Thread::State::finished;
     if (peers_) peers_->ship_finished(thread);

@@ -24,6 +24,7 @@ namespace polter::replay {
 
 struct Thread;
 class Payment;
+class KeptLocation;
 
 enum class SendMode : uint8_t { standard = 0, synchronous = 1, ready = 2, buffered = 3 };
 
@@ -352,6 +353,7 @@ struct Thread {
     uint64_t record = 0;  // 1-based index in the file of the last Enter, Leave or MPI record
     bool ended = false;   // no more records
     bool broken = false;  // time ran backward, or more events than the file can hold
+    KeptLocation* kept = nullptr;  // its events from an earlier pass, or for later ones; none: all are in the archive
     int64_t now = 0, first = 0, last = 0;
     bool started = false;
     int64_t worked_until = 0;  // injected noise up to here is counted

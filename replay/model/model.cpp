@@ -106,7 +106,7 @@ void Model::learn_at_most(const CostClass& of, int64_t most) {
 
 void Model::learn_wait(const CostClass& own, const CostClass& message, const WaitSamples::Sample& sample, bool single) {
     Wait& wait = waits_[{own.key(), message.key()}];
-    if (wait.samples.count() == 0) {
+    if (wait.samples.empty()) {
         wait.own = own;
         wait.message = message;
     }

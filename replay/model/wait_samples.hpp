@@ -26,6 +26,7 @@ class WaitSamples {
     void add(const Sample&, bool single);
     void merge(const WaitSamples&);
     int64_t count() const;
+    bool empty() const { return by_slack_.empty(); }
 
     // What the calls cost that began `transfer` or more after both: their messages were there.
     CostLimits own(int64_t transfer) const;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
@@ -152,6 +153,15 @@ Archive::Progress Archive::read(size_t location, uint64_t* events) {
     *events += read;
     if (code == OTF2_ERROR_INTERRUPTED_BY_CALLBACK) return Progress::interrupted;
     return code == OTF2_SUCCESS && read == batch ? Progress::more : Progress::ended;
+}
+
+void Archive::skip(size_t location, uint64_t records) {
+    constexpr uint64_t batch = 1u << 16;
+    if (!events_[location]) return;
+    for (uint64_t read = 0; records > 0; records -= read) {
+        const InOtf2 inside(Reading::events, definitions_.locations[location].id);
+        if (OTF2_Reader_ReadLocalEvents(reader_, events_[location], std::min(records, batch), &read) != OTF2_SUCCESS || read == 0) return;
+    }
 }
 
 uint64_t Archive::event_file_bytes(size_t location) const {

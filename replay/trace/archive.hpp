@@ -44,6 +44,9 @@ class Archive {
     // Reads until a callback interrupts, a batch is full, or the location ends. *events is increased by the records read.
     Progress read(size_t location, uint64_t* events);
 
+    // Reads so many records, whose callbacks must not interrupt; fewer only where the location ends.
+    void skip(size_t location, uint64_t records);
+
     // Upper bound of the location's events: the bytes of its file. OTF2's reader loops for ever over the last chunk of a killed writer's
     // file, so the caller must stop there. 0: unknown.
     uint64_t event_file_bytes(size_t location) const;

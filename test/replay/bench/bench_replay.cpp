@@ -2,7 +2,7 @@
 // How fast the replay is, against the OTF2 library reading the same archive with empty callbacks. Prints JSON.
 //
 //     bench_replay [--ranks N] [--events N] [--sources N] [--messages PERCENT] [--noise PERCENT] [--rounds N] [--trace DIR]
-//                  [--launcher "mpirun -n 2"]
+//                  [--launcher "mpirun -n 2"] [--brief]
 //
 // The archive is synthetic (synthetic.hpp). The figures are medians of interleaved rounds; quote ratios, machines differ. Alone, each takes
 // one thread: its CPU time counts (in the kernel too), which other load on the machine changes least. Of several processes the time on the
@@ -20,12 +20,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "../support/synthetic.hpp"
+#include "../support/trace_spec.hpp"
 #include "replay/engine/otf2_events.hpp"
 #include "replay/parallel/group.hpp"
 #include "replay/rules/mpi_rules.hpp"
 #include "replay/testing.hpp"
-#include "../support/synthetic.hpp"
-#include "../support/trace_spec.hpp"
 
 namespace {
 
@@ -34,6 +34,7 @@ using namespace polter;
 struct Arguments : test::SyntheticOptions {
     int rounds = 5;
     std::string trace, launcher, launched;
+    bool brief = false;
 };
 
 double seconds(const std::function<void()>& run) {
@@ -124,6 +125,30 @@ double launched_seconds(const std::string& launcher, const std::string& trace) {
     return time;
 }
 
+// The whole command beside the bare reader, least times: what other load on the machine changes least.
+nlohmann::json brief(const std::string& trace, int rounds) {
+    uint64_t events = 0;
+    std::vector<double> raw, command;
+    for (int round = 0; round < rounds; ++round) {
+        raw.push_back(cpu_seconds([&] { events = read_empty(trace); }));
+        command.push_back(cpu_seconds([&] {
+            replay::Options options;
+            options.trace = trace;
+            replay::replay(options);
+        }));
+    }
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const double read = *std::min_element(raw.begin(), raw.end()), whole = *std::min_element(command.begin(), command.end());
+    return {{"events", events},
+            {"rounds", rounds},
+            {"read_events_per_second", static_cast<double>(events) / read},
+            {"command_seconds", whole},
+            {"command_events_per_second", static_cast<double>(events) / whole},
+            {"command_of_reading", read / whole},
+            {"peak_memory_mb", usage.ru_maxrss / 1024}};
+}
+
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
@@ -143,12 +168,17 @@ int main(int argc, char** argv) try {
     app.add_option("--trace", arguments.trace, "Measure this archive instead");
     app.add_option("--launcher", arguments.launcher, "Measure several processes too, started by this: \"mpirun -n 2\"");
     app.add_option("--launched", arguments.launched, "(what is started anew: one or several)");
+    app.add_flag("--brief", arguments.brief, "The whole command beside the bare reader only, least times");
     CLI11_PARSE(app, argc, argv);
     if (!arguments.launched.empty()) return replay_launched(arguments.trace, arguments.launched == "several");
     const test::TemporaryDirectory directory;
     const std::string trace = arguments.trace.empty() ? directory.path("t") : arguments.trace;
     if (arguments.trace.empty()) test::write_synthetic(arguments, trace);
 
+    if (arguments.brief) {
+        fmt::print("{}\n", brief(trace, arguments.rounds).dump(2));
+        return 0;
+    }
     replay::Model model;
     replay_pass(trace, model, 0, true);
     model.freeze();

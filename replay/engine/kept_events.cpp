@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kept_events.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace polter::replay {
+
+namespace {
+
+// Of an operation's fields, those that are not 0 follow.
+enum Present : uint16_t {
+    posted_known = 1,
+    wildcard = 2,
+    any_source = 4,
+    synchronises = 8,
+    mode_shift = 4,  // two bits
+    collective = 1 << 6,
+    comm = 1 << 7,
+    peer = 1 << 8,
+    tag = 1 << 9,
+    partitioned = 1 << 10,
+    size = 1 << 11,
+    request = 1 << 12,
+    part = 1 << 13,
+    whole = 1 << 14,
+};
+
+}  // namespace
+
+void KeptLocation::allow(uint64_t bytes) {
+    constexpr uint64_t least_chunk = 256, most_chunk = 256u << 10;
+    chunk_bytes_ = std::clamp(bytes / 8, least_chunk, most_chunk);
+    room_ = bytes;
+    keeping_ = bytes >= chunk_bytes_;
+}
+
+bool KeptLocation::grow(size_t least) {
+    const size_t size = std::max(least, chunk_bytes_);
+    if (!chunks_.empty()) chunks_.back().used = used_;
+    if (size > room_) {
+        keeping_ = false;
+        return false;
+    }
+    room_ -= size;
+    chunks_.push_back({std::make_unique_for_overwrite<uint8_t[]>(size), size, 0});
+    used_ = 0;
+    return true;
+}
+
+void KeptLocation::close(uint64_t records) {
+    if (!keeping_) return;
+    keeping_ = false;
+    complete_ = true;
+    all_ = records;
+    if (!chunks_.empty()) chunks_.back().used = used_;
+}
+
+void KeptLocation::rewind(uint64_t lost) {
+    keeping_ = false;
+    rewound_ = true;
+    skips_ = kept_ > 0;
+    last_ = {};
+    behind_ = kept_ + (kept_ > 0 ? lost : 0);
+    begin_reading(0);
+}
+
+void KeptLocation::begin_reading(size_t chunk) {
+    chunk_ = chunk;
+    reading_ = chunk < chunks_.size();
+    if (!reading_) return;
+    at_ = chunks_[chunk].bytes.get();
+    chunk_end_ = at_ + chunks_[chunk].used;
+}
+
+void KeptLocation::leave(uint64_t ticks, uint64_t record, uint32_t region, const LeaveFacts& facts) {
+    uint8_t* at = begin(told_leave_kind, ticks, record, 60);
+    if (!at) return;
+    at = put(at, region);
+    *at++ = static_cast<uint8_t>((facts.polls > 0 ? 1 : 0) | (facts.names_comm ? 2 : 0) | (facts.names_message ? 4 : 0));
+    if (facts.polls > 0) at = put(put(put(at, facts.polls), facts.last_poll), facts.poll_gap);
+    if (facts.names_comm) at = put(at, facts.comm);
+    if (facts.names_message) {
+        *at++ = facts.any;
+        at = put(put(put(at, facts.source), facts.tag), facts.partitioned);
+    }
+    end(at);
+}
+
+LeaveFacts KeptLocation::leave_facts() {
+    LeaveFacts facts;
+    const uint8_t told = *at_++;
+    if (told & 1) {
+        facts.polls = static_cast<uint32_t>(number());
+        facts.last_poll = number();
+        facts.poll_gap = number();
+    }
+    facts.names_comm = (told & 2) != 0;
+    facts.names_message = (told & 4) != 0;
+    if (facts.names_comm) facts.comm = static_cast<uint32_t>(number());
+    if (facts.names_message) {
+        facts.any = *at_++;
+        facts.source = static_cast<uint32_t>(number());
+        facts.tag = static_cast<uint32_t>(number());
+        facts.partitioned = static_cast<uint32_t>(number());
+    }
+    return facts;
+}
+
+void KeptLocation::operation(uint64_t ticks, uint64_t record, const Operation& o) {
+    uint8_t* at = begin(static_cast<uint8_t>(o.kind), ticks, record, 70);
+    if (!at) return;
+    const int present = (o.posted_known ? posted_known : 0) | (o.wildcard ? wildcard : 0) | (o.any_source ? any_source : 0) |
+                        (o.synchronises ? synchronises : 0) | static_cast<int>(o.mode) << mode_shift | (o.collective ? collective : 0) |
+                        (o.comm ? comm : 0) | (o.peer ? peer : 0) | (o.tag ? tag : 0) | (o.partitioned ? partitioned : 0) |
+                        (o.size ? size : 0) | (o.request ? request : 0) | (o.part ? part : 0) | (o.whole ? whole : 0);
+    *at++ = static_cast<uint8_t>(present);
+    *at++ = static_cast<uint8_t>(present >> 8);
+    if (o.collective) *at++ = o.collective;
+    if (o.comm) at = put(at, o.comm);
+    if (o.peer) at = put(at, o.peer);
+    if (o.tag) at = put(at, o.tag);
+    if (o.partitioned) at = put(at, o.partitioned);
+    if (o.size) at = put(at, o.size);
+    if (o.request) {
+        at = put_signed(at, o.request - last_.request);
+        last_.request = o.request;
+    }
+    if (o.part) at = put(at, o.part);
+    if (o.whole) at = put(at, o.whole);
+    end(at);
+}
+
+Operation KeptLocation::operation(uint8_t kind) {
+    const int present = at_[0] | at_[1] << 8;
+    at_ += 2;
+    Operation o{.kind = static_cast<Operation::Kind>(kind), .mode = static_cast<SendMode>(present >> mode_shift & 3)};
+    o.posted_known = (present & posted_known) != 0;
+    o.wildcard = (present & wildcard) != 0;
+    o.any_source = (present & any_source) != 0;
+    o.synchronises = (present & synchronises) != 0;
+    if (present & collective) o.collective = *at_++;
+    if (present & comm) o.comm = static_cast<uint32_t>(number());
+    if (present & peer) o.peer = static_cast<uint32_t>(number());
+    if (present & tag) o.tag = static_cast<uint32_t>(number());
+    if (present & partitioned) o.partitioned = static_cast<uint32_t>(number());
+    if (present & size) o.size = number();
+    if (present & request) o.request = last_.request += signed_number();
+    if (present & part) o.part = number();
+    if (present & whole) o.whole = number();
+    return o;
+}
+
+// Most records of a metric differ from the one before in one value.
+void KeptLocation::metric(uint64_t ticks, uint64_t record, uint32_t metric, std::span<const OTF2_Type> types,
+                          const OTF2_MetricValue* values, uint32_t culprit, uint64_t ago) {
+    const size_t count = types.size(), bytes = (count + 7) / 8;
+    MetricFacts& last = last_.metric;
+    const bool same = metric == last.metric && std::equal(types.begin(), types.end(), last.types.begin(), last.types.end());
+    uint8_t* at = begin(same ? same_metric_kind : metric_kind, ticks, record, 30 + bytes + 11 * count);
+    if (!at) return;
+    at = put(put(at, static_cast<uint32_t>(culprit + 1)), ago);
+    if (!same) {
+        at = put(put(at, metric), count);
+        for (size_t i = 0; i < count; ++i) *at++ = types[i];
+        last.metric = metric;
+        last.types.assign(types.begin(), types.end());
+        last.values.assign(count, {.unsigned_int = 0});
+    }
+    uint8_t* changed = at;
+    std::fill_n(changed, bytes, 0);
+    at += bytes;
+    for (size_t i = 0; i < count; ++i) {
+        if (values[i].unsigned_int == last.values[i].unsigned_int) continue;
+        changed[i / 8] = static_cast<uint8_t>(changed[i / 8] | 1 << i % 8);
+        at = put_signed(at, values[i].unsigned_int - last.values[i].unsigned_int);
+        last.values[i] = values[i];
+    }
+    end(at);
+}
+
+const MetricFacts& KeptLocation::metric(uint8_t kind) {
+    MetricFacts& last = last_.metric;
+    last.culprit = number_or_none();
+    last.ago = number();
+    if (kind == metric_kind) {
+        last.metric = static_cast<uint32_t>(number());
+        last.types.resize(number());
+        for (OTF2_Type& type : last.types) type = *at_++;
+        last.values.assign(last.types.size(), {.unsigned_int = 0});
+    }
+    const uint8_t* changed = at_;
+    at_ += (last.values.size() + 7) / 8;
+    for (size_t i = 0; i < last.values.size(); ++i)
+        if (changed[i / 8] >> i % 8 & 1) last.values[i].unsigned_int += signed_number();
+    return last;
+}
+
+void KeptEvents::begin_pass(const Archive& archive, const std::vector<bool>& own, uint64_t lost) {
+    if (room_ == 0) return;
+    if (!locations_.empty()) {
+        for (KeptLocation& location : locations_) location.rewind(lost);
+        return;
+    }
+    locations_.resize(own.size());
+    own_ = own;
+    uint64_t left = room_;
+    for (size_t i = 0; i < own.size(); ++i) {
+        if (!own[i]) continue;
+        const uint64_t file = archive.event_file_bytes(i), share = std::min(left, file + file / 4 + 4096);
+        locations_[i].allow(share);
+        left -= share;
+    }
+}
+
+uint64_t default_kept_bytes(int processes) {
+    constexpr uint64_t most = uint64_t{1} << 30;
+    uint64_t free_bytes = 4 * most;
+    std::ifstream memory("/proc/meminfo");
+    for (std::string line; std::getline(memory, line);)
+        if (line.starts_with("MemAvailable:")) free_bytes = std::stoull(line.substr(13)) * 1024;
+    return std::min(most, free_bytes / 4) / static_cast<uint64_t>(std::max(processes, 1));
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The events of the own locations as the first pass decoded them, for the passes behind it: reading them here costs a fraction of what
+// OTF2's reader does. Of each location a prefix is kept, as long as there is room; behind it the archive is read again.
+//
+// Format of a record: a byte with its kind, the ticks since the record before, then what its kind needs. Numbers have seven bits a byte.
+#pragma once
+
+#include <otf2/otf2.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "replay/trace/archive.hpp"
+#include "state.hpp"
+
+namespace polter::replay {
+
+enum class ThreadRecord : uint8_t { fork, join, team_begin, team_end, create, begin, end, wait, acquire, release };
+
+// What a Leave's attributes tell.
+struct LeaveFacts {
+    uint32_t polls = 0;  // 0: not a run of polls
+    uint64_t last_poll = 0, poll_gap = 0;
+    bool names_comm = false, names_message = false;  // … and the source and tag
+    uint8_t any = 0;
+    uint32_t comm = 0, source = 0, tag = 0, partitioned = 0;
+};
+
+struct MetricFacts {
+    uint32_t metric = UINT32_MAX, culprit = UINT32_MAX;
+    uint64_t ago = 0;
+    std::vector<OTF2_Type> types;
+    std::vector<OTF2_MetricValue> values;
+};
+
+class KeptLocation {
+  public:
+    // Kinds of records: below `enter`, an Operation::Kind; from `threads` on, a ThreadRecord.
+    static constexpr uint8_t enter_kind = 32, leave_kind = 33, told_leave_kind = 34, metric_kind = 35, same_metric_kind = 36,
+                             other_kind = 37, threads = 40;
+
+    void allow(uint64_t bytes);  // before the first pass: so much room
+    // Before each further pass: from the first record on. `lost`: records behind the kept ones that are lost (for the tests).
+    void rewind(uint64_t lost);
+
+    // Writing, in the first pass; ignored once there is no room.
+    bool keeping() const { return keeping_; }
+    void other(uint64_t ticks, uint64_t record) {
+        if (uint8_t* at = begin(other_kind, ticks, record, 0)) end(at);
+    }
+    void enter(uint64_t ticks, uint64_t record, uint32_t region, uint32_t call_site) {
+        if (uint8_t* at = begin(enter_kind, ticks, record, 10)) end(put(put(at, region), uint32_t(call_site + 1)));
+    }
+    void leave(uint64_t ticks, uint64_t record, uint32_t region) {
+        if (uint8_t* at = begin(leave_kind, ticks, record, 5)) end(put(at, region));
+    }
+    void leave(uint64_t ticks, uint64_t record, uint32_t region, const LeaveFacts&);
+    void operation(uint64_t ticks, uint64_t record, const Operation&);
+    void metric(uint64_t ticks, uint64_t record, uint32_t metric, std::span<const OTF2_Type> types, const OTF2_MetricValue* values,
+                uint32_t culprit, uint64_t ago);
+    void of_threads(uint64_t ticks, uint64_t record, ThreadRecord kind, uint32_t a, uint64_t b) {
+        if (uint8_t* at = begin(static_cast<uint8_t>(threads + static_cast<uint8_t>(kind)), ticks, record, 15)) end(put(put(at, a), b));
+    }
+    void close(uint64_t records);  // the location has ended; so many records were read
+
+    // Reading, in further passes.
+    bool rewound() const { return rewound_; }
+    bool complete() const { return complete_; }
+    bool skips() { return std::exchange(skips_, false); }  // whether the archive is still to be read up to here; asks once
+    bool more() {                                          // records that have not been read
+        if (reading_ && at_ == chunk_end_) begin_reading(chunk_ + 1);
+        return reading_;
+    }
+    uint64_t behind() const { return behind_; }                    // records up to here are not taken from the archive
+    uint64_t records() const { return complete_ ? all_ : kept_; }  // that are kept, or none needs to be read for
+    struct Head {
+        uint8_t kind;
+        uint64_t ticks, record;
+    };
+    Head next();
+    // The rest of a record, by its kind.
+    uint64_t number() {
+        uint64_t value = *at_++;
+        if (value < 0x80) return value;
+        value &= 0x7f;
+        for (int shift = 7;; shift += 7) {
+            const uint64_t byte = *at_++;
+            value |= (byte & 0x7f) << shift;
+            if (byte < 0x80) return value;
+        }
+    }
+    uint32_t number_or_none() { return static_cast<uint32_t>(number()) - 1; }
+    LeaveFacts leave_facts();
+    Operation operation(uint8_t kind);
+    const MetricFacts& metric(uint8_t kind);
+
+  private:
+    static uint8_t* put(uint8_t* at, uint64_t value) {
+        for (; value >= 0x80; value >>= 7) *at++ = static_cast<uint8_t>(value | 0x80);
+        *at++ = static_cast<uint8_t>(value);
+        return at;
+    }
+    static uint8_t* put_signed(uint8_t* at, uint64_t difference) {  // zigzag
+        return put(at, difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0));
+    }
+    uint64_t signed_number() {
+        const uint64_t value = number();
+        return value >> 1 ^ (value & 1 ? UINT64_MAX : 0);
+    }
+    uint8_t* begin(uint8_t kind, uint64_t ticks, uint64_t record, size_t most);  // none: no room
+    void end(uint8_t* at) { used_ = static_cast<size_t>(at - chunks_.back().bytes.get()); }
+    bool grow(size_t least);
+    void begin_reading(size_t chunk);
+
+    struct Chunk {
+        std::unique_ptr<uint8_t[]> bytes;
+        size_t size = 0, used = 0;
+    };
+    // What the next record is coded against, in writing and in reading.
+    struct Last {
+        uint64_t ticks = 0, record = 0, request = 0;
+        MetricFacts metric;
+    };
+    std::vector<Chunk> chunks_;
+    size_t used_ = 0, chunk_bytes_ = 0;
+    uint64_t room_ = 0, kept_ = 0, all_ = 0, behind_ = 0;
+    bool keeping_ = false, complete_ = false, rewound_ = false, reading_ = false, skips_ = false;
+    size_t chunk_ = 0;
+    const uint8_t *at_ = nullptr, *chunk_end_ = nullptr;
+    Last last_;
+};
+
+class KeptEvents {
+  public:
+    // Keeps nothing with `bytes` = 0.
+    explicit KeptEvents(uint64_t bytes) : room_(bytes) {}
+
+    // Before each pass. The first one shares the room among the locations in `own`, whole ones first; each may need as much as its file.
+    void begin_pass(const Archive&, const std::vector<bool>& own, uint64_t lost);
+    KeptLocation* location(size_t index) { return room_ > 0 ? &locations_[index] : nullptr; }
+
+    // What opening the event files gave in the first pass, for others that read the same locations and need not open all.
+    const std::optional<Archive::Opened>& opened(const std::vector<bool>& own) const { return own == own_ ? opened_ : nothing_; }
+    void set_opened(const Archive::Opened& opened) { opened_ = opened; }
+
+  private:
+    uint64_t room_;
+    std::vector<KeptLocation> locations_;
+    std::vector<bool> own_;
+    std::optional<Archive::Opened> opened_, nothing_;
+};
+
+// What is kept where the caller does not say: at most a quarter of the free memory, shared by `processes`.
+uint64_t default_kept_bytes(int processes);
+
+inline uint8_t* KeptLocation::begin(uint8_t kind, uint64_t ticks, uint64_t record, size_t most) {
+    constexpr size_t head = 1 + 2 * 10;
+    if (!keeping_) return nullptr;
+    if (chunks_.empty() || chunks_.back().size - used_ < head + most) {
+        if (!grow(head + most)) return nullptr;
+    }
+    const bool backward = ticks < last_.ticks, next = record == last_.record + 1;
+    uint8_t* at = chunks_.back().bytes.get() + used_;
+    *at++ = static_cast<uint8_t>(kind | (backward ? 0x80 : 0) | (next ? 0 : 0x40));
+    at = put(at, backward ? last_.ticks - ticks : ticks - last_.ticks);
+    if (!next) at = put(at, record - last_.record);
+    last_.ticks = ticks;
+    last_.record = kept_ = record;
+    return at;
+}
+
+inline KeptLocation::Head KeptLocation::next() {
+    const uint8_t head = *at_++;
+    const uint64_t since = number();
+    last_.ticks = head & 0x80 ? last_.ticks - since : last_.ticks + since;
+    last_.record += head & 0x40 ? number() : 1;
+    return {static_cast<uint8_t>(head & 0x3f), last_.ticks, last_.record};
+}
+
+}  // namespace polter::replay
