@@ -9,6 +9,8 @@ namespace polter::replay {
 
 namespace {
 
+static_assert(static_cast<uint8_t>(Operation::Kind::neighbours) < KeptLocation::enter_kind);  // the last one
+
 // Of an operation's fields, those that are not 0 follow.
 enum Present : uint16_t {
     posted_known = 1,

@@ -71,18 +71,12 @@ int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks
     return count;
 }
 
-test::Program program_of(uint64_t seed) {
-    test::ProgramOptions options = test::mixed_options(seed);
-    options.locks = seed % 8 == 3;
-    return test::random_program(options);
-}
-
 }  // namespace
 
 TEST_CASE("random programs") {
     for (uint64_t seed = 1; seed <= test::programs_of(40); ++seed) {
         CAPTURE(seed);
-        CHECK(differences(program_of(seed).trace, seed) == 0);
+        CHECK(differences(test::mixed_program(seed).trace, seed) == 0);
     }
 }
 
@@ -91,9 +85,9 @@ TEST_CASE("the same question finds what is not told to the others") {
     int unmerged = 0, untold = 0;
     for (uint64_t seed = 1; seed <= 6; ++seed) {
         hooks.faults = {.merge_first_alone = true};
-        unmerged += differences(program_of(seed).trace, seed, hooks);
+        unmerged += differences(test::mixed_program(seed).trace, seed, hooks);
         hooks.faults = {.keep_posting = true};
-        untold += differences(program_of(seed).trace, seed, hooks);
+        untold += differences(test::mixed_program(seed).trace, seed, hooks);
     }
     CHECK(unmerged > 0);
     CHECK(untold > 0);
@@ -106,7 +100,7 @@ TEST_CASE("injected noise") {
     int untold = 0;
     for (uint64_t seed = 1; seed <= 24; ++seed) {
         CAPTURE(seed);
-        const test::TraceSpec trace = program_of(seed).trace;
+        const test::TraceSpec trace = test::mixed_program(seed).trace;
         CHECK(differences(trace, seed, {}, noise) == 0);
         replay::Hooks hooks;
         hooks.faults = {.mirrors_without_noise = true};
@@ -119,7 +113,7 @@ TEST_CASE("attribution: one event graph of all processes") {
     int nowhere = 0, out_of_order = 0;
     for (uint64_t seed = 1; seed <= test::programs_of(24); ++seed) {
         CAPTURE(seed);
-        const test::TraceSpec trace = program_of(seed).trace;
+        const test::TraceSpec trace = test::mixed_program(seed).trace;
         CHECK(differences(trace, seed, {}, "", true) == 0);
         if (seed > 3) continue;
         replay::Hooks hooks;
@@ -137,7 +131,7 @@ TEST_CASE("messages whose requests are not recorded") {
     REQUIRE(plain != test::habits().end());
     for (uint64_t seed = 1; seed <= test::programs_of(12); ++seed) {
         CAPTURE(seed);
-        test::TraceSpec trace = program_of(seed).trace;
+        test::TraceSpec trace = test::mixed_program(seed).trace;
         plain->rewrite(trace);
         CHECK(differences(trace, seed, {}, "", true) == 0);
     }
@@ -146,7 +140,7 @@ TEST_CASE("messages whose requests are not recorded") {
 TEST_CASE("attribution: a posting that is known late, and events at one time") {
     for (uint64_t seed = 1; seed <= test::programs_of(12); ++seed) {
         CAPTURE(seed);
-        test::TraceSpec trace = program_of(seed).trace;
+        test::TraceSpec trace = test::mixed_program(seed).trace;
         for (auto& records : trace.records)
             for (test::Record& record : records) {
                 if (record.kind == test::Record::Kind::irecv_request) record.posted = false;
@@ -178,7 +172,7 @@ TEST_CASE("noise of several members begins at one time") {
     int in_turn = 0;
     for (uint64_t seed = 1; seed <= test::programs_of(12); ++seed) {
         CAPTURE(seed);
-        test::TraceSpec trace = program_of(seed).trace;
+        test::TraceSpec trace = test::mixed_program(seed).trace;
         begin_together(trace);
         CHECK(differences(trace, seed) == 0);
         replay::Hooks hooks;
@@ -203,7 +197,7 @@ TEST_CASE("the approximated timeline: one archive of all processes") {
     for (uint64_t seed = 1; seed <= 6; ++seed) {
         CAPTURE(seed);
         const test::TemporaryDirectory directory;
-        test::write_trace(program_of(seed).trace, directory.path("t"));
+        test::write_trace(test::mixed_program(seed).trace, directory.path("t"));
         answer(directory.path("t"), nullptr, {}, {"", false, directory.path("alone")});
         const auto alone = files_of(directory.path("alone"));
         CHECK(alone.size() > 2);
@@ -240,7 +234,7 @@ TEST_CASE("the traces computed by hand") {
 TEST_CASE("sick traces: a rank that breaks off, a message that vanishes, a receive that nobody answers") {
     for (uint64_t seed = 1; seed <= 24; ++seed) {
         CAPTURE(seed);
-        test::TraceSpec trace = program_of(seed).trace;
+        test::TraceSpec trace = test::mixed_program(seed).trace;
         auto& records = trace.records[seed % trace.ranks()];
         if (seed % 3 == 0) {
             records.resize(records.size() * (seed % 5 + 1) / 7);
@@ -255,7 +249,7 @@ TEST_CASE("sick traces: a rank that breaks off, a message that vanishes, a recei
 
 TEST_CASE("an error in one process ends all, and each knows it") {
     const test::TemporaryDirectory directory;
-    test::write_trace(program_of(6).trace, directory.path("t"));
+    test::write_trace(test::mixed_program(6).trace, directory.path("t"));
     const auto fail = [&](int process, bool die) {
         return test::together(
             3, 1,

@@ -51,12 +51,6 @@ int differences(const test::TraceSpec& spec, const replay::Hooks& hooks = {}) {
     return count;
 }
 
-test::Program program_of(uint64_t seed) {
-    test::ProgramOptions options = test::mixed_options(seed);
-    options.locks = seed % 8 == 3;
-    return test::random_program(options);
-}
-
 }  // namespace
 
 TEST_CASE("what is kept comes back as it was") {
@@ -151,7 +145,7 @@ TEST_CASE("random programs: the same answer, whatever is kept") {
     int lost = 0;
     for (uint64_t seed = 1; seed <= test::programs_of(24); ++seed) {
         CAPTURE(seed);
-        test::TraceSpec trace = program_of(seed).trace;
+        test::TraceSpec trace = test::mixed_program(seed).trace;
         if (seed % 4 == 0) trace.records[seed % trace.ranks()].resize(trace.records[seed % trace.ranks()].size() / 2);
         CHECK(differences(trace) == 0);
         if (seed > 4) continue;
@@ -165,7 +159,7 @@ TEST_CASE("random programs: the same answer, whatever is kept") {
 TEST_CASE("recorders' habits, and the traces computed by hand") {
     for (const auto& habit : test::habits()) {
         CAPTURE(habit.name);
-        test::TraceSpec trace = program_of(5).trace;
+        test::TraceSpec trace = test::mixed_program(5).trace;
         habit.rewrite(trace);
         CHECK(differences(trace) == 0);
     }
@@ -181,7 +175,7 @@ TEST_CASE("several processes, each with room for a part of its locations") {
         CAPTURE(seed);
         const test::TemporaryDirectory directory;
         const std::string trace = directory.path("t");
-        test::write_trace(program_of(seed).trace, trace);
+        test::write_trace(test::mixed_program(seed).trace, trace);
         const auto together = [&](uint64_t keep_bytes) {
             return test::together(3, seed, [&](replay::Group& group) { return answer(trace, keep_bytes, {}, &group); });
         };

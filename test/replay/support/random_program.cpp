@@ -282,4 +282,10 @@ Program random_program(const ProgramOptions& options) {
     return Simulator(options).run();
 }
 
+Program mixed_program(uint64_t seed) {
+    ProgramOptions options = mixed_options(seed);
+    options.locks = seed % 8 == 3;
+    return random_program(options);
+}
+
 }  // namespace polter::test

@@ -37,5 +37,7 @@ struct Program {
 };
 
 Program random_program(const ProgramOptions&);
+// Of such a mixture, some with locks.
+Program mixed_program(uint64_t seed);
 
 }  // namespace polter::test
