@@ -56,6 +56,7 @@ struct Faults {
     bool noise_of_one = false;           // accuracy: of noise in a collective known by counters only, one member's counts
     bool collectives_were_done = false;  // accuracy: a Wait for a non-blocking collective to which all had come found it done
     bool counters_in_tails = false;      // accuracy: the noise of counters hit after the wait, in every call
+    bool all_excess_is_noise = false;    // accuracy: with counters, all that calls take longer than usual is noise
     bool counters_at_one_time = false;   // bounds: the noise of counters hits in all members at once, at the end of their calls
     bool order_of_coming = false;  // accuracy: noise of several members that begins at one time is taken in the order in which they came
     bool messages_were_there = false;    // accuracy: calls that began behind the sends found their messages there

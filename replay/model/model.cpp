@@ -16,11 +16,18 @@ namespace polter::replay {
 
 namespace {
 
-// Four classes an octave: a message's cost changes little within a fifth of its size.
-uint64_t size_class(uint64_t size) {
-    if (size < 8) return size;
-    const int octave = std::bit_width(size) - 3;
-    return static_cast<uint64_t>(octave) * 4 + (size >> octave) + 4;
+// Logarithmic, 2^bits classes an octave.
+uint64_t size_class(uint64_t size, int bits) {
+    const int octave = std::max(0, static_cast<int>(std::bit_width(size)) - 1 - bits);
+    return (static_cast<uint64_t>(octave) << bits) + (size >> octave);
+}
+
+// Libraries change how they send at certain sizes, and costs with it by a step: classes of messages are narrow. Of others few are seen.
+constexpr int message_bits = 4, other_bits = 2;
+
+int bits_of(CostKind kind) {
+    const bool message = kind < CostKind::wait_own || kind == CostKind::send_after_post || kind == CostKind::send_own;
+    return message ? message_bits : other_bits;
 }
 
 // Whether its calls wait, mostly longer than for what this is the cost of.
@@ -29,11 +36,11 @@ bool waits(const CostClass& of) {
     return of.kind <= CostKind::receive_after_post || of.kind == CostKind::send_after_post || of.kind == CostKind::notice_after;
 }
 
-constexpr int size_bits = 16, clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean));
+constexpr int clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean)), size_bits = CostClass::size_bits;
 constexpr int64_t enough_clean = 32;
 
 uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size) {
-    return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << size_bits | size_class(size);
+    return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << size_bits | size_class(size, message_bits);
 }
 
 int64_t interpolated(int64_t a, int64_t b, double part) {
@@ -46,7 +53,7 @@ Cost between(const LearnedCost& a, const LearnedCost& b, uint64_t size) {
         static_cast<double>(size - std::min(size, a.of.size)) / static_cast<double>(std::max<uint64_t>(1, b.of.size - a.of.size));
     const double inside = std::min(part, 1.0);
     return {std::min(a.cost.low, b.cost.low), interpolated(a.cost.mid, b.cost.mid, inside), std::max(a.cost.high, b.cost.high), true,
-            std::max(a.cost.spread, b.cost.spread)};
+            std::max(a.cost.spread, b.cost.spread), false, std::max(a.cost.noise_ppm, b.cost.noise_ppm)};
 }
 
 // The nearest size, and as much more or less as two sizes show that bytes cost.
@@ -69,7 +76,7 @@ Cost beyond(const LearnedCost& nearest, const LearnedCost* further, uint64_t siz
 uint64_t CostClass::key() const {
     const uint64_t kind_and_pair =
         (static_cast<uint64_t>(kind) << 2 | static_cast<uint64_t>(same_host) << 1 | static_cast<uint64_t>(synchronous));
-    return (kind_and_pair << 16 | operation) << size_bits | size_class(size);
+    return (kind_and_pair << 16 | operation) << size_bits | size_class(size, bits_of(kind));
 }
 
 Model::Samples& Model::samples(const CostClass& of, int64_t first) {
@@ -241,7 +248,7 @@ Cost Model::summarise(const Samples& samples) const {
     // calls agree on, as if all of it hit there. One call alone does not tell; in a collective the noise of all members counts.
     const bool open = !noise_placed_ && all > 1 && chosen.least().quantile(50) != chosen.most().quantile(50);
     cost.mid = open && waits(samples.of) && !faults_.counters_in_tails ? agreed.to : agreed.from;
-    cost.low = std::min(agreed.from, chosen.most().quantile(0));
+    cost.low = std::min(agreed.from, chosen.shortest());
     cost.high = std::max(agreed.to, chosen.least().quantile(100));
     cost.spread = spread;
     if (faults_.first_sample) cost.low = cost.mid = cost.high = samples.first;
@@ -290,12 +297,13 @@ void Model::freeze(bool noise_placed, const Search& search) {
     for (const auto& [key, samples] : samples_) {
         if (samples.count() > 0) costs_[key] = {samples.of, summarise(samples), samples.count()};
         if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end())
-            limits_[key] = limits->second.most().quantile(0);
+            limits_[key] = limits->second.shortest();
     }
     settle_tails();
     settle_transfers();
     settle_protocols();
     settle_waits();
+    if (!noise_placed_ && !faults_.all_excess_is_noise) settle_excess();
     for (const auto& [key, instances] : instances_)
         if (instances.apart && static_cast<uint8_t>(instances.of.operation) == OTF2_COLLECTIVE_OP_DESTROY_HANDLE)
             never_wait_.insert(OTF2_COLLECTIVE_OP_DESTROY_HANDLE);

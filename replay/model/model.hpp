@@ -27,6 +27,12 @@ struct Cost {
     bool known = false;
     int64_t spread = 0;  // the middle nine tenths: 3.29 standard deviations, were they normal
     bool extrapolated = false;  // known from sizes that all lie on one side of it
+    // With counters only: of the time by which calls with noise are longer than usual, the part that calls without noise do not show.
+    static constexpr int32_t all_of_excess = 1'000'000;
+    int32_t noise_ppm = all_of_excess;
+
+    // Of that much longer than usual.
+    int64_t noise_of(int64_t longer) const { return static_cast<int64_t>(static_cast<__int128>(longer) * noise_ppm / all_of_excess); }
 
     // Without what happens once in a while: a message that noise delayed where the trace does not show it.
     int64_t usual_low() const { return std::max(low, mid - spread); }
@@ -58,6 +64,7 @@ struct CostClass {
     uint16_t operation = 0;  // of collectives: which, and for how many; of messages: partitioned_messages, or 0
     uint64_t size = 0;       // bytes, or what the kind counts
 
+    static constexpr int size_bits = 16;  // of a key: the class of the size
     uint64_t key() const;
     auto operator<=>(const CostClass&) const = default;
 };
@@ -176,6 +183,7 @@ class Model {
     Samples& samples(const CostClass&, int64_t first);
     Cost summarise(const Samples&) const;
     void settle_tails();
+    void settle_excess();
     struct Wait {
         CostClass own{}, message{};
         WaitSamples samples;

@@ -3,6 +3,7 @@
 // for their receivers, then which messages were there already when a call began, and so what the calls themselves cost.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace polter::replay {
 
 void Model::add_settled(const CostClass& of, const CostLimits& limits) {
     if (limits.count() == 0) return;
-    Samples& of_class = samples(of, limits.most().quantile(0));
+    Samples& of_class = samples(of, limits.shortest());
     of_class.by_slack[std::bit_width(static_cast<uint64_t>(clean))].merge(limits);
     costs_[of_class.of.key()] = {of_class.of, summarise(of_class), of_class.count()};
 }
@@ -33,6 +34,37 @@ void Model::settle_tails() {
             cost.low = std::min(cost.low, entry->second.cost.mid);
         }
         entry = costs_.erase(entry);
+    }
+}
+
+// Counters only: what calls with noise took longer than usual is not all noise, as calls without it vary, too. A class with few calls of
+// either kind is judged with all others of its kind.
+void Model::settle_excess() {
+    constexpr int64_t enough = 8;
+    std::map<uint64_t, CostLimits::Excess> by_kind;
+    std::map<uint64_t, CostLimits::Excess> by_class;
+    for (const auto& [key, cost] : costs_) {
+        const auto found = samples_.find(key);
+        if (found == samples_.end()) continue;
+        CostLimits all;
+        for (const auto& [slack, limits] : found->second.by_slack)
+            if (slack != limits_only) all.merge(limits);
+        const CostLimits::Excess excess = all.excess(cost.cost.mid);
+        by_class[key] = excess;
+        CostLimits::Excess& kind = by_kind[key >> CostClass::size_bits];
+        kind.calls += excess.calls;
+        if (excess.exact < enough) continue;
+        kind.exact += excess.exact;
+        kind.counted += excess.counted;
+        kind.other += excess.other;
+    }
+    for (auto& [key, cost] : costs_) {
+        const auto own = by_class.find(key);
+        if (own == by_class.end() || own->second.calls == 0) continue;
+        const bool few = own->second.exact < enough || own->second.calls < enough;
+        const CostLimits::Excess& excess = few ? by_kind.at(key >> CostClass::size_bits) : own->second;
+        if (excess.counted <= 0 || excess.calls < enough || excess.exact < enough) continue;
+        cost.cost.noise_ppm = static_cast<int32_t>(std::lround(Cost::all_of_excess * std::clamp(1 - excess.other / excess.counted, 0.0, 1.0)));
     }
 }
 

@@ -75,7 +75,7 @@ CostLimits WaitSamples::with_most_slack() const {
 
 int64_t WaitSamples::least_taken() const {
     int64_t least = INT64_MAX;
-    for (const auto& [bin, limits] : by_slack_) least = std::min(least, limits.most().quantile(0));
+    for (const auto& [bin, limits] : by_slack_) least = std::min(least, limits.shortest());
     return least;
 }
 

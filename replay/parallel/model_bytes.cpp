@@ -35,13 +35,15 @@ void get(Input& from, Histogram& histogram) {
 }
 
 void put(Bytes& to, const CostLimits& limits) {
-    put(to, limits.least());
-    put(to, limits.most());
+    put(to, limits.exact_values());
+    put(to, limits.open_least());
+    put(to, limits.open_most());
 }
 
 void get(Input& from, CostLimits& limits) {
-    get(from, limits.least());
-    get(from, limits.most());
+    get(from, limits.exact_values());
+    get(from, limits.open_least());
+    get(from, limits.open_most());
 }
 
 InstanceSample get_sample(Input& from) {

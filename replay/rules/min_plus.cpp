@@ -64,12 +64,14 @@ int64_t residual(const Interval& call, int64_t noise, int64_t time, int64_t cost
 }
 
 // Where a trace has only counters at MPI events, all noise of a call seems to end with it; how much of that lies in the tail is
-// told by how much longer the tail was than it is without noise. At least what the wait state could not hold.
-int64_t counted_noise(const Interval& call, const Tail& tail, int64_t tail_without_noise) {
+// told by how much longer the tail was than it is without noise, and by how much calls without noise vary. At least what the wait state
+// could not hold.
+int64_t counted_noise(const Interval& call, const Tail& tail, int64_t tail_without_noise, const Cost& cost) {
     int64_t all = 0;
     for (const NoisePiece& piece : *call.pieces) all += piece.end - piece.begin;
     const int64_t least = std::max<int64_t>(0, all - (tail.begin - call.enter));
-    return std::clamp(call.leave - tail.begin - tail_without_noise, std::min(least, tail.noise), tail.noise);
+    const int64_t longer = std::clamp<int64_t>(call.leave - tail.begin - tail_without_noise, 0, tail.noise);
+    return std::clamp(cost.noise_of(longer), std::min(least, tail.noise), tail.noise);
 }
 
 void write_end(Recorder& recorder, const Interval& call, const int64_t* delay) {
@@ -142,8 +144,8 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
     end.approximated_until = approximated_arrival;
     const int64_t placed = tail.noise, placed_high = tail_high.noise;
     if (engine.facts().counter_only && tail.noise > 0) {
-        tail.noise = counted_noise(call, tail, works);
-        tail_high.noise = std::min(tail.noise, counted_noise(call, tail_high, INT64_MAX / 4));
+        tail.noise = counted_noise(call, tail, works, bound ? bound->cost : call.own);
+        tail_high.noise = std::min(tail.noise, counted_noise(call, tail_high, INT64_MAX / 4, call.own));
     }
 
     // A message's cost is the measured one as long as all that the call depends on keeps its order and distance; else it may be another.

@@ -205,7 +205,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
         for (size_t i = 0; i < lanes.count; ++i) {
             const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;
             const int64_t without = low ? cost.low : high ? most_without : cost.mid;
-            const int64_t excess = std::max<int64_t>(0, tail - without);
+            const int64_t longer = std::max<int64_t>(0, tail - without), excess = low || high ? longer : cost.noise_of(longer);
             int64_t mine = own[i];
             if (!placed_noise && high) mine = 0;                                     // all of it may have lain in the wait state
             if (engine.facts().counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the wait state
