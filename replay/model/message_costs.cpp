@@ -64,7 +64,9 @@ MessageCosts receive_costs(const Model& model, CostClass of) {
         return message;
     }
     // An eager message that is already there costs the receiver's own work alone. Where that was never seen it is little, and at most
-    // the shortest receive.
+    // the shortest receive. (Longer than such work takes was a transfer, of a size that nobody saw waiting for its receiver.)
+    if (message.after_post.extrapolated && !of.same_host && message.after_post.mid > own_work_ns(of.size))
+        message.after_post = {0, 0, message.after_post.high, false};
     if (!message.after_post.known) {
         message.after_post.mid = 0;
         if (message.after_post.high == 0 || (message.after_send.known && message.after_send.mid < message.after_post.high))
