@@ -132,8 +132,7 @@ bool Instance::reorders_watched() const {
 
 // Where messages come in another order in some scenario, taking them all is one event: the k-th of n ends it by its own time and that of
 // taking it and those behind it.
-void Instance::candidates_by_order(const Clock& clock, int64_t own) {
-    const auto n = static_cast<int64_t>(order_.size());
+void Instance::candidates_by_order(const Clock& clock) {
     const auto time = [&](size_t i, size_t lane) { return messages_[order_[i]].time[lane]; };
     std::vector<std::vector<int64_t>> behind(recorder_->watched(), std::vector<int64_t>(order_.size()));  // it and those behind it
     std::vector<size_t> sorted(order_.size());
@@ -141,31 +140,36 @@ void Instance::candidates_by_order(const Clock& clock, int64_t own) {
         std::iota(sorted.begin(), sorted.end(), size_t{0});
         std::stable_sort(sorted.begin(), sorted.end(),
                          [&](size_t a, size_t b) { return time(a, recorder_->lane(w)) < time(b, recorder_->lane(w)); });
-        for (size_t k = 0; k < sorted.size(); ++k) behind[w][sorted[k]] = (n - static_cast<int64_t>(k)) * own;
+        int64_t taken = 0;
+        for (auto last = sorted.rbegin(); last != sorted.rend(); ++last) behind[w][*last] = taken += taking(order_[*last]);
     }
-    int64_t end = clock.clock.now;  // measured
-    for (const uint32_t number : order_) end = std::max(end, messages_[number].arrival) + own;
+    int64_t end = clock.clock.now, all = 0;  // measured
+    for (const uint32_t number : order_) {
+        end = std::max(end, messages_[number].arrival) + taking(number);
+        all += taking(number);
+    }
     recorder_->start();
     for (size_t i = 0; i < order_.size(); ++i)
         recorder_->candidate_at(messages_[order_[i]].node, [&](size_t w) { return end - time(i, recorder_->lane(w)) - behind[w][i]; });
-    candidate(clock.node, clock.time, end - n * own);
+    candidate(clock.node, clock.time, end - all);
 }
 
 // Messages that are taken as they come may come in another order without the noise. How much sooner all of them are taken then than in
 // the measured order, from `begin` on.
-int64_t Instance::gained_by_order(int64_t begin, size_t lane, int64_t own) {
+int64_t Instance::gained_by_order(int64_t begin, size_t lane) {
     coming_.clear();
     int64_t measured_order = begin, order = begin;
     bool same = true;
     for (const uint32_t number : order_) {
-        const int64_t arrival = messages_[number].time[lane];
-        same = same && (coming_.empty() || arrival >= coming_.back());
-        coming_.push_back(arrival);
+        const Coming message{messages_[number].time[lane], taking(number)};
+        same = same && (coming_.empty() || message.arrival >= coming_.back().arrival);
+        coming_.push_back(message);
     }
     if (same) return 0;
-    for (const int64_t arrival : coming_) measured_order = std::max(measured_order, arrival) + own;
-    std::sort(coming_.begin(), coming_.end());
-    for (const int64_t arrival : coming_) order = std::max(order, arrival) + own;
+    const auto take = [](int64_t time, const Coming& message) { return std::max(time, message.arrival) + message.taking; };
+    for (const Coming& message : coming_) measured_order = take(measured_order, message);
+    std::sort(coming_.begin(), coming_.end(), [](const Coming& a, const Coming& b) { return a.arrival < b.arrival; });
+    for (const Coming& message : coming_) order = take(order, message);
     return measured_order - order;
 }
 
@@ -219,16 +223,15 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
     const auto arrival = [&](uint32_t message) { return messages_[message].arrival; };
     if (clock.held || !arrived_in_order(step, arrival, &order_)) return false;
     gained_.clear();
-    const int64_t own = taking(step->message);
     if (order_.size() > 1) {
         gained_.assign(lanes_->count, 0);
         // Where noise hit among them it is not known which of them it would have delayed: for the lower bound alone.
         const bool noise_follows = clock.clock.hits_later();
         for (size_t i = noise_follows && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
-            if (!noise_follows || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i, own);
+            if (!noise_follows || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i);
     }
     const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
-    if (reordered) candidates_by_order(clock, own);
+    if (reordered) candidates_by_order(clock);
     for (const uint32_t number : order_) {
         wait(clock, messages_[number], !reordered);
         work(clock, taking(number));

@@ -69,7 +69,7 @@ class Instance {
     };
     uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
     void go_on(uint32_t place);
-    int64_t gained_by_order(int64_t begin, size_t lane, int64_t own);
+    int64_t gained_by_order(int64_t begin, size_t lane);
     void run(uint32_t place);
     static void set_noise(Clock& clock, const std::vector<NoisePiece>& noise);
     void work(Clock& clock, int64_t ns);
@@ -85,7 +85,7 @@ class Instance {
     bool rendezvous(uint32_t message) const { return structure_.rendezvous(share_of(message)); }
     int64_t taking(uint32_t message) const { return structure_.taking(share_of(message)); }
     bool reorders_watched() const;
-    void candidates_by_order(const Clock& clock, int64_t own);
+    void candidates_by_order(const Clock& clock);
 
     Structure structure_;
     const Schedule* schedule_ = nullptr;
@@ -97,7 +97,11 @@ class Instance {
     std::vector<Clock> clocks_;
     std::vector<Message> messages_;
     std::vector<uint32_t> ready_, ended_, order_;
-    std::vector<int64_t> coming_, gained_;
+    struct Coming {
+        int64_t arrival = 0, taking = 0;
+    };
+    std::vector<Coming> coming_;
+    std::vector<int64_t> gained_;
 };
 
 }  // namespace polter::replay

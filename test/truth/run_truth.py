@@ -51,7 +51,8 @@ def expand(data, seed_offset=0):
 
 
 def replay(polter, trace, remove):
-    command = [str(polter), "replay", "--json", "-q", str(trace)] + (["--remove", remove] if remove is not None else [])
+    # --attribution: its event graph is checked against the replay, and a contradiction is an error
+    command = [str(polter), "replay", "--json", "-q", "--attribution", str(trace)] + (["--remove", remove] if remove is not None else [])
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     except subprocess.TimeoutExpired as error:

@@ -117,10 +117,14 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
     recorder.start();
     recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane] + gain(lane); });
     recorder.candidate_by(thread.enter_node, [&](size_t lane) { return before[lane] + thread.leave - thread.enter; });
-    // The way through the messages is longer than from the last that came, where the structure is not far off.
-    if (last.any && (most || wrong + c.instance.structure().hop + c.instance.structure().own < 0))
-        recorder.candidate_by(
-            last.node, [&](size_t lane) { return thread.leave - last.arrival[lane] - std::min<int64_t>(0, thread.leave - last.enter); });
+    // The way through the messages is longer than from the last that came, unless the structure is far off.
+    const auto after_last = [&](size_t lane) { return thread.leave - last.arrival[lane] - std::min<int64_t>(0, thread.leave - last.enter); };
+    bool binds = most != nullptr;
+    for (size_t w = 0; last.any && w < recorder.watched(); ++w) {
+        const size_t lane = recorder.lane(w);
+        binds = binds || after_last(lane) < predicted - end[lane] + gain(lane);
+    }
+    if (last.any && binds) recorder.candidate_by(last.node, after_last);
     thread.node = recorder.write(thread.index, thread.place(), thread.leave, delay);
 }
 
