@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the instances of one class say about its cost. Each says that the cost lies between a least and a greatest value: an instance without
-// noise says it exactly, one with noise leaves the noise open. Histograms of these limits suffice to find the value that disagrees least
-// with all intervals, and they add up in any order. The exact ones are apart: they show what calls vary by without noise.
+// What the instances of one class say about its cost. Each says that the cost lies between a least and a greatest value: an instance
+// without noise says it exactly, one with noise leaves the noise open. Histograms of these limits suffice to find the value that disagrees
+// least with all intervals, and they add up in any order. The exact ones are apart: they show what calls vary by without noise.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class CostLimits {
     Histogram most() const { return with_exact(most_); }
     int64_t shortest() const;  // the smallest greatest value; 0 without any
 
-    // What noise seems to have added to calls of a class that usually cost `usual`: in each by how much longer it was, up to its noise. Calls
-    // without noise vary as well: how much of that is so much longer for other reasons they show.
+    // What noise seems to have added to calls of a class that usually cost `usual`: in each by how much longer it was, up to its noise.
+    // Calls without noise vary as well: how much of that is so much longer for other reasons they show.
     struct Excess {
         int64_t calls = 0, exact = 0;   // with noise, and without
         double counted = 0, other = 0;  // in ns, of those with noise

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "replay/base/flat_map.hpp"
@@ -39,44 +37,16 @@ bool waits(const CostClass& of) {
 constexpr int clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean)), size_bits = CostClass::size_bits;
 constexpr int64_t enough_clean = 32;
 
-uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size) {
-    return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << size_bits | size_class(size, message_bits);
-}
-
-int64_t interpolated(int64_t a, int64_t b, double part) {
-    return std::max<int64_t>(0, a + static_cast<int64_t>(std::llround(static_cast<double>(b - a) * part)));
-}
-
-// L + G · bytes, from the two sizes beside it.
-Cost between(const LearnedCost& a, const LearnedCost& b, uint64_t size) {
-    const double part =
-        static_cast<double>(size - std::min(size, a.of.size)) / static_cast<double>(std::max<uint64_t>(1, b.of.size - a.of.size));
-    const double inside = std::min(part, 1.0);
-    return {std::min(a.cost.low, b.cost.low), interpolated(a.cost.mid, b.cost.mid, inside), std::max(a.cost.high, b.cost.high), true,
-            std::max(a.cost.spread, b.cost.spread), false, std::max(a.cost.noise_ppm, b.cost.noise_ppm)};
-}
-
-// The nearest size, and as much more or less as two sizes show that bytes cost.
-Cost beyond(const LearnedCost& nearest, const LearnedCost* further, uint64_t size) {
-    Cost cost = nearest.cost;
-    cost.extrapolated = true;
-    if (!further || further->of.size == nearest.of.size) return cost;
-    const double per_byte = static_cast<double>(nearest.cost.mid - further->cost.mid) /
-                            (static_cast<double>(nearest.of.size) - static_cast<double>(further->of.size));
-    if (per_byte <= 0) return cost;
-    const double bytes = static_cast<double>(size) - static_cast<double>(nearest.of.size);
-    cost.mid = std::max<int64_t>(0, cost.mid + static_cast<int64_t>(std::llround(per_byte * bytes)));
-    cost.low = std::min(cost.low, cost.mid);
-    cost.high = std::max(cost.high, cost.mid);
-    return cost;
-}
-
 }  // namespace
 
 uint64_t CostClass::key() const {
     const uint64_t kind_and_pair =
         (static_cast<uint64_t>(kind) << 2 | static_cast<uint64_t>(same_host) << 1 | static_cast<uint64_t>(synchronous));
     return (kind_and_pair << 16 | operation) << size_bits | size_class(size, bits_of(kind));
+}
+
+uint64_t Model::protocol_key(bool same_host, bool partitioned, uint64_t size) {
+    return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << size_bits | size_class(size, message_bits);
 }
 
 Model::Samples& Model::samples(const CostClass& of, int64_t first) {
@@ -443,66 +413,6 @@ bool Model::knows_protocol(bool same_host, bool partitioned) const {
 bool Model::knows_structure(const CostClass& of, uint32_t members) const {
     const InstanceKey key{of.key(), members};
     return structures_.contains(key) || by_root_.contains(key);
-}
-
-bool Model::same_protocol(const CostClass& a, const CostClass& b) const {
-    if (a.synchronous || a.kind > CostKind::send_own || a.kind == CostKind::wait_own) return true;
-    const bool partitioned = a.operation == partitioned_messages;
-    return rendezvous(a.same_host, partitioned, a.size) == rendezvous(b.same_host, partitioned, b.size);
-}
-
-const Cost& Model::cost(const CostClass& of) const {
-    const uint64_t key = of.key();
-    const auto found = asked_.find(key);
-    if (found != asked_.end()) return found->second;
-    const LearnedCost *below = nullptr, *above = nullptr, *further = nullptr;  // further: on the side where the size lies outside
-    const uint64_t first = key >> size_bits << size_bits;
-    for (auto entry = costs_.lower_bound(first); entry != costs_.end() && entry->first >> size_bits == key >> size_bits; ++entry) {
-        if (!same_protocol(of, entry->second.of)) continue;
-        if (entry->first <= key) {
-            further = below;
-            below = &entry->second;
-            if (entry->first == key) break;
-        } else if (!above) {
-            above = &entry->second;
-            if (below) break;
-        } else {
-            further = &entry->second;
-            break;
-        }
-    }
-    Cost cost;
-    if (below && below->of.key() == key)
-        cost = below->cost;
-    else if (below && above)
-        cost = between(*below, *above, of.size);
-    else if (below || above)
-        cost = beyond(below ? *below : *above, further, of.size);
-    if (const auto limit = limits_.find(key); limit != limits_.end()) {
-        if (!cost.known) cost.high = limit->second;
-        if (cost.extrapolated)  // what calls of this very class took is nearer
-            for (int64_t Cost::*part : {&Cost::low, &Cost::mid, &Cost::high}) cost.*part = std::min(cost.*part, limit->second);
-    }
-    return asked_.emplace(key, cost).first->second;
-}
-
-// Protocols change at one size: what was proved for a class holds for smaller ones if eager, for larger ones if not.
-bool Model::rendezvous(bool same_host, bool partitioned, uint64_t size) const {
-    const uint64_t key = protocol_key(same_host, partitioned, size);
-    const auto found = rendezvous_asked_.find(key);
-    if (found != rendezvous_asked_.end()) return found->second;
-    bool waits = false;
-    const auto verdict = [](const LearnedProtocol& p) { return p.late > 0 && p.eager * 50 <= p.late; };
-    for (const auto& [at, protocol] : protocols_) {
-        if (at >> size_bits != key >> size_bits) continue;
-        if (at <= key && verdict(protocol)) waits = true;
-        if (at >= key && protocol.eager > 0 && !verdict(protocol)) {
-            waits = false;
-            break;
-        }
-    }
-    rendezvous_asked_.emplace(key, waits);
-    return waits;
 }
 
 }  // namespace polter::replay

@@ -180,6 +180,7 @@ class Model {
         }
     };
     static constexpr int limits_only = -1;
+    static uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size);
     Samples& samples(const CostClass&, int64_t first);
     Cost summarise(const Samples&) const;
     void settle_tails();

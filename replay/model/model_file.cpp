@@ -101,8 +101,7 @@ LearnedCost read_cost(const Fields& fields) {
     if (!ns.is_array() || ns.size() != 3) fields.refuse("has an \"ns\" that is no list of three: 5 %, median, 95 %");
     const auto part = [&](size_t i) { return fields.integer(ns[i], "ns", 0, most_ns); };
     cost.cost = {part(0), part(1), part(2), true, fields.number("spread_ns", 0, most_ns)};
-    cost.cost.noise_ppm =
-        static_cast<int32_t>(fields.number_if_there("noise_ppm", 0, Cost::all_of_excess, Cost::all_of_excess));
+    cost.cost.noise_ppm = static_cast<int32_t>(fields.number_if_there("noise_ppm", 0, Cost::all_of_excess, Cost::all_of_excess));
     if (cost.cost.spread > cost.cost.high - cost.cost.low) fields.refuse("has a \"spread_ns\" wider than its \"ns\"");
     if (cost.cost.low > cost.cost.mid || cost.cost.mid > cost.cost.high) fields.refuse("has an \"ns\" that does not rise");
     return cost;

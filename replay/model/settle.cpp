@@ -64,7 +64,8 @@ void Model::settle_excess() {
         const bool few = own->second.exact < enough || own->second.calls < enough;
         const CostLimits::Excess& excess = few ? by_kind.at(key >> CostClass::size_bits) : own->second;
         if (excess.counted <= 0 || excess.calls < enough || excess.exact < enough) continue;
-        cost.cost.noise_ppm = static_cast<int32_t>(std::lround(Cost::all_of_excess * std::clamp(1 - excess.other / excess.counted, 0.0, 1.0)));
+        cost.cost.noise_ppm =
+            static_cast<int32_t>(std::lround(Cost::all_of_excess * std::clamp(1 - excess.other / excess.counted, 0.0, 1.0)));
     }
 }
 

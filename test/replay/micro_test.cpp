@@ -188,6 +188,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"startall_noise", {.posting_waits = true}},
         {"icollective_under_way", {.collectives_were_done = true}},
         {"counters_in_waits", {.counters_in_tails = true}},
+        {"counters_varying", {.all_excess_is_noise = true}},
         {"counters_in_barriers", {.counters_at_one_time = true}},
         {"counters_one_after_the_other", {.counters_at_one_time = true}},
         {"igather_root", {.root_awaits_itself = true}},

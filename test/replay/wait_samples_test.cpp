@@ -173,3 +173,23 @@ TEST_CASE("what a call costs by other numbers of requests is at most what calls 
     CHECK(model.cost(eight).mid == 1'900);
     CHECK(model.cost(eight).high == 1'900);
 }
+
+TEST_CASE("with counters, calls without noise show how much of what others took longer was noise") {
+    const auto noise_ppm = [](bool placed, Faults faults) {
+        Model model(faults);
+        const CostClass of{CostKind::receive_after_send};
+        for (const int64_t ns : {100, 140})
+            for (int i = 0; i < 10; ++i) {
+                model.learn(of, ns, Model::clean);
+                model.learn_between(of, ns, ns + 50);  // 50 ns of noise, all of which made it longer
+            }
+        model.freeze(placed);
+        CHECK(model.cost(of).mid == 100);
+        return model.cost(of).noise_ppm;
+    };
+    // Calls with noise are longer than usual by 50 ten times, and by 90 ten times, of which 50 can be noise: 1000 in all. As many without
+    // noise are longer by 40 ten times: 400.
+    CHECK(noise_ppm(false, {}) == 600'000);
+    CHECK(noise_ppm(false, {.all_excess_is_noise = true}) == Cost::all_of_excess);
+    CHECK(noise_ppm(true, {}) == Cost::all_of_excess);  // where it hit is known
+}

@@ -118,7 +118,9 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
     recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane] + gain(lane); });
     recorder.candidate_by(thread.enter_node, [&](size_t lane) { return before[lane] + thread.leave - thread.enter; });
     // The way through the messages is longer than from the last that came, unless the structure is far off.
-    const auto after_last = [&](size_t lane) { return thread.leave - last.arrival[lane] - std::min<int64_t>(0, thread.leave - last.enter); };
+    const auto after_last = [&](size_t lane) {
+        return thread.leave - last.arrival[lane] - std::min<int64_t>(0, thread.leave - last.enter);
+    };
     bool binds = most != nullptr;
     for (size_t w = 0; last.any && w < recorder.watched(); ++w) {
         const size_t lane = recorder.lane(w);
