@@ -92,10 +92,8 @@ CostReport CostAnalysis::analyse(const std::function<void(const EventGraph::Visi
     // The end in the graph must be the replay's: otherwise the graph is not complete.
     int64_t propagated = 0;
     for (const auto& [origin, ns] : backward.measured) propagated += ns;
-    // Where tasks or locks are reordered, a rank may be later than in the measured run: then more delay is lost than was gathered.
-    const auto seen = [&](Flaw flaw) { return trace.replayed.flaws()[static_cast<size_t>(flaw)].count > 0; };
-    const bool reordered = seen(Flaw::tasks_reassigned) || seen(Flaw::locked_out);
-    const bool whole = recorder_.consistent() && backward.least_slack >= 0 && (backward.unexplained >= 0 || reordered) &&
+    // Where something is later than in the measured run, more delay may be lost than was gathered.
+    const bool whole = recorder_.consistent() && backward.least_slack >= 0 && (backward.unexplained >= 0 || recorder_.anything_later()) &&
                        propagated + backward.unexplained == trace.accumulated;
     const bool faulty = faults_.measured_slack || faults_.dropped_edge || faults_.keep_losses;
     if (!whole && !faulty) throw std::logic_error("the event graph contradicts the replay");

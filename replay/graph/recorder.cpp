@@ -84,6 +84,7 @@ uint64_t Recorder::write(uint32_t thread, const Place& place, int64_t time, int6
         if (!aside && noise.thread == thread) threads_[thread].in_call += noise.counted;
     }
     contradictions_ += least_of_all + counted != delay;
+    least_delay_ = std::min(least_delay_, delay);
     return graph_.add(node_);
 }
 

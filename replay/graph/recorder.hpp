@@ -82,6 +82,8 @@ class Recorder {
     const std::vector<End>& ends() const { return ends_; }  // by thread
     const NoiseBalance& balance(size_t thread) const { return threads_[thread].balance; }
     bool consistent() const { return contradictions_ == 0; }
+    // Whether something happens later without the noise than in the measured run: another order of tasks, locks or accesses can do that.
+    bool anything_later() const { return least_delay_ < 0; }
 
     // Merging among processes (parallel/results.cpp): what each knows of its own threads.
     void write_results(Bytes&, const std::vector<bool>& own) const;
@@ -108,7 +110,7 @@ class Recorder {
     GraphNode node_;
     std::vector<int64_t> values_;  // of the candidates, concatenated
     uint32_t last_number_ = 0;
-    int64_t contradictions_ = 0;
+    int64_t contradictions_ = 0, least_delay_ = 0;  // least: in "all"
     bool measured_slack_;
 };
 

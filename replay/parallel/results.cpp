@@ -192,6 +192,7 @@ void Recorder::write_results(Bytes& to, const std::vector<bool>& own) const {
     }
     to.put(false);
     to.put(contradictions_);
+    to.put(least_delay_);
 }
 
 void Recorder::merge_results(Input& from) {
@@ -201,6 +202,7 @@ void Recorder::merge_results(Input& from) {
         threads_[thread].balance = from.get<NoiseBalance>();
     }
     contradictions_ += from.get<int64_t>();
+    least_delay_ = std::min(least_delay_, from.get<int64_t>());
 }
 
 std::vector<int64_t> gather_recorded(Group& group, const Engine& engine, Recorder& recorder, int64_t written) {
