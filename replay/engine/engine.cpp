@@ -445,10 +445,16 @@ void Engine::count_noise(Thread& thread, const PendingNoise& record) {
     ++latest.sums->second;
 }
 
+// Whether the open call has a record of its own at that time, or ends then: there counters are read.
+static bool at_record(const Thread& thread, int64_t time, int64_t leave) {
+    return time == leave || std::any_of(thread.operations.begin(), thread.operations.end(),
+                                        [&](const Operation& operation) { return operation.time == time; });
+}
+
 void Engine::take_noise(Thread& thread, int64_t upto) {
     for (const PendingNoise& record : thread.pending) {
         if (record.carried_from == 0) count_noise(thread, record);
-        if (thread.in_call) ++(record.time == upto ? noise_placement_.at_leave : noise_placement_.inside);
+        if (learning_ && thread.in_call) ++(at_record(thread, record.time, upto) ? noise_placement_.at_records : noise_placement_.inside);
         ++thread.noise_records;
         const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
             const NoisePiece piece{begin, end, record.account, record.culprit, thread.noise_records};

@@ -106,9 +106,9 @@ class Engine {
     const std::map<CulpritKey, std::pair<int64_t, int64_t>>& culprits() const { return culprits_; }  // ns, events
     CallSiteCosts call_site_costs() const;
     int64_t events() const { return events_; }
-    // Noise that was recorded inside of calls, and at their ends alone: whether the trace places it in time at all.
+    // Noise that was recorded inside of calls, and where MPI records stand or calls end alone: whether the trace places it in time at all.
     struct NoisePlacement {
-        int64_t inside = 0, at_leave = 0;
+        int64_t inside = 0, at_records = 0;
     };
     const NoisePlacement& noise_placement() const { return noise_placement_; }
     const std::vector<Warning>& warnings() const { return warnings_; }

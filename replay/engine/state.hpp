@@ -382,7 +382,6 @@ struct Thread {
     PollRun poll_run;
     std::vector<Operation> operations;
     std::vector<NoisePiece> pieces;
-    int64_t counter_noise_at_leave = 0;
     std::vector<Dependency> dependencies;
     size_t next_dependency = 0;
     uint32_t completions = 0;
