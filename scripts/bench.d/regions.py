@@ -13,7 +13,7 @@ import tempfile
 import common
 
 COUNTER = "PAGE-FAULTS"
-MANY = "PAGE-FAULTS,MINOR-FAULTS,MAJOR-FAULTS,TASK-CLOCK"
+MANY = "TASK-CLOCK,PAGE-FAULTS,MINOR-FAULTS,MAJOR-FAULTS"
 
 
 def cases(output: str) -> dict[str, float]:
