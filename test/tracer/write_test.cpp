@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The writer alone: the tail file and the way from a noise page to metric records. The page is in memory and written by the test.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -362,7 +367,7 @@ TEST_CASE("noise that is made known late stands behind what was written, with th
     CHECK(rank.metrics().back() == Record{first + 300, POLTER_TIMER, 30, false, 100});
 }
 
-TEST_CASE("the tail's memory may be huge pages") {
+TEST_CASE("the tail's memory may be huge pages behind its first chunk") {
     if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) {
         MESSAGE("this kernel has no transparent huge pages: not tested");
         return;
@@ -370,20 +375,45 @@ TEST_CASE("the tail's memory may be huge pages") {
     Rank rank(nullptr, first);
     const std::string tail = std::filesystem::canonical(rank.ranks / "0.tail");
     std::ifstream mappings("/proc/self/smaps");
-    std::string flags;
-    for (std::string line; flags.empty() && std::getline(mappings, line);)
-        if (line.ends_with(tail))
-            while (!line.starts_with("VmFlags:") && std::getline(mappings, line)) flags = line + " ";
-    CAPTURE(flags);
-    CHECK(flags.find(" hg ") != std::string::npos);
+    std::vector<bool> huge;
+    for (std::string line; std::getline(mappings, line);) {
+        if (!line.ends_with(tail)) continue;
+        while (!line.starts_with("VmFlags:") && std::getline(mappings, line)) continue;
+        huge.push_back((line + " ").find(" hg ") != std::string::npos);
+    }
+    CHECK(huge == std::vector{false, true});
     CHECK(std::filesystem::file_size(tail) % (2u << 20) == 0);
+}
+
+TEST_CASE("a thread without many events takes a few pages of memory, not a whole chunk or what would be read ahead") {
+    Rank rank(nullptr, first);
+    for (int i = 0; i < 100; i++) {
+        rank.location->enter(first + 200 * i, 1, nullptr);
+        rank.location->leave(first + 200 * i + 100, 1);
+    }
+    const std::string tail = rank.ranks / "0.tail";
+    struct statfs system {};
+    REQUIRE(statfs(tail.c_str(), &system) == 0);
+    if (system.f_type == TMPFS_MAGIC) {
+        MESSAGE("files in memory are there from their beginning: not tested");
+        return;
+    }
+    const auto size = std::filesystem::file_size(tail), page = static_cast<size_t>(getpagesize());
+    const int file = open(tail.c_str(), O_RDONLY | O_CLOEXEC);
+    void* memory = mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+    REQUIRE(memory != MAP_FAILED);
+    close(file);
+    std::vector<unsigned char> in_memory(size / page);
+    CHECK(mincore(memory, size, in_memory.data()) == 0);
+    munmap(memory, size);
+    CHECK(std::count_if(in_memory.begin(), in_memory.end(), [](unsigned char bits) { return bits & 1; }) * page <= 64 * 1024);
 }
 
 TEST_CASE("flushed chunks stay in the tail until the event file has grown over them") {
     Rank rank(nullptr, first, 2);
     const auto tail_path = rank.ranks / "0.tail";
     std::vector<char> image(std::filesystem::file_size(tail_path));
-    uint64_t time = first, most_in_use = 0;
+    uint64_t time = first, most_in_use = 0, samples = 0, ends_used = 0;
     for (int i = 0; i < 2'000'000; i++) {
         rank.location->enter(time += 100, 1, nullptr);
         rank.location->leave(time += 100, 1);
@@ -414,7 +444,11 @@ TEST_CASE("flushed chunks stay in the tail until the event file has grown over t
         }
         for (uint64_t n = 0; n < header.chunks_in_use; n++)
             follow(image.data() + trace::tail_header_size + header.order[n] * trace::event_chunk_size);
+        const char* newest = image.data() + trace::tail_header_size + header.order[header.chunks_in_use - 1] * trace::event_chunk_size;
+        samples++;
+        ends_used += newest[trace::event_chunk_size * 7 / 8] != 0;
     }
+    CHECK(ends_used < samples / 2);  // nothing of what a chunk's place held before
     CHECK(most_in_use > 2);
     CHECK(rank.final()["events"]["0"] == 4'000'000);
     CHECK_FALSE(std::filesystem::exists(tail_path));

@@ -72,10 +72,12 @@ std::string allowed_cpus() {
     std::string list;
     if (sched_getaffinity(0, CPU_ALLOC_SIZE(most), set) == 0) {
         const auto allowed = [&](int cpu) { return cpu < most && CPU_ISSET_S(cpu, CPU_ALLOC_SIZE(most), set); };
-        for (int cpu = 0; cpu < most; ++cpu) {
+        int left = CPU_COUNT_S(CPU_ALLOC_SIZE(most), set);  // else all that no machine has are asked for one by one
+        for (int cpu = 0; left > 0; ++cpu) {
             if (!allowed(cpu)) continue;
             const int first = cpu;
             while (allowed(cpu + 1)) ++cpu;
+            left -= cpu - first + 1;
             list += (list.empty() ? "" : ",") + std::to_string(first) + (cpu > first ? "-" + std::to_string(cpu) : "");
         }
     }
@@ -192,7 +194,7 @@ void Init::end(int result) {
 void Init::begin_trace() {
     const uint64_t began = write::now();
     clock_.now();
-    for (unsigned region = 0; region < trace::region_count; region++) find_next(region);
+    find_most();
     fortran::prepare();
     const write::Identity self = identity();
     std::string error;

@@ -2,9 +2,9 @@
 #include "counters.hpp"
 
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -67,6 +67,11 @@ std::unique_ptr<Counters> Counters::open(const CounterPlan& plan, std::string& e
         counters->papi_set_ = set;
         counters->papi_count_ = plan.papi.size();
     }
+    counters->size_ = plan.size();
+    if (!counters->perf_.empty()) {
+        counters->leader_ = counters->perf_.front();
+        counters->group_.number = counters->perf_.size();
+    }
     return counters;
 }
 
@@ -74,60 +79,20 @@ Counters::~Counters() {
     for (const int file : perf_) ::close(file);
 }
 
-namespace {
-
-// By the system call itself: read(3) is a place where the thread may be cancelled, and guarding it against that costs a tenth of it. Behind
-// a system call the processor has forgotten where branches go, on many machines: so no calls and few branches here. errno stays as it is.
-inline long read_group(int file, trace::PerfGroup& group) {
-#if defined(__x86_64__)
-    long result;
-    asm volatile("syscall" : "=a"(result) : "0"(long{SYS_read}), "D"(file), "S"(&group), "d"(sizeof group) : "rcx", "r11", "memory");
-    return result;
-#else
-    const int error = errno;
-    const long result = syscall(SYS_read, file, &group, sizeof group);
-    errno = error;
-    return result;
-#endif
+// What came is no group of ours: the program has closed the descriptor, and what has its number now was read.
+void Counters::take_back() {
+    group_.number = perf_.size();
+    group_.enabled_ns = group_.running_ns = 0;
+    std::copy(before_.begin(), before_.end(), group_.values);
 }
 
-}  // namespace
-
-bool Counters::take(size_t at, int64_t value) {
-    const bool moved = values_[at] != value;
-    values_[at] = value;
-    return moved;
-}
-
-bool Counters::read_perf() {
-    trace::PerfGroup group;
-    const size_t size = perf_.size();
-    if (read_group(perf_.front(), group) <= 0 || group.number != size) [[unlikely]]
-        return false;
-    shared_ |= group.running_ns < group.enabled_ns;
-    bool moved = take(0, static_cast<int64_t>(group.values[0]));
-    for (size_t i = 1; i < size; i++) moved |= take(i, static_cast<int64_t>(group.values[i]));
-    return moved;
-}
-
-bool Counters::read_papi() {
+void Counters::read_papi() {
     const NoCancel no_cancel;
     const int error = errno;
     long long values[most];
-    bool moved = false;
     if (papi.read(papi_set_, values) == PAPI_OK)
-        for (size_t i = 0; i < papi_count_; i++) moved |= take(perf_.size() + i, values[i]);
+        for (size_t i = 0; i < papi_count_; i++) group_.values[perf_.size() + i] = static_cast<uint64_t>(values[i]);
     errno = error;
-    return moved;
-}
-
-bool Counters::read() {
-    bool moved = first_;
-    first_ = false;
-    if (!perf_.empty()) moved |= read_perf();
-    if (papi_count_) [[unlikely]]
-        moved |= read_papi();
-    return moved;
 }
 
 }  // namespace polter::write

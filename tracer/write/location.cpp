@@ -108,17 +108,6 @@ uint64_t Location::end_region(uint32_t region, const char* name, bool detailed) 
     return time;
 }
 
-void Location::write_counters(uint64_t time) {
-    OTF2_Type types[Counters::most];
-    OTF2_MetricValue values[Counters::most];
-    for (size_t i = 0; i < event_counters_->size(); i++) {
-        types[i] = OTF2_TYPE_INT64;
-        values[i].signed_int = event_counters_->values()[i];
-    }
-    put(OTF2_EvtWriter_Metric, nullptr, time, trace::metric_class_of_counters, static_cast<uint8_t>(event_counters_->size()),
-        static_cast<const OTF2_Type*>(types), static_cast<const OTF2_MetricValue*>(values));
-}
-
 void Location::close_regions() {
     settle();
     for (; !open_regions_.empty(); open_regions_.pop_back())

@@ -320,8 +320,20 @@ class Location {
     }
     OTF2_AttributeList* call_site_attribute(const void* from);
     void end_run();
-    void write_counters(uint64_t time);
+    // Behind a system call as well (Counters::read): OTF2 takes the values where they are.
+    void write_counters(uint64_t time) {
+        static_assert(sizeof(OTF2_MetricValue) == sizeof(uint64_t));
+        const auto* const values = reinterpret_cast<const OTF2_MetricValue*>(event_counters_->values());
+        put(OTF2_EvtWriter_Metric, nullptr, time, trace::metric_class_of_counters, static_cast<uint8_t>(event_counters_->size()),
+            counter_types.data(), values);
+    }
     void failed(OTF2_ErrorCode code);
+
+    static constexpr auto counter_types = [] {
+        std::array<OTF2_Type, Counters::most> types{};
+        types.fill(OTF2_TYPE_INT64);
+        return types;
+    }();
 
     Archive& archive_;
     const std::atomic<bool>* stopped_;

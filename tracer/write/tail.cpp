@@ -20,8 +20,10 @@ namespace {
 constexpr unsigned flushed_slots = (4u << 20) / trace::event_chunk_size + 2;
 
 // Of the page cache, where file system and kernel have them: touched one small page at a time, new memory would cost more than the events
-// that go there.
+// that go there. To zero a huge page may take milliseconds, though, which each thread of a node would spend at its start: so header and
+// first chunk are small pages, touched when events get there, and only what writes more has huge ones.
 constexpr size_t huge_page = 2u << 20;
+constexpr unsigned first_huge_slot = (huge_page - trace::tail_header_size + trace::event_chunk_size - 1) / trace::event_chunk_size;
 
 template <typename T>
 void store(T& where, T value) {
@@ -52,8 +54,11 @@ bool Tail::open(const std::string& path, const std::string& event_file, unsigned
     }
     ::close(file);
     const int error_before = errno;
-    madvise(memory, size, MADV_HUGEPAGE);  // a wish
+    auto* const bytes = static_cast<char*>(memory);  // both are wishes
+    madvise(bytes, huge_page, MADV_RANDOM);          // else the first touch reads ahead, which zeroes as much
+    madvise(bytes + huge_page, size - huge_page, MADV_HUGEPAGE);
     errno = error_before;
+    used_.assign(slots_, false);
     size_ = size;
     header_ = static_cast<trace::TailHeader*>(memory);
     header_->chunk_size = trace::event_chunk_size;
@@ -76,21 +81,24 @@ void Tail::reclaim() {
     first_ += drop;
 }
 
+// One that order[] does not name: the first, then those in huge pages.
+unsigned Tail::free_slot() const {
+    const auto in_use = static_cast<unsigned>(header_->chunks_in_use);
+    const auto* const order = header_->order;
+    const auto named = [&](unsigned slot) { return std::find(order, order + in_use, slot) != order + in_use; };
+    unsigned slot = in_use == 0 ? 0 : first_huge_slot;
+    while (named(slot)) slot = (slot + 1) % slots_;
+    return slot;
+}
+
 void* Tail::take() {
     if (live_ == most_live_) return nullptr;
     reclaim();
     const auto in_use = static_cast<unsigned>(header_->chunks_in_use);
-    unsigned slot = 0;
-    for (unsigned i = 0; i < in_use;) {  // the lowest slot that order[] does not name
-        if (header_->order[i] == slot) {
-            slot++;
-            i = 0;
-        } else {
-            i++;
-        }
-    }
+    const unsigned slot = free_slot();
     char* chunk = reinterpret_cast<char*>(header_) + trace::tail_header_size + slot * trace::event_chunk_size;
-    std::memset(chunk, 0, trace::event_chunk_size);
+    if (used_[slot]) std::memset(chunk, 0, trace::event_chunk_size);  // a new file is zero
+    used_[slot] = true;
     store(header_->order[in_use], slot);
     store(header_->chunks_in_use, uint64_t{in_use + 1});
     live_++;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "../conventions.hpp"
 
@@ -29,13 +30,15 @@ class Tail {
 
   private:
     void reclaim();
+    unsigned free_slot() const;
 
     std::string path_, event_file_;
     trace::TailHeader* header_ = nullptr;
     size_t size_ = 0;
     unsigned slots_ = 0, most_live_ = 0;
-    unsigned live_ = 0;   // the newest of order[], in OTF2's hands
-    uint64_t first_ = 0;  // number, in the event file, of the chunk in order[0]
+    std::vector<bool> used_;  // by slot
+    unsigned live_ = 0;       // the newest of order[], in OTF2's hands
+    uint64_t first_ = 0;      // number, in the event file, of the chunk in order[0]
 };
 
 }  // namespace polter::write

@@ -63,6 +63,7 @@ bool find_mpi(const char*& missing);
 
 extern void* next_functions[];
 void* find_next(unsigned region);
+void find_most();  // what the program's MPI has of them
 
 // The next definition of a wrapped function; NULL if there is none.
 template <typename F>
