@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "../../tracer/write/archive.hpp"
+#include "../../../tracer/write/archive.hpp"
 
 using namespace polter;
 

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "../../tracer/write/archive.hpp"
-#include "../../tracer/write/thread_clock.hpp"
+#include "../../../tracer/write/archive.hpp"
+#include "../../../tracer/write/thread_clock.hpp"
 
 using namespace polter;
 

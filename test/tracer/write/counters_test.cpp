@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Readings of a thread's counters: which of them are a record.
-#include "../../tracer/write/counters.hpp"
+#include "../../../tracer/write/counters.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
