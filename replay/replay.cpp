@@ -159,7 +159,7 @@ LearnedRules Stages::learned_rules() const {
 void Stages::learn() {
     learning_ = polter::replay::learn(options_, hooks_, parts_);
     if (options_.group) gather_statistics(*options_.group, learning_->model, hooks_.faults);
-    counter_only_ = learner().noise_placement().at_records > 20 * learner().noise_placement().inside;
+    counter_only_ = learner().noise_placement().counters_only();
     if (foreign_) unknown_ = unknown_lines(learning_->model.shown(), *foreign_, options_.use_model);
     const auto mpi = definitions().properties.find("MPI");
     const std::string version = mpi == definitions().properties.end() ? "" : mpi->second;

@@ -445,16 +445,21 @@ void Engine::count_noise(Thread& thread, const PendingNoise& record) {
     ++latest.sums->second;
 }
 
-// Whether the open call has a record of its own at that time, or ends then: there counters are read.
-static bool at_record(const Thread& thread, int64_t time, int64_t leave) {
-    return time == leave || std::any_of(thread.operations.begin(), thread.operations.end(),
-                                        [&](const Operation& operation) { return operation.time == time; });
+// Where the open call completes something: some recorders read counters there.
+static bool at_completion(const Thread& thread, int64_t time) {
+    using Kind = Operation::Kind;
+    if (thread.operations.empty() || thread.operations.back().time != time) return false;
+    constexpr Kind begins[] = {Kind::send, Kind::isend, Kind::irecv_post, Kind::collective_request, Kind::rma_out, Kind::rma_data};
+    return std::find(std::begin(begins), std::end(begins), thread.operations.back().kind) == std::end(begins);
 }
 
 void Engine::take_noise(Thread& thread, int64_t upto) {
     for (const PendingNoise& record : thread.pending) {
         if (record.carried_from == 0) count_noise(thread, record);
-        if (learning_ && thread.in_call) ++(at_record(thread, record.time, upto) ? noise_placement_.at_records : noise_placement_.inside);
+        if (learning_ && thread.in_call)
+            ++(record.time == upto                  ? noise_placement_.at_leave
+               : at_completion(thread, record.time) ? noise_placement_.at_completion
+                                                    : noise_placement_.inside);
         ++thread.noise_records;
         const int64_t excess = thread.claimed.claim(record.time, record.ns, [&](int64_t begin, int64_t end) {
             const NoisePiece piece{begin, end, record.account, record.culprit, thread.noise_records};

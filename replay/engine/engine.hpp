@@ -106,9 +106,15 @@ class Engine {
     const std::map<CulpritKey, std::pair<int64_t, int64_t>>& culprits() const { return culprits_; }  // ns, events
     CallSiteCosts call_site_costs() const;
     int64_t events() const { return events_; }
-    // Noise that was recorded inside of calls, and where MPI records stand or calls end alone: whether the trace places it in time at all.
+    // Noise that was recorded inside of calls, at the records of what they complete, and at their ends: whether the trace places it in time
+    // at all.
     struct NoisePlacement {
-        int64_t inside = 0, at_records = 0;
+        int64_t inside = 0, at_completion = 0, at_leave = 0;
+        // Counters alone: noise is found nowhere else. (That a few events end with a record may be chance.)
+        bool counters_only() const {
+            constexpr int64_t chance = 16, nearly_all = 20;
+            return at_completion > chance ? at_leave + at_completion > nearly_all * inside : at_leave > nearly_all * (inside + at_completion);
+        }
     };
     const NoisePlacement& noise_placement() const { return noise_placement_; }
     const std::vector<Warning>& warnings() const { return warnings_; }

@@ -86,7 +86,8 @@ void Engine::write_results(Bytes& to) const {
         to.put(question.change.covered());
     }
     to.put(events_);
-    to.put(noise_placement_.at_records);
+    to.put(noise_placement_.at_leave);
+    to.put(noise_placement_.at_completion);
     to.put(noise_placement_.inside);
     to.put(static_cast<uint64_t>(culprits_.size()));
     for (const auto& [key, sums] : culprits_) {
@@ -148,7 +149,8 @@ void Engine::merge_results(Input& from) {
         }
     }
     events_ += from.get<int64_t>();
-    noise_placement_.at_records += from.get<int64_t>();
+    noise_placement_.at_leave += from.get<int64_t>();
+    noise_placement_.at_completion += from.get<int64_t>();
     noise_placement_.inside += from.get<int64_t>();
     for (auto left = from.get<uint64_t>(); left > 0; --left) {
         auto& sums = culprits_[from.get<CulpritKey>()];
