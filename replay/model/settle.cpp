@@ -41,8 +41,7 @@ void Model::settle_tails() {
 // either kind is judged with all others of its kind.
 void Model::settle_excess() {
     constexpr int64_t enough = 8;
-    std::map<uint64_t, CostLimits::Excess> by_kind;
-    std::map<uint64_t, CostLimits::Excess> by_class;
+    std::map<uint64_t, CostLimits::Excess> by_kind, by_class;
     for (const auto& [key, cost] : costs_) {
         const auto found = samples_.find(key);
         if (found == samples_.end()) continue;
@@ -52,8 +51,8 @@ void Model::settle_excess() {
         const CostLimits::Excess excess = all.excess(cost.cost.mid);
         by_class[key] = excess;
         CostLimits::Excess& kind = by_kind[key >> CostClass::size_bits];
-        kind.calls += excess.calls;
         if (excess.exact < enough) continue;
+        kind.calls += excess.calls;
         kind.exact += excess.exact;
         kind.counted += excess.counted;
         kind.other += excess.other;

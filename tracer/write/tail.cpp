@@ -24,6 +24,7 @@ constexpr unsigned flushed_slots = (4u << 20) / trace::event_chunk_size + 2;
 // first chunk are small pages, touched when events get there, and only what writes more has huge ones.
 constexpr size_t huge_page = 2u << 20;
 constexpr unsigned first_huge_slot = (huge_page - trace::tail_header_size + trace::event_chunk_size - 1) / trace::event_chunk_size;
+static_assert(first_huge_slot < flushed_slots);  // each tail has such slots
 
 template <typename T>
 void store(T& where, T value) {
