@@ -39,7 +39,7 @@ SETS = {"goal": GOAL, "reached": REACHED}
 # What habits reach today where it is not HABIT_PERCENT.
 HABITS_REACHED = {
     ("inside", "events"): 1,
-    ("inside", "counters"): 30,
+    ("inside", "counters"): 5,
     ("ticks", "events"): 6,
     ("ticks", "counters"): 15,
     ("plain", "events"): 50,
