@@ -15,9 +15,6 @@ Evidence evidence(const std::vector<InstanceSample>& samples) {
 
 namespace {
 
-// What explains so much of what a constant leaves (one part in so many) needs no rival.
-constexpr double enough_said = 50;
-
 // Of non-blocking ones: the least that the completing call of a member took that waits for nobody by the operation, without its noise. That
 // much every call takes, unless that member's messages waited for their receivers. 0 where all wait.
 int64_t least_completion(const std::vector<InstanceSample>& samples, Waits waits) {
@@ -34,6 +31,20 @@ int64_t least_completion(const std::vector<InstanceSample>& samples, Waits waits
             least = std::min(least, took);
         }
     return least == INT64_MAX ? 0 : std::max<int64_t>(0, least);
+}
+
+// The ways in which a library may bring about the messages of an algorithm, without costs.
+std::vector<Structure> protocols(const Pattern& pattern, const CollectiveKind& kind, uint32_t members,
+                                 const std::vector<const BlockSizes*>& sizes, const std::vector<int64_t>& calls) {
+    std::vector<Structure> list;
+    for (const int64_t eager : eager_limits(pattern, kind, members, sizes))
+        for (const int64_t call : calls) {
+            Structure one{.pattern = pattern, .call = call, .eager_ppm = eager};
+            list.push_back(one);
+            one.link = true;
+            if (one.any_rendezvous() && kind.scale() != CollectiveKind::unknown) list.push_back(one);
+        }
+    return list;
 }
 
 // `look(structure)`: its fit. The algorithms that a library's rules name come first. Each process looks at those, so all of them know
@@ -55,17 +66,16 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
             if (best.error * enough_said <= constant_error) return best;
             by_rules = false;
         }
-        for (const int64_t eager : eager_limits(candidate.pattern, kind, members, sizes))
-            for (const int64_t call : calls) {
-                Nearest one{.candidate = number++};
-                if (!by_rules && one.candidate % parts != part) continue;
-                const Fit fit = look(Structure{.pattern = candidate.pattern, .call = call, .eager_ppm = eager});
-                one.structure = fit.structure;
-                one.error = fit.error;
-                one.decided = candidate.decided;
-                one.score = (one.error + 1) * candidate.handicap;  // 1: of several that are exact, the likeliest
-                best.join(one);
-            }
+        for (const Structure& protocol : protocols(candidate.pattern, kind, members, sizes, calls)) {
+            Nearest one{.candidate = number++};
+            if (!by_rules && one.candidate % parts != part) continue;
+            const Fit fit = look(protocol);
+            one.structure = fit.structure;
+            one.error = fit.error;
+            one.decided = candidate.decided;
+            one.score = (one.error + 1) * candidate.handicap;  // 1: of several that are exact, the likeliest
+            best.join(one);
+        }
     }
     return best;
 }
@@ -92,7 +102,7 @@ Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind
     if (evidence(samples) == Evidence::few) std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
     const double constant_error = plain_error(samples, kind.waits, noise_known);
     return nearest_of(list, kind, samples, part, parts, constant_error,
-                      [&](const Structure& plain) { return fit(plain, samples, noise_known); });
+                      [&](const Structure& plain) { return fit(plain, samples, noise_known, constant_error); });
 }
 
 Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,

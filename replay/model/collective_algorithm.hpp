@@ -33,6 +33,8 @@ struct Structure {
     int64_t hop_data = 0, own_data = 0;  // what all of the data would add
     int64_t call = 0;                    // of a non-blocking one: of each of its two calls, beside its messages
     int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
+    bool link = false;                   // the network carries a rendezvous by itself: its data takes time of the link, not of a processor,
+                                         // and so does a send that blocks; what needs no processor goes on while noise has it
     int64_t error = 0;                   // mean distance of predicted and measured leave times
     bool certain = false;                // a tenth of what a constant leaves, or less
 
@@ -40,9 +42,12 @@ struct Structure {
     bool any_rendezvous() const { return eager_ppm < all_eager; }
     bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }
     int64_t flight(double share) const { return hop_data == 0 ? hop : hop + static_cast<int64_t>(static_cast<double>(hop_data) * share); }
-    int64_t work(double share) const { return own + by_length(share); }
-    // Of a receiver, once the message is there. Long messages share its link: one after the other.
-    int64_t taking(double share) const { return rendezvous(share) ? by_length(share) : work(share); }
+    bool by_link(double share) const { return link && rendezvous(share); }
+    int64_t work(double share) const { return own + (by_link(share) ? 0 : by_length(share)); }
+    // Of a receiver, once the message is there.
+    int64_t taking(double share) const { return by_link(share) ? 0 : rendezvous(share) ? by_length(share) : work(share); }
+    // Messages that one member sends or receives at once share its link: behind another one a long one is so much later.
+    int64_t behind_another(double share) const { return by_link(share) ? by_length(share) : 0; }
     int64_t by_length(double share) const { return own_data == 0 ? 0 : static_cast<int64_t>(static_cast<double>(own_data) * share); }
 };
 
@@ -86,9 +91,18 @@ class MemberClock {
     void wait(int64_t until, OnNoise on_noise) {
         if (until <= now) return;
         now = until;
+        end(on_noise);
+    }
+    // As the network goes on by itself: what noise is left then prolongs the next work, or the end.
+    void pass(int64_t until) {
+        now = std::max(now, until);
+        while (noise_ && next_ < noise_->size() && (*noise_)[next_].end <= now) ++next_;
+    }
+    template <class OnNoise>
+    void end(OnNoise on_noise) {
         while (noise_ && next_ < noise_->size() && (*noise_)[next_].begin < now) {
             const NoisePiece& piece = (*noise_)[next_++];
-            if (piece.end <= until) continue;
+            if (piece.end <= now) continue;
             on_noise(piece, piece.end - now);
             now = piece.end;
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // In words: a member does its steps in order. A send takes its own work, and the message arrives a hop later; a receive waits for its
-// message and takes its own work. A rendezvous begins when both are there, and its sender waits for its end. Noise counts in the step that it prolonged in the measured run, and there only: noise while a
-// message was awaited counts for what it lasted longer than the wait.
+// message and takes its own work. A rendezvous begins when both are there, and its sender waits for its end. Noise counts in the step that
+// it prolonged in the measured run, and there only: noise while a message was awaited counts for what it lasted longer than the wait, or
+// where the network goes on by itself, for what it lasted longer than the call or into the next work.
 #include "collective_execution.hpp"
 
 #include <algorithm>
@@ -27,6 +28,7 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
     for (Clock& clock : clocks_) {
         clock.noise.clear();
         clock.time.reset();
+        clock.link.reset();
         clock.at = 0;
         clock.held = clock.done = false;
     }
@@ -94,30 +96,33 @@ void Instance::write(Clock& clock) {
     clock.node = recorder_->write(clock.thread, clock.where, now, now - clock.time[recorder_->lane(1)], clock.held);
 }
 
+void Instance::count(Clock& clock, const NoisePiece& piece, int64_t ns) {
+    if (recorder_) recorder_->noise(clock.thread, piece, clock.where, ns);
+    keep_noise(clock.time, lanes_->masks[piece.account].data(), ns, lanes_->count);
+}
+
 void Instance::work(Clock& clock, int64_t length) {
-    clock.clock.work(length, [&](const NoisePiece& piece, int64_t ns) {
-        if (recorder_) recorder_->noise(clock.thread, piece, clock.where, ns);
-        const int64_t* mask = lanes_->masks[piece.account].data();
-        keep_noise(clock.time, mask, ns, lanes_->count);
-    });
+    if (length > 0 || !structure_.link) clock.clock.work(length, [&](const NoisePiece& piece, int64_t ns) { count(clock, piece, ns); });
     for (size_t i = 0; i < lanes_->count; ++i)
         clock.time[i] = clock.injected ? (*clock.injected)[i].finish(clock.time[i], length) : clock.time[i] + length;
 }
 
-void Instance::wait(Clock& clock, Message& message, bool recorded) {
+// `shared`: the least that is between what was done last and the message's end.
+void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t shared) {
+    const int64_t until = std::max(clock.clock.now + shared, message.arrival);
+    for (size_t i = 0; shared > 0 && i < lanes_->count; ++i) clock.time[i] += shared;
     if (recorder_ && recorded) {
-        const int64_t base = std::max(clock.clock.now, message.arrival);
+        const int64_t base = until;
         recorder_->start();
         candidate(message.node, message.sent ? message.sent : message.time, base);
         if (message.posted) candidate(message.posted_node, message.posted, base);
         candidate(clock.node, clock.time, base);
     }
     raise_to(clock.time, message.time, lanes_->count);
-    clock.clock.wait(message.arrival, [&](const NoisePiece& piece, int64_t ns) {
-        if (recorder_) recorder_->noise(clock.thread, piece, clock.where, ns);
-        const int64_t* mask = lanes_->masks[piece.account].data();
-        keep_noise(clock.time, mask, ns, lanes_->count);
-    });
+    if (structure_.link)
+        clock.clock.pass(until);
+    else
+        clock.clock.wait(until, [&](const NoisePiece& piece, int64_t ns) { count(clock, piece, ns); });
     if (message.uses > 0 && --message.uses > 0) return;
     message.time.reset();
     message.sent.reset();
@@ -141,12 +146,16 @@ void Instance::candidates_by_order(const Clock& clock) {
         std::stable_sort(sorted.begin(), sorted.end(),
                          [&](size_t a, size_t b) { return time(a, recorder_->lane(w)) < time(b, recorder_->lane(w)); });
         int64_t taken = 0;
-        for (auto last = sorted.rbegin(); last != sorted.rend(); ++last) behind[w][*last] = taken += taking(order_[*last]);
+        for (auto last = sorted.rbegin(); last != sorted.rend(); ++last) {
+            behind[w][*last] = taken + taking(order_[*last]);
+            taken = behind[w][*last] + behind_another(order_[*last]);
+        }
     }
     int64_t end = clock.clock.now, all = 0;  // measured
     for (const uint32_t number : order_) {
-        end = std::max(end, messages_[number].arrival) + taking(number);
-        all += taking(number);
+        const int64_t shared = number == order_.front() ? 0 : behind_another(number);
+        end = std::max(end + shared, messages_[number].arrival) + taking(number);
+        all += shared + taking(number);
     }
     recorder_->start();
     for (size_t i = 0; i < order_.size(); ++i)
@@ -158,19 +167,23 @@ void Instance::candidates_by_order(const Clock& clock) {
 // the measured order, from `begin` on.
 int64_t Instance::gained_by_order(int64_t begin, size_t lane) {
     coming_.clear();
-    int64_t measured_order = begin, order = begin;
     bool same = true;
     for (const uint32_t number : order_) {
-        const Coming message{messages_[number].time[lane], taking(number)};
+        const Coming message{messages_[number].time[lane], taking(number), behind_another(number)};
         same = same && (coming_.empty() || message.arrival >= coming_.back().arrival);
         coming_.push_back(message);
     }
     if (same) return 0;
-    const auto take = [](int64_t time, const Coming& message) { return std::max(time, message.arrival) + message.taking; };
-    for (const Coming& message : coming_) measured_order = take(measured_order, message);
+    const auto taken_from = [&](int64_t time) {
+        for (const Coming& message : coming_) {
+            const int64_t shared = &message == &coming_.front() ? 0 : message.shared;
+            time = std::max(time + shared, message.arrival) + message.taking;
+        }
+        return time;
+    };
+    const int64_t measured_order = taken_from(begin);
     std::sort(coming_.begin(), coming_.end(), [](const Coming& a, const Coming& b) { return a.arrival < b.arrival; });
-    for (const Coming& message : coming_) order = take(order, message);
-    return measured_order - order;
+    return measured_order - taken_from(begin);
 }
 
 void Instance::send(Clock& clock, const Schedule::Step& step) {
@@ -180,7 +193,8 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
     }
     const double share = share_of(step.message);
     const int64_t flight = structure_.flight(share);
-    work(clock, structure_.work(share));
+    const auto sender = static_cast<uint32_t>(&clock - clocks_.data());
+    if (!structure_.by_link(share) || !schedule_->send_blocks(sender, clock.at)) work(clock, structure_.work(share));
     write(clock);
     Message& message = messages_[step.message];
     message.node = clock.node;
@@ -189,11 +203,31 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
     for (size_t i = 0; i < lanes_->count; ++i) time[i] = clock.time[i] + flight;
     if (structure_.rendezvous(share)) {
         message.ready = clock.clock.now;
+        if (structure_.behind_another(share) > 0) share_link(clock, message, share);
         settle(message, share);
     } else {
         message.arrival = clock.clock.now + flight;
     }
     ready_.push_back(step.peer);
+}
+
+// A message is carried behind the one that its member sent before.
+void Instance::share_link(Clock& clock, Message& message, double share) {
+    const int64_t length = structure_.behind_another(share), flight = structure_.flight(share);
+    if (clock.link) {
+        message.ready = std::max(message.ready, clock.link_began + length);
+        for (size_t i = 0; i < lanes_->count; ++i) message.sent[i] = std::max(message.sent[i], clock.link[i] + length + flight);
+        if (recorder_) {
+            recorder_->start();
+            candidate(clock.node, clock.time, message.ready);
+            recorder_->candidate_by(clock.link_node, [&](size_t lane) { return message.ready - clock.link[lane] - length; });
+            message.node = recorder_->write(clock.thread, clock.where, message.ready, message.ready - message.sent[recorder_->lane(1)] + flight);
+        }
+    }
+    clock.link_began = message.ready;
+    clock.link_node = message.node;
+    clock.link = pool_->copy(message.sent);
+    for (size_t i = 0; i < lanes_->count; ++i) clock.link[i] -= flight;
 }
 
 void Instance::post(Clock& clock, const Schedule::Step& step) {
@@ -233,7 +267,7 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
     const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
     if (reordered) candidates_by_order(clock);
     for (const uint32_t number : order_) {
-        wait(clock, messages_[number], !reordered);
+        wait(clock, messages_[number], !reordered, number == order_.front() ? 0 : behind_another(number));
         work(clock, taking(number));
         if (!reordered) write(clock);
     }
@@ -265,6 +299,10 @@ void Instance::go_on(uint32_t place) {
         clock.at += step.kind == Kind::receive ? step.together : 1;
     }
     if (clock.held) return;
+    if (structure_.link && clock.clock.hits_later()) {
+        clock.clock.end([&](const NoisePiece& piece, int64_t ns) { count(clock, piece, ns); });
+        write(clock);
+    }
     clock.done = true;
     ended_.push_back((place + first_) % members_);
 }
@@ -277,7 +315,10 @@ std::vector<uint8_t> Instance::waited_for(uint32_t member) const {
 
 void Instance::clear() {
     if (!lanes_) return;
-    for (Clock& clock : clocks_) clock.time.reset();
+    for (Clock& clock : clocks_) {
+        clock.time.reset();
+        clock.link.reset();
+    }
     messages_.clear();
     lanes_ = nullptr;
 }

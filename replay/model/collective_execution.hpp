@@ -50,6 +50,10 @@ class Instance {
         MemberClock clock;
         std::vector<NoisePiece> noise;
         LaneVector time;  // approximated, in lanes; none: has not come
+        // When its link began to carry the last message that it sent, measured and in lanes; none: it carried none.
+        int64_t link_began = INT64_MIN;
+        LaneVector link;
+        uint64_t link_node = 0;
         std::vector<InjectedClock>* injected = nullptr;
         size_t at = 0;
         bool held = false, done = false;
@@ -72,11 +76,13 @@ class Instance {
     int64_t gained_by_order(int64_t begin, size_t lane);
     void run(uint32_t place);
     static void set_noise(Clock& clock, const std::vector<NoisePiece>& noise);
+    void count(Clock& clock, const NoisePiece& piece, int64_t ns);  // noise that prolonged it
     void work(Clock& clock, int64_t ns);
-    void wait(Clock& clock, Message& message, bool recorded);
+    void wait(Clock& clock, Message& message, bool recorded, int64_t shared = 0);
     void candidate(uint64_t from, const int64_t* time, int64_t base);
     void write(Clock& clock);
     void send(Clock& clock, const Schedule::Step& step);
+    void share_link(Clock& clock, Message& message, double share);
     void post(Clock& clock, const Schedule::Step& step);
     void settle(Message& message, double share);
     bool receive(Clock& clock, const Schedule::Step* step);
@@ -84,6 +90,7 @@ class Instance {
     double share_of(uint32_t message) const { return sizes_.share(*schedule_, message); }
     bool rendezvous(uint32_t message) const { return structure_.rendezvous(share_of(message)); }
     int64_t taking(uint32_t message) const { return structure_.taking(share_of(message)); }
+    int64_t behind_another(uint32_t message) const { return structure_.behind_another(share_of(message)); }
     bool reorders_watched() const;
     void candidates_by_order(const Clock& clock);
 
@@ -98,7 +105,7 @@ class Instance {
     std::vector<Message> messages_;
     std::vector<uint32_t> ready_, ended_, order_;
     struct Coming {
-        int64_t arrival = 0, taking = 0;
+        int64_t arrival = 0, taking = 0, shared = 0;  // `shared`: of the link, where it is not the first
     };
     std::vector<Coming> coming_;
     std::vector<int64_t> gained_;

@@ -8,13 +8,16 @@
 
 namespace polter::replay {
 
+// What explains so much of what a constant leaves (one part in so many) needs no rival.
+constexpr double enough_said = 50;
+
 struct Fit {
     Structure structure;
     double error = 0;  // ns: mean distance of predicted and measured leave times
 };
 
-// Of the algorithm and protocol of `plain`, whatever its costs are.
-Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known);
+// Of the algorithm and protocol of `plain`, whatever its costs are. `constant_error`: of "a constant after the last".
+Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error);
 
 // From costs that are known elsewhere; L and o stay within `range` times of them.
 Fit fit_from(const Structure& start, const std::vector<InstanceSample>& samples, bool noise_known, double range);

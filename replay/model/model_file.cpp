@@ -122,6 +122,7 @@ Json structure_json(const std::optional<Structure>& structure) {
             {"own_data_ns", structure->own_data},
             {"call_ns", structure->call},
             {"eager_ppm", structure->eager_ppm},
+            {"data_by_link", structure->link},
             {"error_ns", structure->error},
             {"beyond_doubt", structure->certain}};
 }
@@ -139,6 +140,7 @@ Structure read_structure(const Fields& fields, const CostClass& of, uint32_t mem
                     .own_data = fields.number_if_there("own_data_ns", 0, most_ns, 0),
                     .call = fields.number_if_there("call_ns", 0, most_ns, 0),
                     .eager_ppm = fields.number_if_there("eager_ppm", 0, Structure::all_eager, Structure::all_eager),
+                    .link = fields.flag_if_there("data_by_link"),
                     .error = fields.number("error_ns", 0, most_ns),
                     .certain = fields.flag("beyond_doubt")};
     fields.refuse(fmt::format("is made of \"{}\", which such a collective cannot be", name));

@@ -20,6 +20,7 @@ struct Member {
     size_t at = 0;       // its next step
     uint32_t known = 0;  // of the receives that belong together there: so many have their messages
     bool resumed = false;
+    Prediction sent{INT64_MIN, 0, 0, 0, 0};  // what its link carried last
 };
 
 struct Message {
@@ -37,9 +38,14 @@ class Followed {
     void run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways);
 
   private:
+    void wait(MemberClock& clock, int64_t until) const { structure_->link ? clock.pass(until) : clock.wait(until, nothing); }
+    void work(MemberClock& clock, int64_t ns) const {
+        if (ns > 0 || !structure_->link) clock.work(ns, nothing);
+    }
     bool all_came(const Schedule::Step* step, uint32_t number);
     void depart(Message& message, const Prediction& from, double share);
     void settle(uint32_t number, double share);
+    void share_link(Prediction& last, Prediction& ready, double share) const;
     void post(uint32_t message, uint32_t place);
     bool send(const Schedule::Step& step, uint32_t place);
     bool receive(const Schedule::Step* step, uint32_t place);
@@ -96,16 +102,29 @@ void Followed::post(uint32_t number, uint32_t place) {
     settle(number, share);
 }
 
+// `ready`: of a message behind `last`, which it becomes.
+void Followed::share_link(Prediction& last, Prediction& ready, double share) const {
+    if (last.leave != INT64_MIN && last.leave + structure_->by_length(share) >= ready.leave) {
+        ready = last;
+        ready.leave += structure_->by_length(share);
+        ready.work_data += share;
+    }
+    last = ready;
+}
+
 bool Followed::send(const Schedule::Step& step, uint32_t place) {
     MemberClock& clock = members_[place].clock;
     Prediction& way = (*ways_)[place];
     const double share = share_of(step.message);
-    clock.work(structure_->work(share), nothing);
-    ++way.works;
-    way.work_data += share;
+    const bool own_work = !structure_->by_link(share) || !schedule_->send_blocks(place, members_[place].at);
+    if (own_work) work(clock, structure_->work(share));
+    way.works += own_work;
+    way.work_data += structure_->by_link(share) ? 0 : share;
     way.leave = clock.now;
     if (structure_->rendezvous(share)) {
-        rendezvous_[step.message].ready = way;
+        Prediction& ready = rendezvous_[step.message].ready;
+        ready = way;
+        if (structure_->link) share_link(members_[place].sent, ready, share);
         settle(step.message, share);
     } else {
         depart(messages_[step.message], way, share);
@@ -134,11 +153,14 @@ bool Followed::receive(const Schedule::Step* step, uint32_t place) {
     Prediction& way = (*ways_)[place];
     for (const uint32_t message : order_) {
         const double share = share_of(message);
-        if (arrival(message) > member.clock.now) way = messages_[message].way;
-        member.clock.wait(arrival(message), nothing);
-        member.clock.work(structure_->taking(share), nothing);
+        const bool first = message == order_.front();
+        const int64_t shared = first ? 0 : structure_->behind_another(share), now = member.clock.now;
+        const bool came_last = arrival(message) > now + shared;
+        if (came_last) way = messages_[message].way;
+        wait(member.clock, std::max(arrival(message), now + shared));
+        work(member.clock, structure_->taking(share));
         way.works += structure_->rendezvous(share) ? 0 : 1;
-        way.work_data += share;
+        way.work_data += structure_->by_link(share) && (first || came_last) ? 0 : share;
     }
     return true;
 }
@@ -152,7 +174,7 @@ bool Followed::complete(const Schedule::Step& step, uint32_t place) {
     }
     resume(place);
     if (message.way.leave > members_[place].clock.now) (*ways_)[place] = message.way;
-    members_[place].clock.wait(message.way.leave, nothing);
+    wait(members_[place].clock, message.way.leave);
     return true;
 }
 
@@ -200,6 +222,7 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
     }
     for (uint32_t place = 0; place < count; ++place) {
         if (members_[place].at == schedule_->steps[place].size()) resume(place);  // of one that received nothing
+        if (structure.link) members_[place].clock.end(nothing);
         (*ways)[place].leave = members_[place].clock.now;
     }
     std::rotate(ways->begin(), ways->begin() + (count - first_) % count, ways->end());  // from places to members

@@ -128,14 +128,14 @@ std::string broken_promise(const std::string& archive, const Observed& observed)
     // Who has a lock first may be the worse order; a lock that was free in the measured run may be waited for in another scenario.
     const bool locked_out = calls(definitions.definitions(), "MPI_Win_lock");
     // An access that comes behind the beginning of its target's call waits for its end; noise before that call may have spared it the wait.
-    const bool held_up = calls(definitions.definitions(), "MPI_Win_complete");
+    const bool target_first = calls(definitions.definitions(), "MPI_Win_complete");
     if (farm) v.causality = v.monotonicity = v.bounds = 0;
     if (locked_out) v.monotonicity = 0;
-    if (held_up) v.monotonicity = v.bounds = 0;
+    if (target_first) v.monotonicity = v.bounds = 0;
     if (v.identity + v.causality + v.monotonicity + v.bounds + v.additivity > 0)
         return fmt::format("invariants broken: identity {}, causality {}, monotonicity {}, bounds {}, additivity {}", v.identity,
                            v.causality, v.monotonicity, v.bounds, v.additivity);
-    const bool reordered = farm || locked_out || held_up;
+    const bool reordered = farm || locked_out || target_first;
     const replay::Result& r = observed.result;
     if (r.measured_ns < 0 || r.approximated_ns < 0 || (r.approximated_ns > r.measured_ns && !reordered))
         return fmt::format("measured {} ns, approximated {} ns", r.measured_ns, r.approximated_ns);

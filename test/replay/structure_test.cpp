@@ -262,6 +262,55 @@ TEST_CASE("a broadcast in segments carries all of the data to everybody") {
         }
 }
 
+TEST_CASE("long messages that share a link, and go on while noise has the processor, are told from those that processors copy") {
+    const Pattern reduce_and_broadcast{.up = Shape::linear, .down = Shape::binomial};
+    constexpr CollectiveKind sized{.operation = OTF2_COLLECTIVE_OP_ALLREDUCE, .waits = Waits::n_to_n, .data = 4096};
+    for (const bool link : {false, true}) {
+        CAPTURE(link);
+        Structure truth{.pattern = reduce_and_broadcast, .hop = 20'000, .eager_ppm = 0, .link = link};
+        (link ? truth.own_data : truth.own) = 300;
+        std::vector<InstanceSample> samples;
+        for (uint64_t seed = 1; seed <= 24; ++seed) samples.push_back(measured(32, seed, 0, truth));
+        const auto found = explain(samples, Waits::n_to_n, true, nearest(samples, sized, Library::unknown, true, 0, 1)).found;
+        REQUIRE(found);
+        CHECK(found->pattern == reduce_and_broadcast);
+        CHECK(found->link == link);
+        CHECK(found->error < 300);
+        Structure other = *found;
+        other.link = !link;
+        std::vector<Prediction> predicted;
+        double wrong = 0, right = 0;
+        for (const InstanceSample& sample : samples)
+            for (const Structure& structure : {other, *found}) {
+                predict(structure, sample, &predicted);
+                for (size_t i = 0; i < predicted.size(); ++i)
+                    (structure.link == other.link ? wrong : right) += static_cast<double>(std::abs(predicted[i].leave - sample.leave[i]));
+            }
+        CHECK(wrong > 4 * right);
+    }
+    // 31 messages come to the root at once: the first needs its way, each of the others its share of the root's link more.
+    InstanceSample together;
+    together.enter.assign(32, 0);
+    together.noise.resize(32);
+    std::vector<Prediction> predicted;
+    const Structure carried{.pattern = {.up = Shape::linear}, .hop = 20'000, .own_data = 300, .eager_ppm = 0, .link = true};
+    predict(carried, together, &predicted);
+    CHECK(predicted[0].leave == 20'000 + 30 * 300);
+    CHECK(predicted[1].leave == 20'000);
+    // Of a broadcast's steps none waits for a processor: noise at the root between them does not matter, but it leaves behind its own.
+    Structure down = carried;
+    down.pattern = {.down = Shape::binomial};
+    predict(down, together, &predicted);
+    CHECK(predicted[31].leave == 100'000);
+    together.noise[0] = {{19'000, 39'000}, {95'000, 101'000}};
+    predict(down, together, &predicted);
+    CHECK(predicted[1].leave == 100'000);
+    CHECK(predicted[0].leave == 101'000);
+    down.link = false;
+    predict(down, together, &predicted);
+    CHECK(predicted[1].leave > 115'000);
+}
+
 TEST_CASE("members' parts of different length explain what equal ones do not") {
     const Structure ring{.pattern = {.up = Shape::ring, .cargo_up = Cargo::parts}, .hop = 3000, .own = 300, .hop_data = 9'000'000};
     const CollectiveKind sized{.operation = OTF2_COLLECTIVE_OP_ALLGATHERV, .waits = Waits::n_to_n, .data = 34000, .by_member = true};

@@ -100,6 +100,11 @@ struct Schedule {
     std::vector<Blocks> blocks;            // by message
     bool uniform = true;                   // all shares are equal
     std::vector<double> distinct;          // the shares that occur, rising; few of many
+    // Whether the send at this step returns only at the end of its rendezvous.
+    bool send_blocks(uint32_t place, size_t at) const {
+        const std::vector<Step>& of = steps[place];
+        return at + 1 < of.size() && of[at + 1].kind == Kind::complete && of[at + 1].message == of[at].message;
+    }
 };
 
 // How many bytes each member contributes, or gets, where that differs between members. Shares are then of `unit` bytes.
