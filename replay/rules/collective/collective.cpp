@@ -213,7 +213,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
             out[i] += gain;
             if (recorder && i == recorder->lane(1))
                 record_gain(*recorder, thread, c, member,
-                            {m, last.enter, own[i], engine.facts().counter_only ? excess : INT64_MAX, excess, !last.partial});
+                            {m, last.enter, own[i], engine.facts().counter_only ? excess : INT64_MAX, std::min(excess, held[i]), !last.partial});
         }
     }
     if (recorder) thread.node = recorder->write(thread.index, thread.place(), thread.leave, out[recorder->lane(1)]);

@@ -2,7 +2,7 @@
 // Noise inside a collective whose algorithm is not known.
 //
 // Rule: a collective is made of messages, so noise that hits one member after the last arrival delays the others. The delay is at most the
-// length of the union of the members' noise intervals.
+// length of the union of the members' noise intervals, and hardly more than what hit one member or two.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -35,6 +35,29 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
 
+// The way that decides the end is on one processor at a time. So in the estimates at most twice what hit the one that was hit most: twice,
+// as the way changes between them. (Where each of many members has noise, the union of it covers most of the call and says nothing.)
+static void limit_by_longest(const Engine& engine, const Collective& c, uint32_t member, int64_t from, int64_t upto, int64_t* less) {
+    const Lanes& lanes = engine.lanes();
+    static thread_local std::vector<int64_t> of_member, longest;
+    of_member.assign(lanes.count, 0);
+    longest.assign(lanes.count, 0);
+    uint32_t of = UINT32_MAX;
+    for (const Collective::Noise& noise : c.noise) {
+        if (noise.piece.end <= from || !may_delay(c, noise, member)) continue;
+        if (std::exchange(of, noise.member) != noise.member) std::fill(of_member.begin(), of_member.end(), 0);
+        const int64_t end = engine.facts().counter_only ? std::min(noise.piece.end, upto) : noise.piece.end;
+        if (end > upto) continue;
+        const int64_t ns = end - std::max(noise.piece.begin, from);
+        for (size_t i = 0; i < lanes.count; ++i) {
+            of_member[i] += ns & lanes.masks[noise.piece.account][i];
+            longest[i] = std::max(longest[i], of_member[i]);
+        }
+    }
+    for (size_t i = 0; i < lanes.count; ++i)
+        if (!lanes.bounded() || i != lanes.low) less[i] = std::min(less[i], 2 * longest[i]);
+}
+
 const int64_t* delay_by_union(Engine& engine, Collective& c, uint32_t member, int64_t from, int64_t leave, LaneVector& buffer) {
     static thread_local std::vector<NoisePiece> pieces;
     // For each member another noise.
@@ -44,18 +67,22 @@ const int64_t* delay_by_union(Engine& engine, Collective& c, uint32_t member, in
         for (const Collective::Noise& noise : c.noise)
             if (noise.piece.end > from && may_delay(c, noise, member)) pieces.push_back(noise.piece);
     };
+    const auto measure = [&](int64_t upto, int64_t* less) {
+        union_of(engine, pieces, from, upto, less);
+        limit_by_longest(engine, c, member, from, upto, less);
+    };
     if (!c.held_known && !apart) {  // for those who left after all of it: mostly everybody
         collect();
         c.held_known = true;
         c.held_until = from;
         for (const NoisePiece& piece : pieces) c.held_until = std::max(c.held_until, piece.end);
         c.held = engine.lane_pool().take();
-        union_of(engine, pieces, from, c.held_until, c.held);
+        measure(c.held_until, c.held);
     }
     if (!apart && leave >= c.held_until) return c.held;
     collect();
     buffer = engine.lane_pool().take();
-    union_of(engine, pieces, from, leave, buffer);
+    measure(leave, buffer);
     return buffer;
 }
 
@@ -83,18 +110,26 @@ int64_t hit_for(const std::vector<Collective::Noise>& pieces, int64_t from, int6
 
 // Noise that ends while its member waits for a message delays nothing; a message under way for `hop` meets noise of length n at the end of
 // its way with probability n / hop and then waits for half of it; longer noise lets pass half a way in the mean. How many ways follow one
-// another is not known: twice the levels of a binary tree is what most algorithms take. Where only counters tell of noise, it is not known
-// when in its call a piece hit: at most all of as many members, of those with most, one after the other.
+// another is not known: twice the levels of a binary tree is what most algorithms take. In all it is no more than what hit one member.
+// Where only counters tell of noise, it is not known when in its call a piece hit: at most all of as many members, of those with most, one
+// after the other.
 Delays delays_inside(const Engine& engine, const Collective& c, uint32_t member, int64_t from, int64_t leave) {
     const int64_t levels = std::bit_width(c.members.size());
     std::vector<NoisePiece> pieces;
     std::vector<int64_t> lengths;  // by member
+    int64_t within = 0, longest = 0;  // what hit one member meanwhile; the most
     uint32_t of = UINT32_MAX;
     for (const Collective::Noise& noise : c.noise) {
         if (noise.piece.end <= from || !may_delay(c, noise, member)) continue;
-        if (std::exchange(of, noise.member) != noise.member) lengths.push_back(0);
+        if (std::exchange(of, noise.member) != noise.member) {
+            lengths.push_back(0);
+            within = 0;
+        }
         lengths.back() += noise.piece.end - noise.piece.begin;
-        if (noise.piece.end <= leave) pieces.push_back(noise.piece);
+        if (noise.piece.end > leave) continue;
+        pieces.push_back(noise.piece);
+        within += noise.piece.end - std::max(noise.piece.begin, from);
+        longest = std::max(longest, within);
     }
     // Noise of several members may begin at one time (one CPU takes turns with them): the longest is the hit, whatever order they came in.
     std::sort(pieces.begin(), pieces.end(), [&](const NoisePiece& a, const NoisePiece& b) {
@@ -114,6 +149,7 @@ Delays delays_inside(const Engine& engine, const Collective& c, uint32_t member,
         const double n = static_cast<double>(hit), way = static_cast<double>(hop);
         delays.likely += static_cast<int64_t>(n > way ? n - way / 2 : n * n / (2 * way));
     }
+    delays.likely = std::min(delays.likely, longest);
     delays.apart = delays.most;
     if (engine.faults().counters_at_one_time) return delays;
     const auto met = static_cast<std::ptrdiff_t>(std::min<size_t>(lengths.size(), 2 * static_cast<size_t>(levels)));

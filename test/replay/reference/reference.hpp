@@ -25,11 +25,12 @@ using Timelines = std::vector<std::vector<std::pair<int64_t, std::vector<int64_t
 
 // Mutations of the reference itself: what the comparison has to find.
 struct ReferenceFaults {
-    bool no_messages = false;     // receives wait for nobody
-    bool last_message = false;    // a receive takes the message that came last
-    bool no_posting = false;      // synchronous sends wait for nobody
-    bool forget_member = false;   // the first member of a collective holds nobody up
-    bool noise_anywhere = false;  // noise while waiting counts
+    bool no_messages = false;        // receives wait for nobody
+    bool last_message = false;       // a receive takes the message that came last
+    bool no_posting = false;         // synchronous sends wait for nobody
+    bool forget_member = false;      // the first member of a collective holds nobody up
+    bool noise_anywhere = false;     // noise while waiting counts
+    bool all_members_delay = false;  // in a collective: whatever hit any of them, however many there are
 };
 
 // The trace is not one that the reference covers, or its calls wait for each other in a circle.

@@ -172,6 +172,7 @@ TEST_CASE("an error in either of them is found") {
     CHECK(differences(1, traces, {.no_posting = true}).traces > 0);
     CHECK(differences(1, traces, {.forget_member = true}).traces > 0);
     CHECK(differences(1, traces, {.noise_anywhere = true}).traces > 0);
+    CHECK(differences(1, 5 * traces, {.all_members_delay = true}).traces > 0);
     CHECK(differences(1, traces, {}, {.drop_dependency = true}).traces > 0);
     CHECK(differences(1, traces, {}, {.negative_removal = true}).traces > 0);
     CHECK(differences(1, traces, {}, {.swap_bounds = true}).traces > 0);
