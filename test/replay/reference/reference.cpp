@@ -468,14 +468,7 @@ class Reference {
             const auto everything = [](const Noise&) { return true; };
             const auto what_stays = [&](const Noise& noise) { return !removes(lane, noise); };
             int64_t held = time_hit(others, last.time, call.leave, everything) - time_hit(others, last.time, call.leave, what_stays);
-            int64_t most = 0;  // that hit one of them
-            for (const Call* member : others) {
-                int64_t sum = 0;
-                for (const Noise& noise : member->noise)
-                    if (noise.end > last.time && noise.end <= call.leave && removes(lane, noise))
-                        sum += noise.end - std::max(noise.begin, last.time);
-                most = std::max(most, sum);
-            }
+            const int64_t most = most_hit(others, last.time, call.leave, [&](const Noise& noise) { return removes(lane, noise); });
             if (costs_[lane] != &Cost::low && !faults_.all_members_delay) held = std::min(held, 2 * most);
             return std::max(own, std::min(excess, held));
         };

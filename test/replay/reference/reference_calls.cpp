@@ -167,6 +167,17 @@ Whom whom(int operation) {
     }
 }
 
+int64_t most_hit(const std::vector<const Call*>& members, int64_t from, int64_t to, const std::function<bool(const Noise&)>& counts) {
+    int64_t most = 0;
+    for (const Call* member : members) {
+        int64_t sum = 0;
+        for (const Noise& noise : member->noise)
+            if (noise.end > from && noise.end <= to && counts(noise)) sum += noise.end - std::max(noise.begin, from);
+        most = std::max(most, sum);
+    }
+    return most;
+}
+
 int64_t time_hit(const std::vector<const Call*>& members, int64_t from, int64_t to, const std::function<bool(const Noise&)>& counts) {
     std::vector<std::pair<int64_t, int64_t>> stretches;
     for (const Call* member : members)

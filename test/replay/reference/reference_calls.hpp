@@ -71,5 +71,7 @@ Whom whom(int operation);
 
 // For how long between two times any of the members was hit by such noise; what ended later does not count.
 int64_t time_hit(const std::vector<const Call*>& members, int64_t from, int64_t to, const std::function<bool(const Noise&)>& counts);
+// Of the member that was hit most meanwhile.
+int64_t most_hit(const std::vector<const Call*>& members, int64_t from, int64_t to, const std::function<bool(const Noise&)>& counts);
 
 }  // namespace polter::test
