@@ -457,16 +457,14 @@ class Reference {
         const auto gain = [&](size_t lane) {
             const int64_t own = removed_after(call.noise, last.time, lane);
             if (!together) return own;
+            const auto everything = [](const Noise&) { return true; };
+            const auto what_stays = [&](const Noise& noise) { return !removes(lane, noise); };
             int64_t longer = call.leave - last.time - tail.*costs_[lane];
             if (costs_[lane] == &Cost::high) {  // for certain, if nothing hit that is not removed
                 longer -= tail.high - tail.mid;
-                for (const Call* member : others)
-                    for (const Noise& noise : member->noise)
-                        if (noise.end > last.time && !removes(lane, noise)) return own;
+                if (most_hit(others, last.time, INT64_MAX, what_stays) > 0) return own;
             }
             const int64_t excess = std::max<int64_t>(0, longer);
-            const auto everything = [](const Noise&) { return true; };
-            const auto what_stays = [&](const Noise& noise) { return !removes(lane, noise); };
             int64_t held = time_hit(others, last.time, call.leave, everything) - time_hit(others, last.time, call.leave, what_stays);
             const int64_t most = most_hit(others, last.time, call.leave, [&](const Noise& noise) { return removes(lane, noise); });
             if (costs_[lane] != &Cost::low && !faults_.all_members_delay) held = std::min(held, 2 * most);
