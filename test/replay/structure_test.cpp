@@ -311,6 +311,17 @@ TEST_CASE("long messages that share a link, and go on while noise has the proces
     CHECK(predicted[1].leave > 115'000);
 }
 
+TEST_CASE("every length of a binomial tree may be the longest eager one") {
+    const Pattern tree{.up = Shape::binomial, .cargo_up = Cargo::parts};
+    constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 64 * 76};
+    // Messages of 1, 2, 4, 8, 16 and 32 parts of 76 bytes; up to 512 bytes are eager anyway. All; none; up to 4, 8 or 16 parts.
+    CHECK(eager_limits(tree, gather, 64) == std::vector<int64_t>{Structure::all_eager, 0, 62'500, 125'000, 250'000});
+    constexpr CollectiveKind little{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 64 * 8};
+    CHECK(eager_limits(tree, little, 64) == std::vector<int64_t>{Structure::all_eager});
+    constexpr CollectiveKind much{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 1 << 30};
+    CHECK(eager_limits(tree, much, 1024).size() <= 2 + 8);
+}
+
 TEST_CASE("members' parts of different length explain what equal ones do not") {
     const Structure ring{.pattern = {.up = Shape::ring, .cargo_up = Cargo::parts}, .hop = 3000, .own = 300, .hop_data = 9'000'000};
     const CollectiveKind sized{.operation = OTF2_COLLECTIVE_OP_ALLGATHERV, .waits = Waits::n_to_n, .data = 34000, .by_member = true};

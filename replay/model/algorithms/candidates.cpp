@@ -276,7 +276,7 @@ static std::vector<int64_t> eager_limits(const Schedule& schedule, const std::ve
 
 std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& kind, uint32_t members,
                                   const std::vector<const BlockSizes*>& sizes) {
-    constexpr double most = 4;  // thresholds between the shares that occur
+    constexpr size_t most = 8;  // thresholds between the shares that occur
     const Schedule& of = schedule(pattern, members, 0, false);
     if (!sizes.empty()) return eager_limits(of, sizes);
     std::vector<int64_t> limits{all_eager};
@@ -285,9 +285,10 @@ std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& 
     const double data = kind.data == CollectiveKind::unknown ? 1e12 : static_cast<double>(kind.data);
     if (shares.back() * data <= always_eager) return limits;
     limits.push_back(0);
-    const size_t step = std::max<size_t>(1, static_cast<size_t>(std::ceil(static_cast<double>(shares.size() - 1) / most)));
-    for (size_t i = 0; i + 1 < shares.size(); i += step)
-        if (shares[i + 1] * data > always_eager) limits.push_back(millionths(shares[i]));
+    const auto long_enough = [&](double share) { return share * data > always_eager; };
+    const auto next = std::find_if(shares.begin() + 1, shares.end(), long_enough);  // whose predecessor is the first threshold
+    const auto thresholds = static_cast<size_t>(shares.end() - next), step = std::max<size_t>(1, (thresholds + most - 1) / most);
+    for (size_t i = shares.size() - thresholds; i < shares.size(); i += step) limits.push_back(millionths(shares[i - 1]));
     return limits;
 }
 
