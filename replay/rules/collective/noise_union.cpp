@@ -35,8 +35,8 @@ void union_of(Engine& engine, std::vector<NoisePiece>& pieces, int64_t from, int
     for (const NoisePiece& piece : pieces) less[lanes.low] += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.low];
 }
 
-// The way that decides the end is on one processor at a time. So in the estimates at most twice what hit the one that was hit most: twice,
-// as the way changes between them. (Where each of many members has noise, the union of it covers most of the call and says nothing.)
+// The way that decides the end is on one processor at a time. So in all but the lower bound of the time at most twice what hit the one that
+// was hit most: twice, as the way changes between them. (Where each of many members has noise, its union covers most of the call.)
 static void limit_by_longest(const Engine& engine, const Collective& c, uint32_t member, int64_t from, int64_t upto, int64_t* less) {
     const Lanes& lanes = engine.lanes();
     static thread_local std::vector<int64_t> of_member, longest;
