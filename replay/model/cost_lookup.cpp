@@ -87,21 +87,27 @@ const Cost& Model::cost(const CostClass& of) const {
     return asked_.emplace(key, cost).first->second;
 }
 
-// Protocols change at one size: what was proved for a class holds for smaller ones if eager, for larger ones if not.
+// Protocols change at one size: the largest for which the fewest samples are wrong. That a send ended before its receive was posted proves
+// more than that it ended soon after.
 bool Model::rendezvous(bool same_host, bool partitioned, uint64_t size) const {
+    constexpr int64_t proof = 50;
     const uint64_t key = protocol_key(same_host, partitioned, size);
     const auto found = rendezvous_asked_.find(key);
     if (found != rendezvous_asked_.end()) return found->second;
-    bool waits = false;
-    const auto verdict = [](const LearnedProtocol& p) { return p.late > 0 && p.eager * 50 <= p.late; };
-    for (const auto& [at, protocol] : protocols_) {
-        if (at >> size_bits != key >> size_bits) continue;
-        if (at <= key && verdict(protocol)) waits = true;
-        if (at >= key && protocol.eager > 0 && !verdict(protocol)) {
-            waits = false;
-            break;
+    const auto begin = protocols_.lower_bound(key >> size_bits << size_bits);
+    const auto end = protocols_.lower_bound(((key >> size_bits) + 1) << size_bits);
+    int64_t wrong = 0;  // where the limit is below all
+    for (auto protocol = begin; protocol != end; ++protocol) wrong += proof * protocol->second.eager;
+    int64_t least = INT64_MAX;
+    uint64_t limit = 0;
+    for (auto protocol = begin; protocol != end; ++protocol) {
+        if (protocol->second.late > 0 && wrong <= least) {
+            least = wrong;
+            limit = protocol->first;
         }
+        wrong += protocol->second.late - proof * protocol->second.eager;
     }
+    const bool waits = wrong > least && key >= limit;  // wrong: where all are eager
     rendezvous_asked_.emplace(key, waits);
     return waits;
 }

@@ -173,6 +173,7 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
     for (const Dependency& dependency : dependencies) engine.rule(dependency).constrain(engine, thread, dependency, scratch);
     const int64_t idle = idle_by_order(engine, thread);
     send_notices(engine, thread, scratch.constraints);
+    constrain_incoming(engine, thread, scratch);
     constrain_transfers(engine, thread, scratch);
     std::optional<CallEnd> end = conclude_polling(engine, thread, scratch);
     if (!end) {

@@ -10,7 +10,7 @@
 // Accesses that did not wait may do so in another scenario: there the target's next completion decides. That one may depend on what its
 // rank does later; so the dependency is soft: where no thread can continue, the earliest access does not wait.
 //
-// Not followed: others' flushes and unlocks at the same window.
+// Not followed: others' flushes and unlocks at the same window. That the completion waits for transfers: rules/rma/incoming.cpp.
 #include "accesses.hpp"
 
 #include <algorithm>
@@ -48,13 +48,21 @@ void AccessLearning::accessed(const Thread& thread, uint32_t window, int32_t tar
     int64_t& shortest = shortest_.try_emplace(kind, took - noise).first->second;
     shortest = std::min(shortest, took - noise);
     if (target != thread.rank && target != no_rank && rank.recorded.size() < most_)
-        rank.recorded.push_back({index, window, target, thread.enter, thread.leave, noise, kind});
+        rank.recorded.push_back({index, window, target, thread.enter, thread.leave, noise, bytes, kind});
 }
 
 void AccessLearning::completed(const Thread& thread, uint32_t window) {
     Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
-    if (rank.completions < most_) rank.calls[window].push_back({rank.completions, thread.enter, thread.leave});
+    if (rank.completions < most_)
+        rank.calls[window].push_back({rank.completions, thread.enter, thread.leave,
+                                      std::min(thread.leave - thread.enter, rules::noise_after(thread.pieces, thread.enter)),
+                                      rank.posts[window].size()});
     ++rank.completions;
+}
+
+void AccessLearning::posted(const Thread& thread, uint32_t window) {
+    std::vector<int64_t>& posts = ranks_[static_cast<size_t>(thread.rank)].posts[window];
+    if (posts.size() < most_) posts.push_back(thread.enter);
 }
 
 void AccessLearning::write(Bytes& to) const {
@@ -69,6 +77,11 @@ void AccessLearning::write(Bytes& to) const {
         for (const auto& [window, calls] : rank.calls) {
             to.put(window);
             to.put(calls);
+        }
+        to.put(static_cast<uint64_t>(rank.posts.size()));
+        for (const auto& [window, posts] : rank.posts) {
+            to.put(window);
+            to.put(posts);
         }
     }
 }
@@ -87,6 +100,10 @@ void AccessLearning::merge(Input& from) {
         for (auto windows = from.get<uint64_t>(); windows > 0; --windows) {
             const auto window = from.get<uint32_t>();
             from.get(rank.calls[window]);
+        }
+        for (auto windows = from.get<uint64_t>(); windows > 0; --windows) {
+            const auto window = from.get<uint32_t>();
+            from.get(rank.posts[window]);
         }
     }
 }
@@ -115,6 +132,15 @@ const AccessLearning::Completion* AccessLearning::next_behind(const Access& acce
 }
 
 AccessPlan AccessLearning::plan() const {
+    AccessPlan plan;
+    for (AccessPlan::OfRanks* of : {&plan.waits, &plan.holds, &plan.begun, &plan.incoming}) of->resize(ranks_.size());
+    plan.exposed.resize(ranks_.size());
+    plan_accesses(plan);
+    plan_incoming(plan);
+    return plan;
+}
+
+void AccessLearning::plan_accesses(AccessPlan& plan) const {
     struct Evidence {
         size_t waited = 0, longer = 0;  // longer: without noise
     };
@@ -125,9 +151,6 @@ AccessPlan AccessLearning::plan() const {
                 ++evidence[access.window].longer;
                 evidence[access.window].waited += ended_with(access) != nullptr;
             }
-    AccessPlan plan;
-    plan.waits.resize(ranks_.size());
-    plan.holds.resize(ranks_.size());
     for (size_t origin = 0; origin < ranks_.size(); ++origin)
         for (const Access& access : ranks_[origin].recorded) {
             const auto of = evidence.find(access.window);
@@ -137,21 +160,47 @@ AccessPlan AccessLearning::plan() const {
             const bool waited = call != nullptr;
             if (!call) call = next_behind(access);
             if (!call) continue;
-            const AccessWait wait{waited, access.index, call->index, plan.number++, static_cast<int32_t>(origin), access.target, own};
+            const AccessWait wait{.waited = waited,
+                                  .access = access.index,
+                                  .completion = call->index,
+                                  .number = plan.number++,
+                                  .origin = static_cast<int32_t>(origin),
+                                  .target = access.target,
+                                  .own = own,
+                                  .transfer = {}};
             plan.waits[origin].push_back(wait);
             plan.holds[static_cast<size_t>(access.target)].push_back(wait);
         }
     for (auto& holds : plan.holds)
         std::stable_sort(holds.begin(), holds.end(), [](const AccessWait& a, const AccessWait& b) { return a.completion < b.completion; });
-    return plan;
 }
+
+namespace {
+
+// A completion or a wait, on an access of others.
+void depend(Engine& engine, Thread& thread, uint32_t window, const AccessWait& access, Notice what) {
+    thread.dependencies.push_back({.kind = Dependency::Kind::message,
+                                   .release = true,
+                                   .notice = true,
+                                   .soft = true,
+                                   .match = rules::ask_for_notice(engine, thread, window, what, access.origin),
+                                   .access = &access});
+}
+
+}  // namespace
 
 Accesses::Accesses(std::shared_ptr<const AccessPlan> plan) : plan_(std::move(plan)), ranks_(plan_->waits.size()) {}
 
 void Accesses::accessed(Engine& engine, Thread& thread, uint32_t window) {
     Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
     const auto& waits = plan_->waits[static_cast<size_t>(thread.rank)];
+    const auto& begun = plan_->begun[static_cast<size_t>(thread.rank)];
     const uint64_t index = rank.accesses++;
+    if (rank.next_begun < begun.size() && begun[rank.next_begun].access == index) {
+        const AccessWait& transfer = begun[rank.next_begun++];
+        for (const Notice what : {beginning_of(transfer), end_of(transfer)})  // for the completion, for the wait
+            rules::send_notice(engine, thread, {window, transfer.target, what, 0}, thread.enter, thread.delay, thread.enter_node);
+    }
     if (rank.next_wait == waits.size() || waits[rank.next_wait].access != index) return;
     const AccessWait& wait = waits[rank.next_wait++];
     for (const Notice what : {beginning_of(wait), end_of(wait)})
@@ -171,6 +220,19 @@ void Accesses::completing(Engine& engine, Thread& thread, uint32_t window) {
     for (; rank.next_hold < holds.size() && holds[rank.next_hold].completion == index; ++rank.next_hold)
         rules::send_notice(engine, thread, {window, holds[rank.next_hold].origin, beginning_of(holds[rank.next_hold]), 0}, thread.enter,
                            thread.delay, thread.enter_node);
+    const auto& incoming = plan_->incoming[static_cast<size_t>(thread.rank)];
+    for (; rank.next_incoming < incoming.size() && incoming[rank.next_incoming].completion == index; ++rank.next_incoming)
+        depend(engine, thread, window, incoming[rank.next_incoming], beginning_of(incoming[rank.next_incoming]));
+}
+
+void Accesses::waiting(Engine& engine, Thread& thread, uint32_t window) {
+    const auto& of_window = plan_->exposed[static_cast<size_t>(thread.rank)];
+    const auto transfers = of_window.find(window);
+    if (transfers == of_window.end()) return;
+    auto& [next, epochs] = ranks_[static_cast<size_t>(thread.rank)].exposed[window];
+    ++epochs;
+    for (; next < transfers->second.size() && transfers->second[next].completion <= epochs; ++next)
+        depend(engine, thread, window, transfers->second[next], end_of(transfers->second[next]));
 }
 
 void Accesses::completed(Engine& engine, Thread& thread) {
@@ -185,6 +247,7 @@ namespace rules {
 
 void constrain_access(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const AccessWait& wait = *dependency.access;
+    if (wait.incoming) return;  // behind what tells others of the call: constrain_incoming
     const auto other = [&](const Dependency& of) { return of.access == &wait && &of != &dependency; };
     const auto begun = std::find_if(thread.dependencies.begin(), thread.dependencies.end(), other);
     if (&*begun > &dependency || !begun->match || !dependency.match) return;  // the beginning says nothing alone

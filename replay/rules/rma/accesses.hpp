@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Accesses (put, get, accumulate) that wait while their target completes its own: what the learning pass finds of them, and the plan of
-// which waited for which. The rule in words: rules/rma/accesses.cpp.
+// Accesses (put, get, accumulate) that wait while their target completes its own, and completions that wait for the transfers of others'
+// accesses: what the learning pass finds of them, and the plan of which waited for which. The rules in words: rules/rma/accesses.cpp and
+// rules/rma/incoming.cpp.
 #pragma once
 
 #include <compare>
@@ -9,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "replay/model/model.hpp"
+
 namespace polter::replay {
 
 struct Thread;
@@ -16,22 +19,29 @@ class Bytes;
 class Engine;
 class Input;
 
-// One access that waited for one completion, or came before it and could wait for it in another scenario; each side has an entry.
+// One access and one completion of its target, of which one waited for the other or could in another scenario; each side has an entry.
 struct AccessWait {
+    bool incoming = false;           // the completion waits for the access's transfer; else the access for the completion's end
     bool waited = false;             // measured
     uint64_t access = 0;             // index among the accesses of its rank
     uint64_t completion = 0;         // index among the calls of the target that complete accesses
     uint32_t number = 0;             // of this wait, the same on both sides
     int32_t origin = 0, target = 0;  // world ranks
-    int64_t own = 0;                 // ns: an access of this size takes so long by itself
+    int64_t own = 0;                 // ns: an access of this size takes so long by itself; incoming: a completion of this rank
+    int64_t begins = 0;              // ns: incoming: from the access's beginning to that of its transfer
+    Cost transfer;                   // incoming: what that takes
 };
 
 struct AccessPlan {
-    std::vector<std::vector<AccessWait>> waits, holds;  // by world rank: as origin, by access; as target, by completion
-    uint32_t number = 0;                                // of all waits
+    using OfRanks = std::vector<std::vector<AccessWait>>;
+    OfRanks waits, holds;     // by world rank: as origin, by access; as target, by completion
+    OfRanks begun, incoming;  // the same of completions that wait for transfers
+    // By world rank and window: the transfers that a wait for an exposure epoch waits for, by epoch (here `completion`).
+    std::vector<std::map<uint32_t, std::vector<AccessWait>>> exposed;
+    uint32_t number = 0;  // of all waits
 };
 
-// Does not depend on the order of reading. An access takes 56 bytes, a completion 24.
+// Does not depend on the order of reading. An access takes 72 bytes, a completion 40, a post 8.
 class AccessLearning {
   public:
     // of each, of all ranks together; each rank has an equal part, and later calls are not recorded
@@ -41,6 +51,7 @@ class AccessLearning {
 
     void accessed(const Thread&, uint32_t window, int32_t target, uint64_t bytes);
     void completed(const Thread&, uint32_t window);  // once a call
+    void posted(const Thread&, uint32_t window);     // once a call
     void write(Bytes&) const;
     void merge(Input&);  // from another process, of other ranks
     AccessPlan plan() const;
@@ -55,17 +66,26 @@ class AccessLearning {
         uint32_t window = 0;
         int32_t target = 0;
         int64_t enter = 0, leave = 0, noise = 0;
+        uint64_t bytes = 0;
         Class kind;
     };
     struct Completion {
         uint64_t index = 0;
-        int64_t enter = 0, leave = 0;
+        int64_t enter = 0, leave = 0, noise = 0;
+        uint64_t posts = 0;  // of its rank for the window, before it
     };
     struct Rank {
         uint64_t accesses = 0, completions = 0;  // so far
         std::vector<Access> recorded;
         std::map<uint32_t, std::vector<Completion>> calls;  // by window
+        std::map<uint32_t, std::vector<int64_t>> posts;     // by window: when they were entered
     };
+    struct Arrivals;
+    void plan_accesses(AccessPlan&) const;
+    void plan_incoming(AccessPlan&) const;  // rules/rma/incoming.cpp
+    int64_t begun(const Access&) const;     // the transfer
+    const Access* latest_begun(const Arrivals&) const;
+    std::map<uint32_t, std::vector<Arrivals>> arrivals() const;
     const std::vector<Completion>& of_target(const Access&) const;
     const Completion* ended_with(const Access&) const;   // none: it did not wait
     const Completion* next_behind(const Access&) const;  // none: its target completes nothing later
@@ -83,13 +103,20 @@ class Accesses {
     // As the calls are published: an access waits for the notices of a completion, which tell when it began and when it ended.
     void accessed(Engine&, Thread&, uint32_t window);
     void completing(Engine&, Thread&, uint32_t window);
-    void completed(Engine&, Thread&);  // once the call's end is known
+    void completed(Engine&, Thread&);                 // once the call's end is known
+    void waiting(Engine&, Thread&, uint32_t window);  // for the end of an exposure epoch
 
   private:
     struct Rank {
         uint64_t accesses = 0, completions = 0;
         size_t next_wait = 0, next_hold = 0, told = 0;  // told: of the holds, who knows of the end
-        uint32_t window = 0;                            // of the open completion
+        size_t next_begun = 0, next_incoming = 0;
+        uint32_t window = 0;  // of the open completion
+        struct Exposed {
+            size_t next = 0;
+            uint64_t epochs = 0;  // so far
+        };
+        std::map<uint32_t, Exposed> exposed;  // by window
     };
     std::shared_ptr<const AccessPlan> plan_;
     std::vector<Rank> ranks_;

@@ -160,6 +160,11 @@ bool completes_transfers(const Thread& thread) {
     return thread.kind == CallKind::win_flush || thread.kind == CallKind::win_unlock;
 }
 
+bool waits_for_transfers(const Thread& thread) {
+    return thread.kind != CallKind::win_complete && std::any_of(thread.dependencies.begin(), thread.dependencies.end(),
+                                                                [](const Dependency& of) { return of.access && of.access->incoming; });
+}
+
 CostClass after_notice(const Thread& thread, const Dependency& dependency) {
     const uint64_t size = dependency.lock ? thread.reached.bytes : dependency.match->size;
     return {CostKind::notice_after, dependency.match->same_host, false, static_cast<uint16_t>(thread.kind), size};
@@ -195,6 +200,10 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
         if (learned) learned->completed(thread, window);
         if (accesses) accesses->completing(engine, thread, window);
     }
+    const bool waits = operation.kind == Operation::Kind::rma_in || operation.kind == Operation::Kind::rma_group;
+    if (accesses && waits && (thread.kind == CallKind::win_wait || thread.kind == CallKind::poll) && &operation == thread.operations.data())
+        accesses->waiting(engine, thread, window);
+    if (starts && learned && &operation == thread.operations.data()) learned->posted(thread, window);
     switch (operation.kind) {
         case Operation::Kind::rma_collective:
             synchronise(engine, thread, operation);
@@ -278,6 +287,8 @@ void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependen
     Cost after = engine.model().cost(after_notice(thread, dependency)), own = engine.model().cost(own_of(thread, dependency));
     // Some locks that seem not to have waited did wait: only the least cost is certainly without a wait.
     if (dependency.lock) own.mid = own.low;
+    // Longer ones waited for transfers, which are dependencies of their own.
+    if (waits_for_transfers(thread)) after.mid = after.usual_low();
     if (!after.known) after = {0, own.mid, own.high, false};
     if (!own.known) own = {0, after.mid, after.high, false};
     add_message(engine, thread, match, after, thread.enter, scratch);
