@@ -214,8 +214,9 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
             high = std::min(high, result[lanes.all]);
         }
         result[lanes.low] = low;
-        result[lanes.high] =
-            moved && !of(engine).farms && !of(engine).locks ? std::max<int64_t>(high, 0) : high;  // else nothing is later than it was
+        // Only another order of tasks, locks or accesses makes anything later than it was.
+        const bool ordered = !of(engine).farms && !of(engine).locks && !of(engine).accesses;
+        result[lanes.high] = moved && ordered ? std::max<int64_t>(high, 0) : high;
     }
     if (recorder) write_end(*recorder, call, result);
     return {bound ? bound->cost.spread : 0, end};
