@@ -161,7 +161,9 @@ TEST_CASE("where all calls waited, calls that only post receives tell what a cal
 }
 
 TEST_CASE("what a call costs by other numbers of requests is at most what calls with its own number took") {
-    const auto took = [](int64_t ns) { return WaitSamples::Sample{.slack = 0, .took = {ns, ns}, .since_send = {ns, ns}, .since_both = {ns, ns}}; };
+    const auto took = [](int64_t ns) {
+        return WaitSamples::Sample{.slack = 0, .took = {ns, ns}, .since_send = {ns, ns}, .since_both = {ns, ns}};
+    };
     const CostClass eight{CostKind::wait_own, true, false, 0, 8}, halo{CostKind::receive_after_send, false, false, 0, 8192};
     Model model(Faults{});
     model.learn({CostKind::wait_own, true, false, 0, 0}, 400, Model::clean);
@@ -192,4 +194,24 @@ TEST_CASE("with counters, calls without noise show how much of what others took 
     CHECK(noise_ppm(false, {}) == 600'000);
     CHECK(noise_ppm(false, {.all_excess_is_noise = true}) == Cost::all_of_excess);
     CHECK(noise_ppm(true, {}) == Cost::all_of_excess);  // where it hit is known
+}
+
+TEST_CASE("the largest eager message is the one that the fewest samples contradict") {
+    const auto waits = [](int64_t eager_of_5000, uint64_t size) {
+        Model model;
+        for (const uint64_t late : {2'000, 3'000, 5'000, 9'000}) model.learn_protocol(false, false, late, false, 30);
+        for (const uint64_t eager : {100, 1'000}) {
+            model.learn_protocol(false, false, eager, true, 40);
+            model.learn_protocol(false, false, eager, false, 3);  // ended soon after a posting by chance
+        }
+        if (eager_of_5000 > 0) model.learn_protocol(false, false, 5'000, true, eager_of_5000);
+        return model.rendezvous(false, false, size);
+    };
+    CHECK(waits(0, 2'000));
+    CHECK_FALSE(waits(0, 1'000));
+    CHECK(waits(1, 2'000));  // less than all that would be wrong
+    CHECK_FALSE(waits(20, 2'000));
+    CHECK_FALSE(waits(20, 5'000));
+    CHECK(waits(20, 9'000));
+    CHECK_FALSE(Model().rendezvous(false, false, 9'000));
 }
