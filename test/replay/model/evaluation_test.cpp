@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A collective's messages are followed twice: while learning, for its leave times, and in the replay, in all scenarios. Both must agree.
+#include <doctest/doctest.h>
+#include <otf2/otf2.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "replay/base/pool.hpp"
+#include "replay/model/collective_execution.hpp"
+
+namespace {
+
+using namespace polter::replay;
+
+// Members come apart, and noise hits some of them inside.
+InstanceSample instance(uint32_t members, uint32_t root, std::mt19937_64& random) {
+    InstanceSample sample;
+    sample.root = root;
+    sample.noise.resize(members);
+    for (uint32_t i = 0; i < members; ++i) {
+        sample.enter.push_back(static_cast<int64_t>(random() % 20'000));
+        int64_t hit = sample.enter[i] + static_cast<int64_t>(random() % 30'000);
+        for (uint64_t hits = random() % 3; hits > 0; --hits) {
+            const auto length = static_cast<int64_t>(1 + random() % 9'000);
+            sample.noise[i].push_back({hit, hit + length});
+            hit += length + static_cast<int64_t>(random() % 5'000);
+        }
+    }
+    return sample;
+}
+
+std::vector<int64_t> leaves(const Structure& structure, const InstanceSample& sample) {
+    std::vector<Prediction> predicted;
+    predict(structure, sample, &predicted);
+    std::vector<int64_t> ends;
+    for (const Prediction& member : predicted) ends.push_back(member.leave);
+    return ends;
+}
+
+struct Ends {
+    std::vector<int64_t> measured, approximated;  // by member
+};
+
+// As the replay follows it, with one lane, in which all noise is removed.
+Ends followed(const Structure& structure, const InstanceSample& sample, std::mt19937_64& random) {
+    const auto members = static_cast<uint32_t>(sample.enter.size());
+    const Lanes lanes{.count = 1, .estimates = 1, .low = 1, .high = 1, .all = 0, .masks = {{-1}}};
+    LanePool pool(1);
+    Instance instance;
+    instance.begin(structure, members, sample.root, lanes, pool);
+    std::vector<uint32_t> order(members);
+    for (uint32_t i = 0; i < members; ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    for (const uint32_t member : order)
+        instance.arrive({.number = member, .thread = member, .place = {}}, sample.enter[member], &sample.enter[member],
+                        sample.noise[member]);
+    Ends ends;
+    for (uint32_t member = 0; member < members; ++member) {
+        REQUIRE(instance.done(member));
+        ends.measured.push_back(instance.measured_end(member));
+        ends.approximated.push_back(*instance.approximated_end(member));
+    }
+    instance.clear();
+    return ends;
+}
+
+// Some member takes several messages in the order in which they come.
+bool taken_as_they_come(const Structure& structure, uint32_t members, uint32_t root) {
+    const auto& steps = schedule(structure.pattern, members, root, structure.any_rendezvous()).steps;
+    return std::any_of(steps.begin(), steps.end(), [](const auto& of_member) {
+        return std::any_of(of_member.begin(), of_member.end(), [](const Schedule::Step& step) { return step.together > 1; });
+    });
+}
+
+}  // namespace
+
+TEST_CASE("learning and the replay follow the messages of a collective to the same ends") {
+    struct Operation {
+        uint8_t operation;
+        Waits waits;
+    };
+    std::mt19937_64 random(1);
+    size_t followed_by_link = 0;
+    for (const auto [operation, waits] : {Operation{OTF2_COLLECTIVE_OP_ALLREDUCE, Waits::n_to_n},
+                                          {OTF2_COLLECTIVE_OP_ALLTOALL, Waits::n_to_n},
+                                          {OTF2_COLLECTIVE_OP_BCAST, Waits::one_to_n},
+                                          {OTF2_COLLECTIVE_OP_GATHER, Waits::n_to_one},
+                                          {OTF2_COLLECTIVE_OP_SCAN, Waits::prefix}})
+        for (const uint32_t members : {2u, 3u, 5u, 8u})
+            for (const Candidate& candidate : candidates({.operation = operation, .waits = waits, .data = 40'000}, members))
+                for (const bool link : {false, true})
+                    for (const int64_t eager_ppm : {int64_t{0}, int64_t{300'000}, Structure::all_eager}) {
+                        const Structure structure{.pattern = candidate.pattern,
+                                                  .hop = 8'000,
+                                                  .own = 300,
+                                                  .hop_data = 2'000,
+                                                  .own_data = 4'000,
+                                                  .eager_ppm = eager_ppm,
+                                                  .link = link};
+                        const uint32_t root = waits == Waits::one_to_n || waits == Waits::n_to_one ? members / 2 : 0;
+                        const InstanceSample sample = instance(members, root, random);
+                        InstanceSample quiet = sample;
+                        for (auto& noise : quiet.noise) noise.clear();
+                        const Ends ends = followed(structure, sample, random);
+                        CAPTURE(to_string(candidate.pattern));
+                        CAPTURE(members);
+                        CAPTURE(link);
+                        CAPTURE(eager_ppm);
+                        CHECK(ends.measured == leaves(structure, sample));
+                        const std::vector<int64_t> without = leaves(structure, quiet);
+                        if (!taken_as_they_come(structure, members, root))
+                            CHECK(ends.approximated == without);
+                        else  // where noise hit among them they keep their order, which may be slower
+                            for (uint32_t member = 0; member < members; ++member) CHECK(ends.approximated[member] >= without[member]);
+                        CHECK(followed(structure, quiet, random).approximated == without);
+                        followed_by_link += link && eager_ppm == 0;
+                    }
+    CHECK(followed_by_link > 20);
+}
