@@ -29,7 +29,7 @@ bool also_waits(const Thread& thread, const Match& match, bool blocking) {
 }
 
 // The noise that may have hit before the message left: in a call that does nothing else, all of it; in one that also waits, only
-// what hit at its beginning, before the waiting.
+// what hit at its beginning, before the waiting. With counters, all of it: where in the call it hit is not known.
 void keep_send_noise(Engine& engine, const Thread& thread, Match& match, bool waits) {
     const Lanes& lanes = engine.lanes();
     match.send_noise_removed = engine.lane_pool().filled(0);
@@ -39,7 +39,7 @@ void keep_send_noise(Engine& engine, const Thread& thread, Match& match, bool wa
         recorder->candidate(match.send_node, match.send_delay, 0);
     }
     for (const NoisePiece& piece : thread.pieces) {
-        if (waits && piece.begin - thread.enter - match.send_noise > own_work_ns(match.size)) break;
+        if (waits && !engine.facts().counter_only && piece.begin - thread.enter - match.send_noise > own_work_ns(match.size)) break;
         match.send_noise += piece.end - piece.begin;
         remove_noise(match.send_noise_removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
         if (recorder) recorder->noise(thread.index, piece, thread.place(), piece.end - piece.begin);
