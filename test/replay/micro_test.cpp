@@ -176,6 +176,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_pscw", {.no_notices = true}},
         {"rma_access", {.no_access_waits = true}},
         {"rma_access", {.accesses_always_wait = true}},
+        {"rma_access_behind", {.no_access_waits = true}},
         {"rma_incoming", {.no_access_waits = true}},
         {"rma_incoming", {.accesses_always_wait = true}},
         {"neighbours", {.no_notices = true}},

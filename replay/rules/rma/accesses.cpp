@@ -7,8 +7,9 @@
 //
 // In another scenario an access waits where it is asked for after the target's call has begun. Then it ends with that call; else it takes
 // as long as such accesses do by themselves. Noise at the beginning of an access that began before the target's call delayed the asking.
-// Accesses that did not wait may do so in another scenario: there the target's next completion decides. That one may depend on what its
-// rank does later; so the dependency is soft: where no thread can continue, the earliest access does not wait.
+// Accesses that did not wait may do so in another scenario: there the completion decides that the target makes behind the same post, or
+// else its next one. That one may depend on what its rank does later; so the dependency is soft: where no thread can continue, the earliest
+// access does not wait.
 //
 // Not followed: others' flushes and unlocks at the same window. That the completion waits for transfers: rules/rma/incoming.cpp.
 #include "accesses.hpp"
@@ -131,6 +132,18 @@ const AccessLearning::Completion* AccessLearning::next_behind(const Access& acce
     return call == calls.end() ? nullptr : &*call;
 }
 
+const AccessLearning::Completion* AccessLearning::of_same_post(const Access& access) const {
+    const auto& all_posts = ranks_[static_cast<size_t>(access.target)].posts;
+    const auto posts = all_posts.find(access.window);
+    if (posts == all_posts.end()) return nullptr;
+    const auto past = std::upper_bound(posts->second.begin(), posts->second.end(), access.enter);
+    const auto number = static_cast<uint64_t>(past - posts->second.begin());
+    const std::vector<Completion>& calls = of_target(access);
+    const auto call =
+        std::lower_bound(calls.begin(), calls.end(), number, [](const Completion& of, uint64_t posted) { return of.posts < posted; });
+    return number == 0 || call == calls.end() || call->posts != number ? nullptr : &*call;
+}
+
 AccessPlan AccessLearning::plan() const {
     AccessPlan plan;
     for (AccessPlan::OfRanks* of : {&plan.waits, &plan.holds, &plan.begun, &plan.incoming}) of->resize(ranks_.size());
@@ -158,6 +171,7 @@ void AccessLearning::plan_accesses(AccessPlan& plan) const {
             const int64_t own = shortest_.at(access.kind);
             const Completion* call = is_long(access.leave - access.enter, own) ? ended_with(access) : nullptr;
             const bool waited = call != nullptr;
+            if (!call) call = of_same_post(access);
             if (!call) call = next_behind(access);
             if (!call) continue;
             const AccessWait wait{.waited = waited,
@@ -254,7 +268,9 @@ void constrain_access(Engine& engine, Thread& thread, const Dependency& dependen
     const Match &beginning = *begun->match, &end = *dependency.match;
     const Lanes& lanes = engine.lanes();
     const LaneVector asked = engine.lane_pool().copy(thread.delay);
-    int64_t measured = std::min(thread.enter, beginning.send_time - 1);
+    const bool behind = !wait.waited && beginning.send_time < thread.enter;  // it came when the target's call was over
+    if (behind && end.send_time > thread.leave - noise_after(thread.pieces, thread.enter)) return;  // … or was let pass
+    int64_t measured = behind ? thread.enter : std::min(thread.enter, beginning.send_time - 1);
     if (wait.waited) {
         // Asked for when the call begins, or behind the noise that hit before the target's call did; at the latest as that one began.
         measured = thread.enter;

@@ -89,6 +89,8 @@ class AccessLearning {
     const std::vector<Completion>& of_target(const Access&) const;
     const Completion* ended_with(const Access&) const;   // none: it did not wait
     const Completion* next_behind(const Access&) const;  // none: its target completes nothing later
+    // The first behind the target's last post before the access: of those it can meet that one. None: no post, or nothing completed.
+    const Completion* of_same_post(const Access&) const;
 
     std::vector<Rank> ranks_;
     std::map<Class, int64_t> shortest_;  // ns, without noise

@@ -111,16 +111,9 @@ std::map<uint32_t, std::vector<AccessLearning::Arrivals>> AccessLearning::arriva
     for (size_t origin = 0; origin < ranks_.size(); ++origin)
         for (const Access& access : ranks_[origin].recorded) {
             const auto begin = first.find({access.target, access.window});
-            const auto& all_posts = ranks_[static_cast<size_t>(access.target)].posts;
-            const auto posts = all_posts.find(access.window);
-            if (begin == first.end() || posts == all_posts.end()) continue;
-            const auto past = std::upper_bound(posts->second.begin(), posts->second.end(), access.enter);
-            const auto epoch = static_cast<uint64_t>(past - posts->second.begin());
-            const std::vector<Completion>& calls = of_target(access);
-            const auto call =
-                std::lower_bound(calls.begin(), calls.end(), epoch, [](const Completion& of, uint64_t posts) { return of.posts < posts; });
-            if (epoch == 0 || call == calls.end() || call->posts != epoch) continue;
-            found[access.window][begin->second + static_cast<size_t>(call - calls.begin())].arrivals.push_back(
+            const Completion* call = of_same_post(access);
+            if (begin == first.end() || !call) continue;
+            found[access.window][begin->second + static_cast<size_t>(call - of_target(access).data())].arrivals.push_back(
                 {static_cast<int32_t>(origin), &access});
         }
     return found;
