@@ -74,16 +74,20 @@ class Histogram {
     }
 
     Bin& at(uint16_t index) {
-        if (index < first_ || static_cast<size_t>(index - first_) >= bins_.size()) make_room(index);
-        return bins_[index - first_];
+        const size_t place = static_cast<uint16_t>(index - first_);  // below the first one: beyond all bins
+        if (place >= bins_.size()) return make_room(index);
+        return bins_[place];
     }
-    void make_room(uint16_t index) {
-        if (bins_.empty()) first_ = index;
-        if (index < first_) {
-            bins_.insert(bins_.begin(), first_ - index, Bin());
-            first_ = index;
+    Bin& make_room(uint16_t index) {
+        constexpr uint16_t step = 4;  // a line of the cache
+        const auto from = static_cast<uint16_t>(index / step * step);
+        if (bins_.empty()) first_ = from;
+        if (from < first_) {
+            bins_.insert(bins_.begin(), static_cast<size_t>(first_ - from), Bin());
+            first_ = from;
         }
-        bins_.resize(std::max<size_t>(bins_.size(), index - first_ + size_t{1}));
+        bins_.resize(std::max<size_t>(bins_.size(), static_cast<size_t>(from - first_) + step));
+        return bins_[static_cast<size_t>(index - first_)];
     }
 
     std::vector<Bin> bins_;  // from `first_` on: a cost of communication spans an octave or two

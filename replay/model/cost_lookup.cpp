@@ -54,8 +54,7 @@ bool Model::same_protocol(const CostClass& a, const CostClass& b) const {
 
 const Cost& Model::cost(const CostClass& of) const {
     const uint64_t key = of.key();
-    const auto found = asked_.find(key);
-    if (found != asked_.end()) return found->second;
+    if (const Cost* known = asked_.get(key)) return *known;
     const LearnedCost *below = nullptr, *above = nullptr, *further = nullptr;  // further: on the side where the size lies outside
     const uint64_t first = key >> size_bits << size_bits;
     for (auto entry = costs_.lower_bound(first); entry != costs_.end() && entry->first >> size_bits == key >> size_bits; ++entry) {
@@ -84,7 +83,7 @@ const Cost& Model::cost(const CostClass& of) const {
         if (cost.extrapolated)  // what calls of this very class took is nearer
             for (int64_t Cost::*part : {&Cost::low, &Cost::mid, &Cost::high}) cost.*part = std::min(cost.*part, limit->second);
     }
-    return asked_.emplace(key, cost).first->second;
+    return asked_[key] = cost;
 }
 
 // Protocols change at one size: the largest for which the fewest samples are wrong. That a send ended before its receive was posted proves
@@ -92,8 +91,7 @@ const Cost& Model::cost(const CostClass& of) const {
 bool Model::rendezvous(bool same_host, bool partitioned, uint64_t size) const {
     constexpr int64_t proof = 50;
     const uint64_t key = protocol_key(same_host, partitioned, size);
-    const auto found = rendezvous_asked_.find(key);
-    if (found != rendezvous_asked_.end()) return found->second;
+    if (const bool* known = rendezvous_asked_.get(key)) return *known;
     const auto begin = protocols_.lower_bound(key >> size_bits << size_bits);
     const auto end = protocols_.lower_bound(((key >> size_bits) + 1) << size_bits);
     int64_t wrong = 0;  // where the limit is below all
@@ -108,8 +106,7 @@ bool Model::rendezvous(bool same_host, bool partitioned, uint64_t size) const {
         wrong += protocol->second.late - proof * protocol->second.eager;
     }
     const bool waits = wrong > least && key >= limit;  // wrong: where all are eager
-    rendezvous_asked_.emplace(key, waits);
-    return waits;
+    return rendezvous_asked_[key] = waits;
 }
 
 }  // namespace polter::replay

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "model.hpp"
@@ -29,5 +30,35 @@ struct SendCosts {
 // `of`: the class of the message; its kind does not matter.
 MessageCosts receive_costs(const Model&, CostClass of);
 SendCosts send_costs(const Model&, CostClass of);
+
+// What a model that no longer learns has answered lately: programs send messages of the same few sizes again and again.
+class MessageCostCache {
+  public:
+    const MessageCosts& receive(const Model& model, const CostClass& of) { return ask(receive_, model, of, receive_costs); }
+    const SendCosts& send(const Model& model, const CostClass& of) { return ask(send_, model, of, send_costs); }
+
+  private:
+    static constexpr size_t places = 64;
+    template <class Costs>
+    struct Entry {
+        CostClass of{};
+        bool known = false;
+        Costs costs{};
+    };
+    template <class Costs>
+    static const Costs& ask(std::array<Entry<Costs>, places>& entries, const Model& model, const CostClass& of,
+                            Costs (*answer)(const Model&, CostClass)) {
+        const uint64_t which = of.size ^ static_cast<uint64_t>(of.operation) << 40 ^ static_cast<uint64_t>(of.same_host) << 41 ^
+                               static_cast<uint64_t>(of.synchronous) << 42;
+        Entry<Costs>& entry = entries[which * 0x9e3779b97f4a7c15u >> 58];
+        const bool same = entry.known && entry.of.size == of.size && entry.of.same_host == of.same_host &&
+                          entry.of.synchronous == of.synchronous && entry.of.operation == of.operation;
+        if (!same) entry = {of, true, answer(model, of)};
+        return entry.costs;
+    }
+
+    std::array<Entry<MessageCosts>, places> receive_{};
+    std::array<Entry<SendCosts>, places> send_{};
+};
 
 }  // namespace polter::replay

@@ -14,20 +14,6 @@ namespace polter::replay {
 
 namespace {
 
-// Logarithmic, 2^bits classes an octave.
-uint64_t size_class(uint64_t size, int bits) {
-    const int octave = std::max(0, static_cast<int>(std::bit_width(size)) - 1 - bits);
-    return (static_cast<uint64_t>(octave) << bits) + (size >> octave);
-}
-
-// Libraries change how they send at certain sizes, and costs with it by a step: classes of messages are narrow. Of others few are seen.
-constexpr int message_bits = 4, other_bits = 2;
-
-int bits_of(CostKind kind) {
-    const bool message = kind < CostKind::wait_own || kind == CostKind::send_after_post || kind == CostKind::send_own;
-    return message ? message_bits : other_bits;
-}
-
 // Whether its calls wait, mostly longer than for what this is the cost of.
 bool waits(const CostClass& of) {
     if (of.kind == CostKind::collective_tail) return of.synchronous;  // not blocking
@@ -38,16 +24,6 @@ constexpr int clean_slack = std::bit_width(static_cast<uint64_t>(Model::clean)),
 constexpr int64_t enough_clean = 32;
 
 }  // namespace
-
-uint64_t CostClass::key() const {
-    const uint64_t kind_and_pair =
-        (static_cast<uint64_t>(kind) << 2 | static_cast<uint64_t>(same_host) << 1 | static_cast<uint64_t>(synchronous));
-    return (kind_and_pair << 16 | operation) << size_bits | size_class(size, bits_of(kind));
-}
-
-uint64_t Model::protocol_key(bool same_host, bool partitioned, uint64_t size) {
-    return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << size_bits | size_class(size, message_bits);
-}
 
 Model::Samples& Model::samples(const CostClass& of, int64_t first) {
     Samples& samples = samples_[of.key()];

@@ -4,18 +4,19 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "call_samples.hpp"
 #include "collective_algorithm.hpp"
 #include "replay/base/histogram.hpp"
+#include "replay/base/indexed_map.hpp"
 #include "replay/base/mutations.hpp"
 #include "wait_samples.hpp"
 
@@ -25,7 +26,7 @@ namespace polter::replay {
 struct Cost {
     int64_t low = 0, mid = 0, high = 0;
     bool known = false;
-    int64_t spread = 0;  // the middle nine tenths: 3.29 standard deviations, were they normal
+    int64_t spread = 0;         // the middle nine tenths: 3.29 standard deviations, were they normal
     bool extrapolated = false;  // known from sizes that all lie on one side of it
     // With counters only: of the time by which calls with noise are longer than usual, the part that calls without noise do not show.
     static constexpr int32_t all_of_excess = 1'000'000;
@@ -65,7 +66,19 @@ struct CostClass {
     uint64_t size = 0;       // bytes, or what the kind counts
 
     static constexpr int size_bits = 16;  // of a key: the class of the size
-    uint64_t key() const;
+    // Libraries change how they send at certain sizes, and costs with it by a step: classes of messages are narrow. Of others few are seen.
+    static constexpr int message_bits = 4, other_bits = 2;
+    // Logarithmic, 2^bits classes an octave.
+    static uint64_t size_class(uint64_t size, int bits) {
+        const int octave = std::max(0, static_cast<int>(std::bit_width(size)) - 1 - bits);
+        return (static_cast<uint64_t>(octave) << bits) + (size >> octave);
+    }
+    uint64_t key() const {
+        const bool message = kind < CostKind::wait_own || kind == CostKind::send_after_post || kind == CostKind::send_own;
+        const uint64_t kind_and_pair =
+            (static_cast<uint64_t>(kind) << 2 | static_cast<uint64_t>(same_host) << 1 | static_cast<uint64_t>(synchronous));
+        return (kind_and_pair << 16 | operation) << size_bits | size_class(size, message ? message_bits : other_bits);
+    }
     auto operator<=>(const CostClass&) const = default;
 };
 
@@ -171,7 +184,7 @@ class Model {
   private:
     struct Samples {
         CostClass of{};
-        std::map<int, CostLimits> by_slack;  // by the logarithm of the slack; `limits_only`: upper limits
+        BinMap<CostLimits> by_slack;  // by the logarithm of the slack; `limits_only`: upper limits
         int64_t first = -1;
         int64_t count() const {  // without mere limits
             int64_t all = 0;
@@ -180,7 +193,10 @@ class Model {
         }
     };
     static constexpr int limits_only = -1;
-    static uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size);
+    static uint64_t protocol_key(bool same_host, bool partitioned, uint64_t size) {
+        return (static_cast<uint64_t>(partitioned) << 1 | static_cast<uint64_t>(same_host)) << CostClass::size_bits |
+               CostClass::size_class(size, CostClass::message_bits);
+    }
     Samples& samples(const CostClass&, int64_t first);
     Cost summarise(const Samples&) const;
     void settle_tails();
@@ -205,9 +221,9 @@ class Model {
     std::vector<Reference> references(const std::vector<CollectiveClass>&) const;
     void add(const LearnedStructure&);
 
-    std::map<uint64_t, Samples> samples_;
-    std::map<std::pair<uint64_t, uint64_t>, Wait> waits_;  // by the classes of the call and of the message
-    std::map<uint64_t, LearnedProtocol> protocols_;
+    HashedMap<uint64_t, Samples> samples_;
+    HashedMap<std::pair<uint64_t, uint64_t>, Wait> waits_;  // by the classes of the call and of the message
+    HashedMap<uint64_t, LearnedProtocol> protocols_;
     struct Instances {
         CostClass of{}, by_root{};
         Waits waits = Waits::for_nobody;
@@ -227,9 +243,9 @@ class Model {
         CostClass message{};
         Histogram after;
     };
-    std::map<std::pair<uint64_t, uint64_t>, LateOrArrival> late_or_arrival_;  // by protocol and class of the message
-    mutable std::unordered_map<uint64_t, Cost> asked_;
-    mutable std::unordered_map<uint64_t, bool> rendezvous_asked_;
+    HashedMap<std::pair<uint64_t, uint64_t>, LateOrArrival> late_or_arrival_;  // by protocol and class of the message
+    mutable HashedMap<uint64_t, Cost> asked_;
+    mutable HashedMap<uint64_t, bool> rendezvous_asked_;
     Faults faults_;
     bool noise_placed_ = true;  // in the trace, within its calls; else only counters at MPI events tell of it
 };

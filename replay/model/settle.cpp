@@ -102,7 +102,7 @@ void Model::settle_transfers() {
         limits.merge(wait.samples.transfers(wait.message.synchronous, shortest_call(wait)));  // of collectives the same either way
     }
     for (const auto& [key, transfer] : found) add_settled(transfer.first, transfer.second);
-    std::erase_if(waits_, [](const auto& wait) { return wait.second.message.kind == CostKind::collective_tail; });
+    std::erase_if(waits_.changed(), [](const auto& wait) { return wait.second.message.kind == CostKind::collective_tail; });
     asked_.clear();
 }
 
@@ -117,7 +117,7 @@ void Model::settle_protocols() {
         protocol.size = std::min(protocol.size, open.protocol.size);
         for (const auto& [at, bin] : open.after.bins())
             if (bin.sum / bin.count > usual + usual / 4 + std::min(usual, rounding_ns)) protocol.late += bin.count;
-        if (protocol.eager + protocol.late == 0) protocols_.erase(key.first);
+        if (protocol.eager + protocol.late == 0) protocols_.changed().erase(key.first);
     }
     late_or_arrival_.clear();
     asked_.clear();

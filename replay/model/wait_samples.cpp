@@ -39,6 +39,7 @@ int64_t disagreement(const CostLimits& limits) {
 
 void WaitSamples::add(const Sample& sample, bool single) {
     by_slack_[bin_of(sample.slack)].add(sample.took.least, sample.took.most);
+    least_taken_ = unknown;
     if (!single) return;
     UnderWay& way = by_taken_[bin_of(sample.took.least)];
     way.since_send.add(sample.since_send.least, sample.since_send.most);
@@ -47,6 +48,7 @@ void WaitSamples::add(const Sample& sample, bool single) {
 
 void WaitSamples::merge(const WaitSamples& other) {
     for (const auto& [bin, limits] : other.by_slack_) by_slack_[bin].merge(limits);
+    least_taken_ = unknown;
     for (const auto& [bin, way] : other.by_taken_) {
         by_taken_[bin].since_send.merge(way.since_send);
         by_taken_[bin].since_both.merge(way.since_both);
@@ -74,9 +76,10 @@ CostLimits WaitSamples::with_most_slack() const {
 }
 
 int64_t WaitSamples::least_taken() const {
+    if (least_taken_ != unknown) return least_taken_;
     int64_t least = INT64_MAX;
     for (const auto& [bin, limits] : by_slack_) least = std::min(least, limits.shortest());
-    return least;
+    return least_taken_ = least;
 }
 
 // Of calls that took longer than that, so that their messages were still under way.

@@ -5,9 +5,9 @@
 
 #include <bit>
 #include <cstdint>
-#include <map>
 
 #include "call_samples.hpp"
+#include "replay/base/indexed_map.hpp"
 
 namespace polter::replay {
 
@@ -32,7 +32,7 @@ class WaitSamples {
     CostLimits own(int64_t transfer) const;
     // All of them, by slack; the least that one took.
     CostLimits with_most_slack() const;
-    int64_t least_taken() const;
+    int64_t least_taken() const;  // asked again and again
     // How long the messages were under way for which calls waited: those that took clearly longer than `shortest`, the least that any
     // such call took, whatever messages it waited for. None, unless they agree.
     CostLimits transfers(bool rendezvous, int64_t shortest) const;
@@ -49,9 +49,12 @@ class WaitSamples {
     struct UnderWay {
         CostLimits since_send, since_both;
     };
-    using BySlack = std::map<int, CostLimits>;
-    using ByTaken = std::map<int, UnderWay>;
-    BySlack& by_slack() { return by_slack_; }
+    using BySlack = BinMap<CostLimits>;
+    using ByTaken = BinMap<UnderWay>;
+    BySlack& by_slack() {
+        least_taken_ = unknown;
+        return by_slack_;
+    }
     ByTaken& by_taken() { return by_taken_; }
     const BySlack& by_slack() const { return by_slack_; }
     const ByTaken& by_taken() const { return by_taken_; }
@@ -59,7 +62,9 @@ class WaitSamples {
   private:
     UnderWay waited(int64_t longer_than) const;
 
+    static constexpr int64_t unknown = -1;
     BySlack by_slack_;  // what calls took
+    mutable int64_t least_taken_ = unknown;
     ByTaken by_taken_;  // of single ones, by the least that they took
 };
 

@@ -4,6 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
+#include <thread>
+#include <tuple>
+
+#include "replay/base/indexed_map.hpp"
 #include "replay/model/algorithms/candidates.hpp"
 #include "replay/model/algorithms/schedule.hpp"
 #include "replay/model/collective_algorithm.hpp"
@@ -214,4 +219,92 @@ TEST_CASE("the largest eager message is the one that the fewest samples contradi
     CHECK_FALSE(waits(20, 5'000));
     CHECK(waits(20, 9'000));
     CHECK_FALSE(Model().rendezvous(false, false, 9'000));
+}
+
+TEST_CASE("a copy of an indexed map has entries of its own, and what was erased is gone") {
+    HashedMap<uint64_t, int> map;
+    map[3] = 1;
+    HashedMap<uint64_t, int> copy = map;
+    copy[3] = 2;
+    CHECK(*map.get(3) == 1);
+    HashedMap<uint64_t, int> moved = std::move(map);
+    CHECK(*moved.get(3) == 1);
+    moved.changed().erase(3);
+    CHECK(moved.get(3) == nullptr);
+    moved[3] = 5;
+    CHECK(moved.at(3) == 5);
+    CHECK(*copy.get(3) == 2);
+
+    BinMap<int> bins;
+    bins[-1] = 1;
+    bins[7] = 2;
+    BinMap<int> others = bins;
+    others[7] = 3;
+    CHECK(bins[7] == 2);
+    CHECK(others[-1] == 1);
+    CHECK(others.lower_bound(0)->second == 3);
+}
+
+TEST_CASE("what is remembered of messages' costs is what the model says") {
+    Model model;
+    for (const uint64_t size : {8, 100, 1000, 5000, 100'000})
+        for (const CostKind kind : {CostKind::receive_after_send, CostKind::receive_after_post, CostKind::send_after_post})
+            for (int64_t i = 0; i < 5; ++i)
+                model.learn({kind, size != 1000, false, 0, size}, 500 + static_cast<int64_t>(size) * (1 + static_cast<int64_t>(kind)) + i,
+                            Model::clean);
+    model.learn_protocol(true, false, 5000, false, 100);
+    model.freeze();
+    const auto parts = [](const Cost& cost) {
+        return std::tuple(cost.low, cost.mid, cost.high, cost.known, cost.spread, cost.extrapolated, cost.noise_ppm);
+    };
+    MessageCostCache cache;
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 20'000; ++i) {
+        const CostClass of{CostKind::receive_after_send, random() % 2 == 0, random() % 2 == 0, static_cast<uint16_t>(random() % 2),
+                           random() % 400 * 31};
+        const MessageCosts received = receive_costs(model, of), &remembered = cache.receive(model, of);
+        REQUIRE(received.rendezvous == remembered.rendezvous);
+        REQUIRE(std::tuple(parts(received.after_send), parts(received.after_post), parts(received.own)) ==
+                std::tuple(parts(remembered.after_send), parts(remembered.after_post), parts(remembered.own)));
+        const SendCosts sent = send_costs(model, of), &kept = cache.send(model, of);
+        REQUIRE(std::tuple(parts(sent.after_send), parts(sent.after_post), parts(sent.own)) ==
+                std::tuple(parts(kept.after_send), parts(kept.after_post), parts(kept.own)));
+    }
+}
+
+TEST_CASE("a prediction is the same whatever was asked before it") {
+    std::vector<InstanceSample> samples(3);
+    for (InstanceSample& sample : samples) {
+        sample.enter = {0, 700, 100, 1500};
+        sample.leave = sample.enter;
+        sample.noise.resize(4);
+    }
+    samples[1].root = 2;
+    samples[1].noise[2] = {{200, 900, 0, 0, 1}};
+    samples[2].sizes = BlockSizes({1'000'000, 10, 500'000, 200'000}, 1'700'010);
+    std::vector<Structure> structures;
+    for (const Pattern& pattern : {Pattern{.down = Shape::binomial}, Pattern{.up = Shape::everyone, .cargo_up = Cargo::theirs},
+                                   Pattern{.up = Shape::linear}, Pattern{.up = Shape::ring, .cargo_up = Cargo::parts}})
+        for (const int64_t eager : {Structure::all_eager, int64_t{0}, int64_t{200'000}})
+            for (const bool link : {false, true})
+                for (const int64_t own_data : {0, 40'000})
+                    structures.push_back(
+                        {.pattern = pattern, .hop = 1000, .own = 200, .own_data = own_data, .eager_ppm = eager, .link = link});
+    const auto leaves = [](const Structure& structure, const InstanceSample& sample) {
+        std::vector<Prediction> ways;
+        predict(structure, sample, &ways);
+        std::vector<std::tuple<int64_t, uint32_t, uint32_t, double, double>> list;
+        for (const Prediction& way : ways) list.emplace_back(way.leave, way.works, way.hops, way.work_data, way.hop_data);
+        return list;
+    };
+    for (const Structure& structure : structures)
+        for (const InstanceSample& sample : samples) {
+            decltype(leaves(structure, sample)) alone;
+            std::thread([&] { alone = leaves(structure, sample); }).join();
+            for (const Structure& before : structures)
+                for (const InstanceSample& other : samples) {
+                    leaves(before, other);
+                    REQUIRE(leaves(structure, sample) == alone);
+                }
+        }
 }
