@@ -18,6 +18,10 @@ struct Distances {
     void add(const InstanceSample& sample, size_t member, int64_t distance) {
         (member == sample.root ? roots : others).push_back(distance);
     }
+    void clear() {
+        roots.clear();
+        others.clear();
+    }
 };
 
 // The mean; where the noise is not known, without the greatest of either kind, which may be noise. (Not the median, nor of both kinds
@@ -42,7 +46,8 @@ using Predictions = std::vector<std::vector<Prediction>>;  // by sample
 // Distance of prediction and measurement, or anything from `most` on where it is that or more: then not all are predicted.
 double error_of(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known, double most,
                 Predictions* predictions) {
-    Distances distances;
+    static thread_local Distances distances;
+    distances.clear();
     size_t all = 0;
     for (const InstanceSample& sample : samples) all += sample.leave.size();
     predictions->resize(samples.size());
@@ -218,7 +223,8 @@ class Descent {
             const Structure before = best_;
             Structure next = best_;
             if (!regress(&next, uniform_, samples_, by_best_) || !try_out(allowed(next))) break;
-            for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
+            for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {
+            }
         }
         best_.error = static_cast<int64_t>(least_);
         return {best_, least_};

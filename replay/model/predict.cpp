@@ -3,6 +3,7 @@
 // When messages come does not depend on who is asked first. Fitting costs asks for this some hundred times a class of collectives.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "collective_algorithm.hpp"
 
@@ -33,6 +34,24 @@ struct Rendezvous {
     uint32_t sender_waits = nobody;                                          // … for the end
 };
 
+// What a message costs by a structure.
+struct MessageCost {
+    double share = 0;
+    int64_t flight = 0, work = 0, taking = 0, by_length = 0, behind_another = 0;
+    bool rendezvous = false, by_link = false;
+
+    MessageCost() = default;
+    MessageCost(const Structure& structure, double of)
+        : share(of),
+          flight(structure.flight(of)),
+          work(structure.work(of)),
+          taking(structure.taking(of)),
+          by_length(structure.by_length(of)),
+          behind_another(structure.behind_another(of)),
+          rendezvous(structure.rendezvous(of)),
+          by_link(structure.by_link(of)) {}
+};
+
 class Followed {
   public:
     void run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways);
@@ -43,15 +62,21 @@ class Followed {
         if (ns > 0 || !structure_->link) clock.work(ns, nothing);
     }
     bool all_came(const Schedule::Step* step, uint32_t number);
-    void depart(Message& message, const Prediction& from, double share);
-    void settle(uint32_t number, double share);
-    void share_link(Prediction& last, Prediction& ready, double share) const;
+    void depart(Message& message, const Prediction& from, const MessageCost& cost);
+    void settle(uint32_t number, const MessageCost& cost);
+    void share_link(Prediction& last, Prediction& ready, const MessageCost& cost) const;
     void post(uint32_t message, uint32_t place);
     bool send(const Schedule::Step& step, uint32_t place);
     bool receive(const Schedule::Step* step, uint32_t place);
+    void take(uint32_t message, bool first, uint32_t place);
+    void begin();
     bool complete(const Schedule::Step& step, uint32_t place);
-    void resume(uint32_t place);
-    double share_of(uint32_t message) const { return sample_->sizes.share(*schedule_, message); }
+    void resume(uint32_t place) {
+        if (!sample_->resume.empty() && !members_[place].resumed) resume_now(place);
+    }
+    void resume_now(uint32_t place);
+    void find_schedule();
+    void find_costs();
     int64_t arrival(uint32_t message) const { return messages_[message].way.leave; }
 
     const Structure* structure_ = nullptr;
@@ -59,6 +84,20 @@ class Followed {
     const Schedule* schedule_ = nullptr;
     std::vector<Prediction>* ways_ = nullptr;
     uint32_t first_ = 0;
+    // What the last call was for: one call after another asks for the same algorithm, and for the same costs with other samples.
+    struct Asked {
+        Pattern pattern;
+        uint32_t members = 0, root = 0;
+        bool rendezvous = false;
+        const Partition* partition = nullptr;
+    } asked_;
+    struct AskedCosts {
+        int64_t hop, own, hop_data, own_data, eager_ppm;
+        bool link;
+        bool operator==(const AskedCosts&) const = default;
+    };
+    std::optional<AskedCosts> asked_costs_;
+    std::vector<MessageCost> costs_;  // by message
     // Kept from call to call for their memory.
     std::vector<Member> members_;
     std::vector<Message> messages_;
@@ -80,34 +119,34 @@ bool Followed::all_came(const Schedule::Step* step, uint32_t number) {
     return true;
 }
 
-void Followed::depart(Message& message, const Prediction& from, double share) {
-    message.way = {from.leave + structure_->flight(share), from.works, from.hops + 1, from.work_data, from.hop_data + share};
+void Followed::depart(Message& message, const Prediction& from, const MessageCost& cost) {
+    message.way = {from.leave + cost.flight, from.works, from.hops + 1, from.work_data, from.hop_data + cost.share};
     if (message.awaited_by != nobody) ready_.push_back(message.awaited_by);
 }
 
 // A rendezvous begins when both are there.
-void Followed::settle(uint32_t number, double share) {
+void Followed::settle(uint32_t number, const MessageCost& cost) {
     const Rendezvous& both = rendezvous_[number];
     if (both.ready.leave == INT64_MIN || both.posted.leave == INT64_MIN || arrival(number) != INT64_MIN) return;
-    depart(messages_[number], both.ready.leave >= both.posted.leave ? both.ready : both.posted, share);
+    depart(messages_[number], both.ready.leave >= both.posted.leave ? both.ready : both.posted, cost);
     if (both.sender_waits != nobody) ready_.push_back(both.sender_waits);
 }
 
 void Followed::post(uint32_t number, uint32_t place) {
-    const double share = share_of(number);
-    if (!structure_->rendezvous(share) || rendezvous_[number].posted.leave != INT64_MIN) return;
+    const MessageCost& cost = costs_[number];
+    if (!cost.rendezvous || rendezvous_[number].posted.leave != INT64_MIN) return;
     Prediction& posted = rendezvous_[number].posted;
     posted = (*ways_)[place];
     posted.leave = members_[place].clock.now;
-    settle(number, share);
+    settle(number, cost);
 }
 
 // `ready`: of a message behind `last`, which it becomes.
-void Followed::share_link(Prediction& last, Prediction& ready, double share) const {
-    if (last.leave != INT64_MIN && last.leave + structure_->by_length(share) >= ready.leave) {
+void Followed::share_link(Prediction& last, Prediction& ready, const MessageCost& cost) const {
+    if (last.leave != INT64_MIN && last.leave + cost.by_length >= ready.leave) {
         ready = last;
-        ready.leave += structure_->by_length(share);
-        ready.work_data += share;
+        ready.leave += cost.by_length;
+        ready.work_data += cost.share;
     }
     last = ready;
 }
@@ -115,26 +154,25 @@ void Followed::share_link(Prediction& last, Prediction& ready, double share) con
 bool Followed::send(const Schedule::Step& step, uint32_t place) {
     MemberClock& clock = members_[place].clock;
     Prediction& way = (*ways_)[place];
-    const double share = share_of(step.message);
-    const bool own_work = !structure_->by_link(share) || !schedule_->send_blocks(place, members_[place].at);
-    if (own_work) work(clock, structure_->work(share));
+    const MessageCost& cost = costs_[step.message];
+    const bool own_work = !cost.by_link || !schedule_->send_blocks(place, members_[place].at);
+    if (own_work) work(clock, cost.work);
     way.works += own_work;
-    way.work_data += structure_->by_link(share) ? 0 : share;
+    way.work_data += cost.by_link ? 0 : cost.share;
     way.leave = clock.now;
-    if (structure_->rendezvous(share)) {
+    if (cost.rendezvous) {
         Prediction& ready = rendezvous_[step.message].ready;
         ready = way;
-        if (structure_->link) share_link(members_[place].sent, ready, share);
-        settle(step.message, share);
+        if (structure_->link) share_link(members_[place].sent, ready, cost);
+        settle(step.message, cost);
     } else {
-        depart(messages_[step.message], way, share);
+        depart(messages_[step.message], way, cost);
     }
     return true;
 }
 
-void Followed::resume(uint32_t place) {
+void Followed::resume_now(uint32_t place) {
     Member& member = members_[place];
-    if (sample_->resume.empty() || member.resumed) return;
     const int64_t resume = sample_->resume[(place + first_) % members_.size()];
     if (resume > member.clock.now) (*ways_)[place] = {0, 0, 0, 0, 0};
     member.clock.skip(resume);
@@ -142,31 +180,37 @@ void Followed::resume(uint32_t place) {
     member.resumed = true;
 }
 
-bool Followed::receive(const Schedule::Step* step, uint32_t place) {
+void Followed::take(uint32_t message, bool first, uint32_t place) {
     Member& member = members_[place];
+    Prediction& way = (*ways_)[place];
+    const MessageCost& cost = costs_[message];
+    const int64_t shared = first ? 0 : cost.behind_another, now = member.clock.now;
+    const bool came_last = arrival(message) > now + shared;
+    if (came_last) way = messages_[message].way;
+    wait(member.clock, std::max(arrival(message), now + shared));
+    work(member.clock, cost.taking);
+    way.works += cost.rendezvous ? 0 : 1;
+    way.work_data += cost.by_link && (first || came_last) ? 0 : cost.share;
+}
+
+bool Followed::receive(const Schedule::Step* step, uint32_t place) {
     if (structure_->any_rendezvous())
         for (uint32_t i = 0; i < step->together; ++i) post(step[i].message, place);
     if (!all_came(step, place)) return false;
+    if (step->together == 1) {
+        resume(place);
+        take(step->message, true, place);
+        return true;
+    }
     arrived_in_order(
         step, [&](uint32_t message) { return arrival(message); }, &order_);
     resume(place);
-    Prediction& way = (*ways_)[place];
-    for (const uint32_t message : order_) {
-        const double share = share_of(message);
-        const bool first = message == order_.front();
-        const int64_t shared = first ? 0 : structure_->behind_another(share), now = member.clock.now;
-        const bool came_last = arrival(message) > now + shared;
-        if (came_last) way = messages_[message].way;
-        wait(member.clock, std::max(arrival(message), now + shared));
-        work(member.clock, structure_->taking(share));
-        way.works += structure_->rendezvous(share) ? 0 : 1;
-        way.work_data += structure_->by_link(share) && (first || came_last) ? 0 : share;
-    }
+    for (const uint32_t message : order_) take(message, message == order_.front(), place);
     return true;
 }
 
 bool Followed::complete(const Schedule::Step& step, uint32_t place) {
-    if (!structure_->rendezvous(share_of(step.message))) return true;
+    if (!costs_[step.message].rendezvous) return true;
     const Message& message = messages_[step.message];
     if (message.way.leave == INT64_MIN) {
         rendezvous_[step.message].sender_waits = place;
@@ -178,24 +222,68 @@ bool Followed::complete(const Schedule::Step& step, uint32_t place) {
     return true;
 }
 
+void Followed::find_schedule() {
+    const auto members = static_cast<uint32_t>(sample_->enter.size());
+    const bool rendezvous = structure_->any_rendezvous();
+    if (schedule_ && asked_.members == members && asked_.root == sample_->root && asked_.rendezvous == rendezvous &&
+        asked_.partition == sample_->partition && asked_.pattern == structure_->pattern)
+        return;
+    asked_ = {structure_->pattern, members, sample_->root, rendezvous, sample_->partition};
+    const Schedule* found = &schedule(structure_->pattern, members, sample_->root, rendezvous, sample_->partition);
+    if (found != schedule_) asked_costs_.reset();
+    schedule_ = found;
+}
+
+void Followed::find_costs() {
+    const Structure& s = *structure_;
+    const AskedCosts now{s.hop, s.own, s.hop_data, s.own_data, s.eager_ppm, s.link};
+    if (!sample_->sizes.known() && asked_costs_ == now) return;
+    const size_t messages = schedule_->shares.size();
+    costs_.resize(messages);
+    for (uint32_t message = 0; message < messages; ++message) costs_[message] = MessageCost(s, sample_->sizes.share(*schedule_, message));
+    asked_costs_.reset();
+    if (!sample_->sizes.known()) asked_costs_ = now;  // else each sample has its own
+}
+
+// Sets only what is read before it is written: members are few, and so are their steps.
+void Followed::begin() {
+    const auto count = static_cast<uint32_t>(sample_->enter.size());
+    messages_.resize(schedule_->shares.size());
+    for (Message& message : messages_) {
+        message.way.leave = INT64_MIN;
+        message.awaited_by = nobody;
+    }
+    rendezvous_.resize(structure_->any_rendezvous() ? schedule_->shares.size() : 0);
+    for (Rendezvous& both : rendezvous_) {
+        both.ready.leave = both.posted.leave = INT64_MIN;
+        both.sender_waits = nobody;
+    }
+    members_.resize(count);
+    ways_->resize(count);  // by place, at first
+    ready_.resize(count);
+    std::iota(ready_.begin(), ready_.end(), 0u);
+    for (uint32_t place = 0; place < count; ++place) {
+        const uint32_t from_first = place + first_, number = from_first < count ? from_first : from_first % count;
+        Member& member = members_[place];
+        member.at = 0;
+        member.known = 0;
+        member.resumed = false;
+        member.sent.leave = INT64_MIN;
+        member.clock.start(sample_->enter[number], &sample_->noise[number]);
+        if (!sample_->resume.empty()) member.clock.work(structure_->call, nothing);
+        (*ways_)[place] = {0, 0, 0, 0, 0};
+    }
+}
+
 void Followed::run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways) {
     structure_ = &structure;
     sample_ = &sample;
     ways_ = ways;
     const auto count = static_cast<uint32_t>(sample.enter.size());
     first_ = first_member(structure.pattern, sample.root);
-    schedule_ = &schedule(structure.pattern, count, sample.root, structure.any_rendezvous(), sample.partition);
-    members_.assign(count, {});
-    messages_.assign(schedule_->shares.size(), {});
-    rendezvous_.assign(structure.any_rendezvous() ? schedule_->shares.size() : 0, {});
-    ways->assign(count, {});  // by place, at first
-    ready_.resize(count);
-    std::iota(ready_.begin(), ready_.end(), 0u);
-    for (uint32_t place = 0; place < count; ++place) {
-        const uint32_t member = (place + first_) % count;
-        members_[place].clock.start(sample.enter[member], &sample.noise[member]);
-        if (!sample.resume.empty()) members_[place].clock.work(structure.call, nothing);
-    }
+    find_schedule();
+    find_costs();
+    begin();
     while (!ready_.empty()) {
         const uint32_t place = ready_.back();
         ready_.pop_back();
@@ -225,7 +313,7 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
         if (structure.link) members_[place].clock.end(nothing);
         (*ways)[place].leave = members_[place].clock.now;
     }
-    std::rotate(ways->begin(), ways->begin() + (count - first_) % count, ways->end());  // from places to members
+    if (first_ != 0) std::rotate(ways->begin(), ways->begin() + (count - first_) % count, ways->end());  // from places to members
 }
 
 }  // namespace
