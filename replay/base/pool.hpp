@@ -68,10 +68,10 @@ class LanePool {
   public:
     explicit LanePool(size_t lanes) : lanes_(lanes) {}
     LaneVector take() {  // uninitialised
+        if (lanes_ == 0) return {*this, &nothing_};
         if (free_.empty()) {
-            const size_t stride = lanes_ == 0 ? 1 : lanes_;
-            slabs_.push_back(std::make_unique<int64_t[]>(slab * stride));
-            for (size_t i = slab; i-- > 0;) free_.push_back(&slabs_.back()[i * stride]);
+            slabs_.push_back(std::make_unique<int64_t[]>(slab * lanes_));
+            for (size_t i = slab; i-- > 0;) free_.push_back(&slabs_.back()[i * lanes_]);
         }
         int64_t* vector = free_.back();
         free_.pop_back();
@@ -95,10 +95,12 @@ class LanePool {
     size_t lanes_;
     std::vector<std::unique_ptr<int64_t[]>> slabs_;
     std::vector<int64_t*> free_;
+    int64_t nothing_ = 0;  // all vectors of length 0
 };
 
 inline void LaneVector::reset() {
-    if (data_) pool_->free_.push_back(std::exchange(data_, nullptr));
+    int64_t* data = std::exchange(data_, nullptr);
+    if (data && data != &pool_->nothing_) pool_->free_.push_back(data);
 }
 
 }  // namespace polter::replay

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine.hpp"
+#include "steps.hpp"
 
 namespace polter::replay {
 

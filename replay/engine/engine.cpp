@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "replay/scenario/injection.hpp"
 #include "replay/trace/metric_value.hpp"
+#include "steps.hpp"
 
 namespace polter::replay {
 
@@ -30,6 +30,7 @@ Engine::Engine(Archive& archive, const Lanes& lanes, Model& model, bool learning
     const Definitions& definitions = archive.definitions();
     processes_.resize(static_cast<size_t>(std::max(definitions.ranks, 1)));
     ticks_per_second_ = definitions.ticks_per_second;
+    offset_ticks_ = definitions.global_offset;
     for (const Location& location : definitions.locations) {
         auto thread = std::make_unique<Thread>();
         thread->engine = this;
@@ -159,71 +160,17 @@ void Engine::run() {
             count(Flaw::unmatched_collective);
 }
 
-bool Engine::advance(Thread& thread, uint64_t ticks) {
-    if (ticks < thread.last_ticks) {
-        thread.broken = true;
-        return false;
-    }
-    thread.last_ticks = ticks;
-    const uint64_t offset = archive_.definitions().global_offset, distance = ticks > offset ? ticks - offset : offset - ticks;
+// Times before the offset, other units of time, and times that no run can have.
+bool Engine::advance_otherwise(Thread& thread, uint64_t ticks) {
+    const uint64_t distance = ticks > offset_ticks_ ? ticks - offset_ticks_ : offset_ticks_ - ticks;
     const int64_t since = ticks_in_ns(static_cast<int64_t>(std::min<uint64_t>(distance, INT64_MAX)), ticks_per_second_),
-                  now = ticks > offset ? since : -since;
+                  now = ticks > offset_ticks_ ? since : -since;
     if (since > most_ns) {
         thread.broken = true;
         return false;
     }
     thread.now = now;
     return true;
-}
-
-// Called at each Enter, Leave and MPI record, after advance(): takes the noise up to it, and sets up the first event of a thread.
-void Engine::come_to(Thread& thread) {
-    if (!thread.started) {
-        thread.started = true;
-        thread.first = thread.last = thread.worked_until = thread.now;
-        thread.claimed.start(thread.now);
-    }
-    if (thread.next_late < thread.late.size()) join_late_noise(thread);
-    if (!thread.pending.empty()) take_noise(thread, thread.now);
-    if (recorder_ && !thread.in_call) thread.node = recorder_->computed(thread.recorded(), thread.now);
-    if (injection_ && thread.carries_rank && !thread.in_call) {
-        injection_->work(thread.rank, thread.worked_until, thread.now, thread.delay);
-        thread.worked_until = thread.now;
-    }
-}
-
-void Engine::on_enter(Thread& thread, uint32_t region, uint32_t call_site) {
-    come_to(thread);
-    end_of_idleness(thread);
-    thread.teams.behind_barrier = false;
-    thread.last = thread.now;
-    const CallKind kind = archive_.definitions().kind(region);
-    if (kind == CallKind::thread_task && !faults_.tasks_in_barrier) leave_barrier_for_task(thread);
-    if (thread.in_call) {
-        ++thread.depth;
-    } else if (kind != CallKind::not_mpi && kind != CallKind::thread_task) {
-        open_call(thread, kind, region, call_site);
-    }
-    note(thread, thread.now, no_region);
-    if (thread.follows_regions && !thread.in_call) thread.regions.enter(region);
-}
-
-void Engine::on_leave(Thread& thread, uint32_t region) {
-    come_to(thread);
-    end_of_idleness(thread);
-    thread.last = thread.now;
-    if (thread.in_call) {
-        if (thread.depth > 0 && region != thread.region) {
-            --thread.depth;
-        } else {
-            if (thread.depth > 0) count(Flaw::call_not_left);  // regions inside the call were never left
-            close_call(thread);
-            return;
-        }
-    }
-    note(thread, thread.now, no_region);
-    if (thread.follows_regions && !thread.in_call) thread.regions.leave();
-    if (thread.teams.in_task > 0 && archive_.definitions().kind(region) == CallKind::thread_task) return_to_barrier(thread);
 }
 
 void Engine::observe(Observers observers) {
@@ -257,18 +204,6 @@ void Engine::follow_regions() {
 void Engine::pay(size_t thread, Payment& payment) {
     threads_[thread]->payment = &payment;
     threads_[thread]->follows_regions = true;
-}
-
-void Engine::open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t call_site) {
-    thread.in_call = true;
-    thread.has_mpi = thread.has_mpi || !of_threads(kind);
-    thread.kind = kind;
-    thread.region = region;
-    thread.call_site = call_site;
-    thread.depth = 0;
-    thread.poll_run = {};
-    thread.enter = thread.now;
-    begin_interval(thread);
 }
 
 void Engine::add_operation(Thread& thread, const Operation& operation) {
@@ -396,11 +331,6 @@ void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const 
             note_late_noise(thread, record);
         }
     }
-}
-
-void Engine::begin_interval(Thread& thread) {
-    if (learning_) thread.room.add(thread.claimed.floor(), thread.now, thread.claimed.room(thread.now));
-    thread.claimed.start(thread.now);
 }
 
 void Engine::note_late_noise(Thread& thread, PendingNoise record) {

@@ -113,7 +113,8 @@ class Engine {
         // Counters alone: noise is found nowhere else. (That a few events end with a record may be chance.)
         bool counters_only() const {
             constexpr int64_t chance = 16, nearly_all = 20;
-            return at_completion > chance ? at_leave + at_completion > nearly_all * inside : at_leave > nearly_all * (inside + at_completion);
+            return at_completion > chance ? at_leave + at_completion > nearly_all * inside
+                                          : at_leave > nearly_all * (inside + at_completion);
         }
     };
     const NoisePlacement& noise_placement() const { return noise_placement_; }
@@ -129,6 +130,7 @@ class Engine {
 
     // For the rules.
     Recorder* recorder() { return recorder_; }
+    bool recording() const { return recorder_ != nullptr; }
     const Lanes& lanes() const { return lanes_; }
     Model& model() { return model_; }
     const Faults& faults() const { return faults_; }
@@ -243,15 +245,17 @@ class Engine {
     void read(Thread& thread);
     void finish(Thread& thread);
     void force(Thread& thread);
-    bool advance(Thread& thread, uint64_t ticks);
-    void on_enter(Thread& thread, uint32_t region, uint32_t call_site);
-    void on_leave(Thread& thread, uint32_t region);
+    // At each record: engine/steps.hpp.
+    inline bool advance(Thread& thread, uint64_t ticks);
+    bool advance_otherwise(Thread& thread, uint64_t ticks);
+    inline void on_enter(Thread& thread, uint32_t region, uint32_t call_site);
+    inline void on_leave(Thread& thread, uint32_t region);
     void on_metric(Thread& thread, uint32_t metric, uint8_t count, const OTF2_Type* types, const OTF2_MetricValue* values, uint32_t culprit,
                    uint64_t ago);
     uint16_t masked_account(const Thread& thread, uint16_t account, uint32_t culprit) const {
         return facts_.split ? facts_.split->part(account, thread.rank, culprit) : account;
     }
-    void come_to(Thread& thread);
+    inline void come_to(Thread& thread);
     void on_fork(Thread& thread);
     void on_team_begin(Thread& thread, uint32_t comm);
     void on_team_end(Thread& thread, uint32_t comm);
@@ -264,18 +268,18 @@ class Engine {
     void on_release(Thread& thread, uint32_t lock, uint32_t order);
     void leave_barrier_for_task(Thread& thread);
     void return_to_barrier(Thread& thread);
-    void end_of_idleness(Thread& thread);
+    inline void end_of_idleness(Thread& thread);
     void happens(ThreadEvent& event, Thread& thread, int64_t time, const int64_t* delay, uint64_t node);
     std::shared_ptr<Team> team_of(uint32_t comm, uint64_t ordinal, const std::vector<int32_t>& members);
     void ends_share(Thread& thread, Team& team, size_t member);
     Barrier& barrier_of(Team& team, uint64_t number);
-    void begin_interval(Thread& thread);
+    inline void begin_interval(Thread& thread);
     void count_noise(Thread& thread, const PendingNoise&);
     void note_late_noise(Thread& thread, PendingNoise);
     void join_late_noise(Thread& thread);
     int64_t carry_noise(Thread& thread, const PendingNoise&, int64_t excess);
     void take_noise(Thread& thread, int64_t upto);
-    void open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t call_site);
+    inline void open_call(Thread& thread, CallKind kind, uint32_t region, uint32_t call_site);
     void account_call(const Thread& thread, int64_t delay_before);
     void close_call(Thread& thread);
     bool try_finish_call(Thread& thread);  // false: blocked
@@ -338,7 +342,7 @@ class Engine {
     std::vector<CallSiteAccount> call_site_accounts_;
     CallSiteCosts other_call_sites_;  // further functions that they call, and what other processes found
     int64_t events_ = 0, declared_events_ = 0, next_progress_ = 0;
-    int64_t offset_ticks_ = 0;
+    uint64_t offset_ticks_ = 0;  // of the trace's global offset
     uint64_t ticks_per_second_ = 1'000'000'000;
 };
 

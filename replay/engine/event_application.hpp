@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <span>
 
-#include "engine.hpp"
 #include "kept_events.hpp"
 #include "replay/trace/metric_value.hpp"
+#include "steps.hpp"
 
 namespace polter::replay {
 
@@ -24,11 +24,20 @@ struct EventApplication {
         return stop ? OTF2_CALLBACK_INTERRUPT : OTF2_CALLBACK_SUCCESS;
     }
 
-    static OTF2_CallbackCode apply(Thread& t, uint64_t ticks, uint64_t record, Operation& operation) {
-        if (!t.engine->advance(t, ticks)) return OTF2_CALLBACK_INTERRUPT;
+    // The thread's latest operation, which has just been decoded there.
+    static OTF2_CallbackCode apply(Thread& t, uint64_t ticks, uint64_t record) {
+        Operation& added = t.operations.back();
+        if (!t.engine->advance(t, ticks)) {
+            t.operations.pop_back();
+            return OTF2_CALLBACK_INTERRUPT;
+        }
         t.record = record;
-        operation.time = t.now;
-        t.engine->add_operation(t, operation);
+        added.time = t.now;
+        if (!t.in_call || of_threads(t.kind) || t.rank < 0) {
+            const Operation operation = added;
+            t.operations.pop_back();
+            t.engine->add_operation(t, operation);
+        }
         return after(t);
     }
 
@@ -149,8 +158,8 @@ struct EventApplication {
                 break;
         }
         if (head.kind < KeptLocation::threads) {
-            Operation operation = kept.operation(head.kind);
-            return apply(t, head.ticks, head.record, operation);
+            kept.operation(head.kind, t.operations.emplace_back());
+            return apply(t, head.ticks, head.record);
         }
         const auto a = static_cast<uint32_t>(kept.number());
         return apply_of_threads(t, head.ticks, head.record, static_cast<ThreadRecord>(head.kind - KeptLocation::threads), a, kept.number());

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kept_events.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <fstream>
+#include <new>
 #include <string>
+#include <type_traits>
 
 namespace polter::replay {
 
@@ -11,7 +15,9 @@ namespace {
 
 static_assert(static_cast<uint8_t>(Operation::Kind::neighbours) < KeptLocation::enter_kind);  // the last one
 
-// Of an operation's fields, those that are not 0 follow.
+constexpr uint64_t huge_page = 2u << 20, behind_chunk = sizeof(uint64_t);  // behind_chunk: what may be written beyond the last number
+
+// Of an operation's fields, those follow that differ from the latest of its kind; the request is told by its distance from the latest one.
 enum Present : uint16_t {
     posted_known = 1,
     wildcard = 2,
@@ -33,7 +39,7 @@ enum Present : uint16_t {
 
 void KeptLocation::allow(uint64_t bytes) {
     constexpr uint64_t least_chunk = 256, most_chunk = 256u << 10;
-    chunk_bytes_ = std::clamp(bytes / 8, least_chunk, most_chunk);
+    chunk_bytes_ = bytes / 8 >= huge_page ? huge_page - behind_chunk : std::clamp(bytes / 8, least_chunk, most_chunk);
     room_ = bytes;
     keeping_ = bytes >= chunk_bytes_;
 }
@@ -46,7 +52,10 @@ bool KeptLocation::grow(size_t least) {
         return false;
     }
     room_ -= size;
-    chunks_.push_back({std::make_unique_for_overwrite<uint8_t[]>(size), size, 0});
+    void* bytes = size + behind_chunk == huge_page ? std::aligned_alloc(huge_page, huge_page) : std::malloc(size + behind_chunk);
+    if (!bytes) throw std::bad_alloc();
+    if (size + behind_chunk == huge_page) madvise(bytes, huge_page, MADV_HUGEPAGE);  // one fault, not one for each 4 KiB
+    chunks_.push_back({std::unique_ptr<uint8_t, Free>(static_cast<uint8_t*>(bytes)), size, 0});
     used_ = 0;
     return true;
 }
@@ -113,45 +122,55 @@ LeaveFacts KeptLocation::leave_facts() {
 void KeptLocation::operation(uint64_t ticks, uint64_t record, const Operation& o) {
     uint8_t* at = begin(static_cast<uint8_t>(o.kind), ticks, record, 70);
     if (!at) return;
+    Operation& before = last_.operations[static_cast<size_t>(o.kind)];
     const int present = (o.posted_known ? posted_known : 0) | (o.wildcard ? wildcard : 0) | (o.any_source ? any_source : 0) |
-                        (o.synchronises ? synchronises : 0) | static_cast<int>(o.mode) << mode_shift | (o.collective ? collective : 0) |
-                        (o.comm ? comm : 0) | (o.peer ? peer : 0) | (o.tag ? tag : 0) | (o.partitioned ? partitioned : 0) |
-                        (o.size ? size : 0) | (o.request ? request : 0) | (o.part ? part : 0) | (o.whole ? whole : 0);
+                        (o.synchronises ? synchronises : 0) | static_cast<int>(o.mode) << mode_shift |
+                        (o.collective != before.collective ? collective : 0) | (o.comm != before.comm ? comm : 0) |
+                        (o.peer != before.peer ? peer : 0) | (o.tag != before.tag ? tag : 0) |
+                        (o.partitioned != before.partitioned ? partitioned : 0) | (o.size != before.size ? size : 0) |
+                        (o.request ? request : 0) | (o.part != before.part ? part : 0) | (o.whole != before.whole ? whole : 0);
     *at++ = static_cast<uint8_t>(present);
     *at++ = static_cast<uint8_t>(present >> 8);
-    if (o.collective) *at++ = o.collective;
-    if (o.comm) at = put(at, o.comm);
-    if (o.peer) at = put(at, o.peer);
-    if (o.tag) at = put(at, o.tag);
-    if (o.partitioned) at = put(at, o.partitioned);
-    if (o.size) at = put(at, o.size);
-    if (o.request) {
+    if (present & collective) *at++ = o.collective;
+    if (present & comm) at = put(at, o.comm);
+    if (present & peer) at = put(at, o.peer);
+    if (present & tag) at = put(at, o.tag);
+    if (present & partitioned) at = put(at, o.partitioned);
+    if (present & size) at = put(at, o.size);
+    if (present & request) {
         at = put_signed(at, o.request - last_.request);
         last_.request = o.request;
     }
-    if (o.part) at = put(at, o.part);
-    if (o.whole) at = put(at, o.whole);
+    if (present & part) at = put(at, o.part);
+    if (present & whole) at = put(at, o.whole);
+    before = o;
     end(at);
 }
 
-Operation KeptLocation::operation(uint8_t kind) {
+void KeptLocation::operation(uint8_t kind, Operation& to) {
     const int present = at_[0] | at_[1] << 8;
     at_ += 2;
-    Operation o{.kind = static_cast<Operation::Kind>(kind), .mode = static_cast<SendMode>(present >> mode_shift & 3)};
-    o.posted_known = (present & posted_known) != 0;
-    o.wildcard = (present & wildcard) != 0;
-    o.any_source = (present & any_source) != 0;
-    o.synchronises = (present & synchronises) != 0;
-    if (present & collective) o.collective = *at_++;
-    if (present & comm) o.comm = static_cast<uint32_t>(number());
-    if (present & peer) o.peer = static_cast<uint32_t>(number());
-    if (present & tag) o.tag = static_cast<uint32_t>(number());
-    if (present & partitioned) o.partitioned = static_cast<uint32_t>(number());
-    if (present & size) o.size = number();
-    if (present & request) o.request = last_.request += signed_number();
-    if (present & part) o.part = number();
-    if (present & whole) o.whole = number();
-    return o;
+    Operation& before = last_.operations[kind];
+    to.kind = static_cast<Operation::Kind>(kind);
+    to.mode = static_cast<SendMode>(present >> mode_shift & 3);
+    to.posted_known = (present & posted_known) != 0;
+    to.wildcard = (present & wildcard) != 0;
+    to.any_source = (present & any_source) != 0;
+    to.synchronises = (present & synchronises) != 0;
+    if (present & collective) before.collective = *at_++;
+    to.collective = before.collective;
+    const auto field = [&](auto Operation::*which, int bit) {
+        if (present & bit) before.*which = static_cast<std::remove_reference_t<decltype(before.*which)>>(number());
+        to.*which = before.*which;
+    };
+    field(&Operation::comm, comm);
+    field(&Operation::peer, peer);
+    field(&Operation::tag, tag);
+    field(&Operation::partitioned, partitioned);
+    field(&Operation::size, size);
+    to.request = present& request ? last_.request += signed_number() : 0;
+    field(&Operation::part, part);
+    field(&Operation::whole, whole);
 }
 
 // Most records of a metric differ from the one before in one value.

@@ -2,12 +2,16 @@
 // The events of the own locations as the first pass decoded them, for the passes behind it: reading them here costs a fraction of what
 // OTF2's reader does. Of each location a prefix is kept, as long as there is room; behind it the archive is read again.
 //
-// Format of a record: a byte with its kind, the ticks since the record before, then what its kind needs. Numbers have seven bits a byte.
+// Format of a record: a byte with its kind, the ticks since the record before, then what its kind needs. Numbers have seven bits a byte;
+// how many bytes follow the first one tells, by its lowest bit that is set: lengths vary too much for branches to be guessed.
 #pragma once
 
 #include <otf2/otf2.h>
 
+#include <array>
+#include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -85,25 +89,40 @@ class KeptLocation {
     Head next();
     // The rest of a record, by its kind.
     uint64_t number() {
-        uint64_t value = *at_++;
-        if (value < 0x80) return value;
-        value &= 0x7f;
-        for (int shift = 7;; shift += 7) {
-            const uint64_t byte = *at_++;
-            value |= (byte & 0x7f) << shift;
-            if (byte < 0x80) return value;
+        const uint64_t word = load(at_);
+        if (*at_ == 0) {
+            at_ += longest_number;
+            return load(at_ - sizeof(uint64_t));
         }
+        const int bytes = std::countr_zero(word) + 1;
+        at_ += bytes;
+        return word >> bytes & UINT64_MAX >> (64 - 7 * bytes);
     }
     uint32_t number_or_none() { return static_cast<uint32_t>(number()) - 1; }
     LeaveFacts leave_facts();
-    Operation operation(uint8_t kind);
+    void operation(uint8_t kind, Operation& to);
     const MetricFacts& metric(uint8_t kind);
 
   private:
+    static constexpr size_t longest_number = 1 + sizeof(uint64_t);  // of more than 56 bits: a byte that is 0 and the number
+    static uint64_t load(const uint8_t* at) {
+        uint64_t word = 0;
+        std::memcpy(&word, at, sizeof word);
+        return std::endian::native == std::endian::big ? __builtin_bswap64(word) : word;
+    }
+    static void store(uint8_t* at, uint64_t word) {  // writes beyond short numbers: chunks have room for that behind their end
+        if (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
+        std::memcpy(at, &word, sizeof word);
+    }
     static uint8_t* put(uint8_t* at, uint64_t value) {
-        for (; value >= 0x80; value >>= 7) *at++ = static_cast<uint8_t>(value | 0x80);
-        *at++ = static_cast<uint8_t>(value);
-        return at;
+        if (value >> 56 != 0) {
+            *at = 0;
+            store(at + 1, value);
+            return at + longest_number;
+        }
+        const int bytes = (std::bit_width(value | 1) + 6) / 7;
+        store(at, (value << 1 | 1) << (bytes - 1));
+        return at + bytes;
     }
     static uint8_t* put_signed(uint8_t* at, uint64_t difference) {  // zigzag
         return put(at, difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0));
@@ -117,14 +136,18 @@ class KeptLocation {
     bool grow(size_t least);
     void begin_reading(size_t chunk);
 
+    struct Free {
+        void operator()(uint8_t* bytes) const { std::free(bytes); }
+    };
     struct Chunk {
-        std::unique_ptr<uint8_t[]> bytes;
+        std::unique_ptr<uint8_t, Free> bytes;
         size_t size = 0, used = 0;
     };
     // What the next record is coded against, in writing and in reading.
     struct Last {
         uint64_t ticks = 0, record = 0, request = 0;
         MetricFacts metric;
+        std::array<Operation, enter_kind> operations{};  // by kind
     };
     std::vector<Chunk> chunks_;
     size_t used_ = 0, chunk_bytes_ = 0;
@@ -159,7 +182,7 @@ class KeptEvents {
 uint64_t default_kept_bytes(int processes);
 
 inline uint8_t* KeptLocation::begin(uint8_t kind, uint64_t ticks, uint64_t record, size_t most) {
-    constexpr size_t head = 1 + 2 * 10;
+    constexpr size_t head = 1 + 2 * longest_number;
     if (!keeping_) return nullptr;
     if (chunks_.empty() || chunks_.back().size - used_ < head + most) {
         if (!grow(head + most)) return nullptr;

@@ -40,10 +40,13 @@ struct EventCallbacks : EventApplication {
         return static_cast<SendMode>(value);
     }
 
-    static OTF2_CallbackCode add(Thread& t, uint64_t ticks, uint64_t record, Operation operation) {
+    // Assigned in place, field by field: a copy of what has just been written waits for it.
+    [[gnu::always_inline]] static OTF2_CallbackCode add(Thread& t, uint64_t ticks, uint64_t record, const Operation& operation) {
         if (taken(t, record)) return OTF2_CALLBACK_SUCCESS;
-        if (KeptLocation* kept = keeping(t)) kept->operation(ticks, record, operation);
-        return apply(t, ticks, record, operation);
+        Operation& added = t.operations.emplace_back();
+        added = operation;
+        if (KeptLocation* kept = keeping(t)) kept->operation(ticks, record, added);
+        return apply(t, ticks, record);
     }
 
     static OTF2_CallbackCode other(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*) {

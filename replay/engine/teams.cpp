@@ -5,18 +5,9 @@
 
 #include <algorithm>
 
-#include "engine.hpp"
+#include "steps.hpp"
 
 namespace polter::replay {
-
-// Between regions a thread waits, until it does something else than begin its next share.
-void Engine::end_of_idleness(Thread& thread) {
-    if (thread.in_call &&
-        (thread.kind == CallKind::thread_idle || thread.kind == CallKind::thread_join || thread.kind == CallKind::thread_lock)) {
-        thread.teams.joining.reset();
-        close_call(thread);
-    }
-}
 
 void Engine::happens(ThreadEvent& event, Thread& thread, int64_t time, const int64_t* delay, uint64_t node) {
     event.by = &thread;

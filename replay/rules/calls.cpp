@@ -156,8 +156,27 @@ void publish_collective_complete(Engine& engine, Thread& thread, const Operation
 
 namespace {
 
+// A call that only does its own work, without any noise: most sends, and most that post receives.
+bool undisturbed(const Engine& engine, const Thread& thread) {
+    return thread.kind == CallKind::local && thread.dependencies.empty() && thread.pieces.empty() && thread.notices.empty() &&
+           !thread.releasing && !thread.polling.active && !of(engine).program && !engine.recording();
+}
+
+CallEnd conclude_undisturbed(Engine& engine, Thread& thread) {
+    const Lanes& lanes = engine.lanes();
+    if (lanes.count > 0)
+        return {.tail = thread.leave - thread.enter,
+                .waited_until = thread.enter,
+                .approximated_until = thread.enter - thread.delay[lanes.all]};
+    if (engine.learning()) learn_completion(engine, thread);
+    for (Match* match : thread.watched) engine.release(match);
+    thread.watched.clear();
+    return {};
+}
+
 CallEnd conclude_call(Engine& engine, Thread& thread) {
     auto& dependencies = thread.dependencies;
+    if (undisturbed(engine, thread)) return conclude_undisturbed(engine, thread);
     if (dependencies.size() == 1 && dependencies[0].kind == Dependency::Kind::collective && dependencies[0].collective &&
         (!dependencies[0].own_posting || follows_structure(*dependencies[0].collective, dependencies[0].member))) {
         return conclude_collective(engine, thread, dependencies[0]);
@@ -175,22 +194,21 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
     send_notices(engine, thread, scratch.constraints);
     constrain_incoming(engine, thread, scratch);
     constrain_transfers(engine, thread, scratch);
-    std::optional<CallEnd> end = conclude_polling(engine, thread, scratch);
-    if (!end) {
-        const Solved solved = solve(
-            engine, {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own, &thread, thread.enter_node, scratch.elastic},
-            scratch.constraints, thread.delay);
-        thread.uncertainty.add(solved.spread);
-        end = solved.end;
-    }
+    const std::optional<CallEnd> polled = conclude_polling(engine, thread, scratch);
+    const Solved solved =
+        polled ? Solved{0, *polled}
+               : solve(engine,
+                       {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own, &thread, thread.enter_node, scratch.elastic},
+                       scratch.constraints, thread.delay);
+    if (solved.spread != 0) thread.uncertainty.add(solved.spread);
     allow_other_order(engine, thread, idle);
-    if (of(engine).program) of(engine).program->waited(engine, thread, scratch, *end);
+    if (of(engine).program) of(engine).program->waited(engine, thread, scratch, solved.end);
     scratch.vectors.clear();
     for (const Dependency& dependency : dependencies)
         if (dependency.release && dependency.match) engine.release(dependency.match);
     for (Match* match : thread.watched) engine.release(match);
     thread.watched.clear();
-    return *end;
+    return solved.end;
 }
 
 }  // namespace

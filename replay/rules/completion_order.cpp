@@ -20,7 +20,7 @@ struct Arrived {
 };
 
 Arrived arrival(Engine& engine, const Thread& thread, const Match& match) {
-    const MessageCosts costs = receive_costs(engine.model(), message_class(CostKind::receive_after_send, match));
+    const MessageCosts& costs = of(engine).scratch->costs.receive(engine.model(), message_class(CostKind::receive_after_send, match));
     const size_t all = engine.lanes().all;
     const auto at = [&](int64_t time, const int64_t* delay) {
         const int64_t measured = std::min(time, thread.leave);

@@ -27,6 +27,7 @@ struct Scratch {
     std::vector<LaneVector> vectors;
     Cost own;
     bool elastic = false;
+    MessageCostCache costs;  // of the pass
 };
 
 }  // namespace polter::replay
@@ -66,14 +67,13 @@ struct Solved {
 };
 // The delay at the end of a call: see rules/min_plus.cpp. `result` may be `interval.delay`.
 Solved solve(Engine&, const Interval&, const std::vector<Constraint>&, int64_t* result);
-CallEnd end_of_own_work(const Interval&, const Lanes&);  // of a call that waits for nobody
 
 // Each rule's own publish and constrain.
 void publish_send(Engine&, Thread&, const Operation&, bool blocking);
 void publish_send_complete(Engine&, Thread&, const Operation&);
 void publish_receive(Engine&, Thread&, const Operation&);
-void publish_posting(Engine&, Thread&, Operation);
-void publish_receive_complete(Engine&, Thread&, Operation);
+void publish_posting(Engine&, Thread&, const Operation&);
+void publish_receive_complete(Engine&, Thread&, const Operation&);
 void publish_part_arrived(Engine&, Thread&, const Operation&);
 void publish_cancelled(Engine&, Thread&, const Operation&);
 void publish_probe(Engine&, Thread&, const Operation&);

@@ -136,13 +136,8 @@ bool teaches(const Dependency& dependency) {
     return dependency.kind == Dependency::Kind::message && dependency.match->sent;
 }
 
-}  // namespace
-
-void learn_completion(Engine& engine, Thread& thread) {
-    if (thread.dependencies.empty() && thread.watched.empty()) return learn_posting(engine, thread);
-    if (!std::all_of(thread.dependencies.begin(), thread.dependencies.end(), teaches)) return;  // it waited for something else, too
-    Model& model = engine.model();
-    CompletionSample sample;
+// What the call that has been read tells, its watched sends aside. False: nothing.
+bool describe(Model& model, const Thread& thread, CompletionSample& sample) {
     sample.enter = sample.ready = thread.enter;
     sample.leave = thread.leave;
     sample.completions = thread.completions;
@@ -153,7 +148,7 @@ void learn_completion(Engine& engine, Thread& thread) {
         sample.ready = std::max(sample.ready, waited.time);
         sample.last_known = std::max(sample.last_known, waited.known);
         sample.completes(message_class(CostKind::receive_after_send, *dependency.match));
-        if (thread.leave < waited.time) return;  // the clocks disagree
+        if (thread.leave < waited.time) return false;  // the clocks disagree
         if (thread.dependencies.size() > 1) model.learn_at_most(waited.of, thread.leave - waited.time);
         sample.senders_noise = std::max(sample.senders_noise, dependency.match->send_noise);
         if (sample.has_last && waited.time <= sample.last_time) continue;
@@ -168,20 +163,32 @@ void learn_completion(Engine& engine, Thread& thread) {
     }
     sample.last_contested = sample.has_last && sample.largest.size > sample.last.size;
     sample.noise_after_ready = noise_after(thread.pieces, sample.ready);
+    return true;
+}
+
+}  // namespace
+
+void learn_completion(Engine& engine, Thread& thread) {
+    if (thread.dependencies.empty() && thread.watched.empty()) return learn_posting(engine, thread);
+    if (!std::all_of(thread.dependencies.begin(), thread.dependencies.end(), teaches)) return;  // it waited for something else, too
     if (thread.watched.empty()) {
-        engine.learn_from(sample);
+        CompletionSample sample;
+        if (describe(engine.model(), thread, sample)) engine.learn_from(sample);
         return;
     }
-    sample.alone = thread.completions == 0 && !sample.has_last && thread.watched.size() == 1;
-    if (sample.alone) sample.sent = message_class(CostKind::send_own, *thread.watched.front());
-    sample.open = static_cast<uint32_t>(thread.watched.size()) + 1;
-    CompletionSample* kept = engine.new_sample();
-    *kept = sample;
+    CompletionSample* sample = engine.new_sample();
+    if (!describe(engine.model(), thread, *sample)) {
+        sample->spoiled = true;
+        return engine.finish_sample(sample);
+    }
+    sample->alone = thread.completions == 0 && !sample->has_last && thread.watched.size() == 1;
+    if (sample->alone) sample->sent = message_class(CostKind::send_own, *thread.watched.front());
+    sample->open = static_cast<uint32_t>(thread.watched.size()) + 1;
     for (Match* match : thread.watched) {
-        match->sample = kept;
+        match->sample = sample;
         engine.settle(*match);
     }
-    if (--kept->open == 0) engine.finish_sample(kept);
+    if (--sample->open == 0) engine.finish_sample(sample);
 }
 
 }  // namespace rules

@@ -81,14 +81,14 @@ void write_end(Recorder& recorder, const Interval& call, const int64_t* delay) {
 
 }  // namespace
 
-CallEnd end_of_own_work(const Interval& call, const Lanes& lanes) {
-    return {.tail = call.leave - call.enter, .waited_until = call.enter, .approximated_until = call.enter - call.delay[lanes.all]};
-}
-
 Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>& constraints, int64_t* result) {
     const Lanes& lanes = engine.lanes();
-    if (lanes.count == 0) return {};
-    CallEnd end = end_of_own_work(call, lanes);
+    Solved solved;
+    if (lanes.count == 0) return solved;
+    CallEnd& end = solved.end;
+    end.tail = call.leave - call.enter;
+    end.waited_until = call.enter;
+    end.approximated_until = call.enter - call.delay[lanes.all];
     Recorder* recorder = call.recorded ? engine.recorder() : nullptr;
     if (constraints.empty() && !call.elastic) {  // own work: all of it is tail
         if (recorder) {
@@ -105,7 +105,7 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
             end.removed += (piece.end - piece.begin) & lanes.masks[piece.account][lanes.all];
         }
         if (recorder) write_end(*recorder, call, result);
-        return {0, end};
+        return solved;
     }
 
     const Cost waits = call.elastic ? call.own : Cost();    // of its own transfers
@@ -158,14 +158,18 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
     }
 
     // All that is read of the vectors comes first: the result may be the call's own.
-    static thread_local std::vector<LaneBound> bounds;
-    bounds.clear();
+    constexpr size_t few = 8;  // not of the heap
+    LaneBound some[few];
+    std::vector<LaneBound> many;
+    if (constraints.size() >= few) many.resize(constraints.size() + 1);
+    LaneBound* const bounds = many.empty() ? some : many.data();
+    size_t bounds_count = 0;
     int64_t low = INT64_MAX / 4, high = INT64_MAX / 4;
     const bool low_swap = engine.faults().swap_bounds;
     const auto relax = [&](const int64_t* from, int64_t time, const Cost& cost, bool binds) {
         int64_t r = binds ? 0 : residual(call, tail.noise, time, cost.mid, engine.faults());
         if (binds && engine.faults().residual_of_binding) r += 1;
-        bounds.push_back({from, r});
+        bounds[bounds_count++] = {from, r};
         if (!lanes.bounded()) return;
         int64_t r_low = binds ? 0 : residual(call, tail_low.noise, time, cost.low, engine.faults());
         int64_t r_high = binds ? 0 : residual(call, tail_high.noise, time, cost.high, engine.faults());
@@ -191,7 +195,7 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
         for (const Constraint& constraint : constraints)
             if (&constraint != bound) candidate(constraint.node, constraint.delay, constraint.time, constraint.cost, false);
     }
-    least_of(result, bounds, lanes.estimates);
+    least_of(result, {bounds, bounds_count}, lanes.estimates);
     for (const NoisePiece& piece : *call.pieces) {
         const auto overlap = [&](int64_t begin) { return std::max<int64_t>(0, piece.end - std::max(piece.begin, begin)); };
         int64_t n = overlap(tail.begin), n_high = overlap(tail_high.begin);
@@ -219,7 +223,8 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
         result[lanes.high] = moved && ordered ? std::max<int64_t>(high, 0) : high;
     }
     if (recorder) write_end(*recorder, call, result);
-    return {bound ? bound->cost.spread : 0, end};
+    solved.spread = bound ? bound->cost.spread : 0;
+    return solved;
 }
 
 }  // namespace polter::replay::rules

@@ -84,7 +84,7 @@ class MpiRules final : public Semantics {
     std::map<RankPair, bool> wildcards;
     std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator
     std::map<uint32_t, std::vector<WaitForAny>> waits_for_any;          // by thread; the latest
-    std::map<uint32_t, UnrecordedRequests> unrecorded_requests;         // by thread
+    std::vector<UnrecordedRequests> unrecorded_requests;                // by thread, as far as there are any
     ProgramRecorder* program = nullptr;                                 // writes down what each rank does; outlives the pass
     std::unique_ptr<Scratch> scratch;                                   // of the call that is being concluded; kept for its capacity
 };

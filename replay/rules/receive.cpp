@@ -16,14 +16,18 @@ struct Ends {
     int32_t source = no_rank;
 };
 
-Ends find_channel(Engine& engine, Thread& thread, const Operation& operation) {
-    const int32_t source = engine.world_rank(thread, operation.comm, operation.peer);
-    return {engine.channel(operation.comm, source, thread.rank, operation.tag, operation.partitioned), source};
+Ends find_channel(Engine& engine, Thread& thread, const PostedFor& posted, uint32_t partitioned) {
+    const int32_t source = engine.world_rank(thread, posted.comm, posted.source);
+    return {engine.channel(posted.comm, source, thread.rank, posted.tag, partitioned), source};
 }
 
-Match* take_aside(Engine& engine, Thread& thread, const Operation& operation, int32_t source) {
+Ends find_channel(Engine& engine, Thread& thread, const Operation& operation) {
+    return find_channel(engine, thread, {operation.comm, operation.peer, operation.tag}, operation.partitioned);
+}
+
+Match* take_aside(Engine& engine, Thread& thread, uint32_t comm, int32_t source, uint32_t tag) {
     auto& aside = engine.process(thread).set_aside;
-    const ChannelKey key{operation.comm, static_cast<uint32_t>(source), static_cast<uint32_t>(thread.rank), operation.tag};
+    const ChannelKey key{comm, static_cast<uint32_t>(source), static_cast<uint32_t>(thread.rank), tag};
     for (size_t i = 0; i < aside.size(); ++i) {
         if (!(aside[i].first == key)) continue;
         Match* match = aside[i].second;
@@ -65,12 +69,13 @@ void depend_on(Engine& engine, Thread& thread, Match* match, bool own_posting, b
 void publish_receive(Engine& engine, Thread& thread, const Operation& operation) {
     const Ends ends = find_channel(engine, thread, operation);
     if (operation.wildcard) engine.count(Flaw::any_source);
-    Match* match = thread.kind == CallKind::matched_receive ? take_aside(engine, thread, operation, ends.source) : nullptr;
+    Match* match =
+        thread.kind == CallKind::matched_receive ? take_aside(engine, thread, operation.comm, ends.source, operation.tag) : nullptr;
     if (!match) match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
     depend_on(engine, thread, match, false, operation.any_source, operation.wildcard);
 }
 
-void publish_posting(Engine& engine, Thread& thread, Operation operation) {
+void publish_posting(Engine& engine, Thread& thread, const Operation& operation) {
     Request* request = engine.new_request(thread, operation.request, Request::Kind::receive);
     request->post_time = thread.enter;
     request->post_node = thread.enter_node;
@@ -80,32 +85,32 @@ void publish_posting(Engine& engine, Thread& thread, Operation operation) {
     request->posting_thread = thread.index;
     request->posting = ++thread.postings;
     const PostedFor* learned = operation.posted_known ? nullptr : engine.posted_for({thread.index, request->posting});
-    if (learned) {
-        operation.comm = learned->comm;
-        operation.peer = learned->source;
-        operation.tag = learned->tag;
-    }
-    if ((operation.posted_known || learned) && !engine.cancelled_postings().contains({thread.index, request->posting})) {
-        const Ends ends = find_channel(engine, thread, operation);
-        if (thread.kind == CallKind::matched_receive) request->match = take_aside(engine, thread, operation, ends.source);
+    const PostedFor posted = learned ? *learned : PostedFor{operation.comm, operation.peer, operation.tag};
+    const auto cancelled = [&] {
+        const std::set<Posting>& all = engine.cancelled_postings();
+        return !all.empty() && all.contains({thread.index, request->posting});
+    };
+    if ((operation.posted_known || learned) && !cancelled()) {
+        const Ends ends = find_channel(engine, thread, posted, operation.partitioned);
+        if (thread.kind == CallKind::matched_receive) request->match = take_aside(engine, thread, posted.comm, ends.source, posted.tag);
         if (!request->match) request->match = engine.add_receive(ends.channel, thread, thread.enter, thread.delay, thread.enter_node);
     } else {
         request->post_delay = engine.lane_pool().copy(thread.delay);
     }
 }
 
-void publish_receive_complete(Engine& engine, Thread& thread, Operation operation) {
+void publish_receive_complete(Engine& engine, Thread& thread, const Operation& operation) {
     ++thread.completions;
     Request* request = engine.find_request(thread, operation.request);
+    const PostedFor came{operation.comm, operation.peer, operation.tag};
     Match* match = nullptr;
     bool any_source = false, wildcard = false;
     if (request && request->kind == Request::Kind::receive) {
         any_source = request->any_source || operation.any_source;
         wildcard = request->wildcard || operation.wildcard;
         if (wildcard) engine.count(Flaw::any_source);
-        operation.partitioned = request->partitioned;
         match = request->match;
-        if (!match) engine.completed({request->posting_thread, request->posting}, {operation.comm, operation.peer, operation.tag});
+        if (!match) engine.completed({request->posting_thread, request->posting}, came);
         if (match && (match->comm != operation.comm || match->tag != operation.tag ||
                       match->source != engine.world_rank(thread, operation.comm, operation.peer))) {
             // What came is not what was posted: the attributes are wrong, the completion is what happened.
@@ -115,8 +120,8 @@ void publish_receive_complete(Engine& engine, Thread& thread, Operation operatio
             match = nullptr;
         }
         if (!match) {  // only now is it known from whom
-            match = engine.add_receive(find_channel(engine, thread, operation).channel, thread, request->post_time, request->post_delay,
-                                       request->post_node);
+            match = engine.add_receive(find_channel(engine, thread, came, request->partitioned).channel, thread, request->post_time,
+                                       request->post_delay, request->post_node);
         }
         engine.drop_request(thread, operation.request);
     } else {
@@ -218,6 +223,25 @@ void own_at_least(Scratch& scratch, const Cost& own) {
     scratch.own = {std::max(scratch.own.low, own.low), std::max(scratch.own.mid, own.mid), std::max(scratch.own.high, own.high)};
 }
 
+namespace {
+
+// A master takes one request while others are under way, so most of what its receives took has waiting in it: the least has not. (Of
+// messages that wait for their receiver all are under way then.)
+void without_waiting(MessageCosts& costs, Cost& own_wait) {
+    own_wait.mid = own_wait.low;
+    costs.own.mid = costs.after_post.mid = costs.after_post.low;
+}
+
+// What taking a message costs that nobody was seen to take: as much as any call does, and no more than the shortest receive.
+void as_any_call(const Model& model, MessageCosts& costs) {
+    const Cost& call = model.cost({CostKind::wait_own, true, false, 0, 0});
+    costs.own.high = std::max(costs.own.high, call.high);
+    costs.own.mid = std::min(call.mid, costs.own.high);
+    if (!costs.rendezvous) costs.after_post = costs.own;
+}
+
+}  // namespace
+
 void constrain_message(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
     if (!match.sent) return;  // given up
@@ -229,27 +253,30 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
         return;
     }
     const bool blocking = !dependency.own_posting;
-    MessageCosts costs = receive_costs(model, message_class(CostKind::receive_after_send, match));
-    Cost own_wait = model.cost({CostKind::wait_own, true, false, 0, thread.completions});
-    // A master takes one request while others are under way, so most of what its receives took has waiting in it: the least has not. (Of
-    // messages that wait for their receiver all are under way then.)
-    if (match.of_farm && !costs.rendezvous) {
-        own_wait.mid = own_wait.low;
-        costs.own.mid = costs.after_post.mid = costs.after_post.low;
+    const MessageCosts* costs = &scratch.costs.receive(model, message_class(CostKind::receive_after_send, match));
+    const Cost* own_wait = &model.cost({CostKind::wait_own, true, false, 0, thread.completions});
+    MessageCosts changed;
+    Cost changed_wait;
+    if (match.of_farm && !costs->rendezvous) {
+        changed = *costs;
+        changed_wait = *own_wait;
+        without_waiting(changed, changed_wait);
+        costs = &changed;
+        own_wait = &changed_wait;
     }
-    const int64_t posted = costs.rendezvous ? match.post_time + costs.after_post.mid : thread.enter + (blocking ? costs.own : own_wait).mid;
-    add_message(engine, thread, match, costs.after_send, posted, scratch);
-    if (blocking && !costs.own.known) {  // as much as any call does, and no more than the shortest receive
-        const Cost call = model.cost({CostKind::wait_own, true, false, 0, 0});
-        costs.own.high = std::max(costs.own.high, call.high);
-        costs.own.mid = std::min(call.mid, costs.own.high);
-        if (!costs.rendezvous) costs.after_post = costs.own;
+    const int64_t posted =
+        costs->rendezvous ? match.post_time + costs->after_post.mid : thread.enter + (blocking ? costs->own : *own_wait).mid;
+    add_message(engine, thread, match, costs->after_send, posted, scratch);
+    if (blocking && !costs->own.known) {
+        if (costs != &changed) changed = *costs;
+        as_any_call(model, changed);
+        costs = &changed;
     }
-    if (!blocking && costs.rendezvous)
-        add_posting(engine, thread, match, costs.after_post, match.send_time + costs.after_send.mid, scratch);
-    else if (!blocking || costs.rendezvous)  // noise in a blocking call is its own
-        scratch.constraints.push_back({match.post_time, match.post_delay, costs.after_post, match.post_node, &match, true});
-    own_at_least(scratch, blocking ? costs.own : own_wait);
+    if (!blocking && costs->rendezvous)
+        add_posting(engine, thread, match, costs->after_post, match.send_time + costs->after_send.mid, scratch);
+    else if (!blocking || costs->rendezvous)  // noise in a blocking call is its own
+        scratch.constraints.push_back({match.post_time, match.post_delay, costs->after_post, match.post_node, &match, true});
+    own_at_least(scratch, blocking ? costs->own : *own_wait);
 }
 
 void constrain_probe(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {

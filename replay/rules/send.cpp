@@ -102,7 +102,7 @@ void publish_send_complete(Engine& engine, Thread& thread, const Operation& oper
 void constrain_posting(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     if (engine.learning()) return;
     const Match& match = *dependency.match;
-    const SendCosts costs = send_costs(engine.model(), message_class(CostKind::send_after_post, match));
+    const SendCosts& costs = scratch.costs.send(engine.model(), message_class(CostKind::send_after_post, match));
     if (match.of_farm)  // a worker's request stands where another's did, which its thread learns from the answer only
         own_at_least(scratch, costs.after_send);
     else

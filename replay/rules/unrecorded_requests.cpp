@@ -128,7 +128,12 @@ void follow_unrecorded_requests(Engine& engine, Thread& thread) {
     const bool posts = calls.post_receive.contains(thread.region) && thread.operations.empty(),
                sends = calls.begin_send.contains(thread.region);
     if (!posts && !sends && !completes(thread)) return;
-    UnrecordedRequests& requests = of(engine).unrecorded_requests[thread.index];
+    std::vector<UnrecordedRequests>& all = of(engine).unrecorded_requests;
+    if (thread.index >= all.size()) {
+        if (!posts && !sends) return;  // there are none to complete
+        all.resize(thread.index + size_t{1});
+    }
+    UnrecordedRequests& requests = all[thread.index];
     if (posts) return post(engine, thread, requests.postings);
     if (sends) return begin_sends(engine, thread, requests);
     complete_sends(engine, thread, requests, complete_receives(engine, thread, requests.postings));

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace polter::replay {
@@ -62,7 +63,7 @@ inline void raise_to_time(int64_t* t, int64_t time, const int64_t* delay, size_t
     best_lane_loops.raise_to_time(t, time, delay, lanes);
 }
 
-inline void least_of(int64_t* d, const std::vector<LaneBound>& bounds, size_t lanes) {
+inline void least_of(int64_t* d, std::span<const LaneBound> bounds, size_t lanes) {
     best_lane_loops.least(d, bounds.data(), bounds.size(), lanes);
 }
 

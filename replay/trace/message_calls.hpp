@@ -3,15 +3,26 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <vector>
 
 #include "definitions.hpp"
 
 namespace polter::replay {
 
-// Region references.
+class RegionSet {  // of region references: asked for at each call
+  public:
+    void insert(uint32_t region) {
+        if (region >= has_.size()) has_.resize(region + size_t{1});
+        has_[region] = true;
+    }
+    bool contains(uint32_t region) const { return region < has_.size() && has_[region]; }
+
+  private:
+    std::vector<bool> has_;
+};
+
 struct MessageCalls {
-    std::set<uint32_t> post_receive, begin_send, complete_all;
+    RegionSet post_receive, begin_send, complete_all;
 };
 
 MessageCalls message_calls(const Definitions&);  // mpi_calls.cpp
