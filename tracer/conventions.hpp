@@ -161,6 +161,7 @@ inline constexpr const char* accounts_seen = "POLTER::ACCOUNTS_SEEN";
 inline constexpr const char* accounts_net = "POLTER::ACCOUNTS_NET";
 inline constexpr const char* events_dropped = "POLTER::EVENTS_DROPPED";
 inline constexpr const char* events_dropped_ns = "POLTER::EVENTS_DROPPED_NS";
+inline constexpr const char* events_after_end = "POLTER::EVENTS_AFTER_END";  // only if there are any
 inline constexpr const char* incomplete = "POLTER::INCOMPLETE";
 inline constexpr const char* ranks_unfinished = "POLTER::RANKS_UNFINISHED";
 inline constexpr const char* ranks_missing = "POLTER::RANKS_MISSING";

@@ -121,12 +121,14 @@ void in_child() {
     process.on = false;
     if (process.archive) process.archive->abandon_files();
     process.archive = nullptr;
+    process.ended = nullptr;
     process.clocks = nullptr;
 }
 
 // A program may end without MPI_Finalize; what stdio writes then is after this.
 __attribute__((destructor)) void at_exit() {
     thread.feed = nullptr;
+    if (write::Archive* ended = process.ended.exchange(nullptr)) ended->tell_missed();
     if (process.archive) process.archive->leave();
 }
 
@@ -252,8 +254,9 @@ void Finalize::end(int) {
     if (thread.depth != 1 || !process.archive) return;
     if (thread.location) thread.location->take_rest();
     call_.leave();
+    process.ended = process.archive;
     if (!end_threads()) {  // to close anything would be to write beside that thread: the sealer finds the events in the tails
-        process.archive->stop("another thread was still writing an event a second after MPI_Finalize", write::now());
+        process.archive->give_up("another thread was still writing an event a second after MPI_Finalize");
         return;
     }
     thread.noise = nullptr;

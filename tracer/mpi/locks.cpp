@@ -30,16 +30,6 @@ struct Regions {
 
 constinit thread_local uint32_t entered = 0;  // region of the lock that the thread waits for
 
-bool active() {
-    return process.on.load(std::memory_order_relaxed);
-}
-
-struct Inside {
-    Inside() { ++thread.depth; }
-    ~Inside() { --thread.depth; }
-    Inside(const Inside&) = delete;
-};
-
 // NULL: there are too many.
 Place* place_of(const void* lock) {
     size_t at = reinterpret_cast<size_t>(lock) >> 3;
@@ -66,43 +56,46 @@ void record(Place& place, uint64_t time) {
 }  // namespace
 
 int lock_wanted(int critical, const void* from) {
-    if (!active() || thread.depth > 0 || !thread.location) return 0;
-    const Inside inside;
+    if (!recording() || thread.depth > 0) return 0;
+    const Use use(thread.location);
+    if (!use) return 0;
     std::call_once(regions.defined, [] {
         const write::NoCancel no_cancel;
         regions.critical = process.archive->region_id(trace::openmp_critical_name, nullptr, 0);
         regions.lock = process.archive->region_id(trace::openmp_lock_name, nullptr, 0);
     });
     entered = trace::region_count + (critical ? regions.critical : regions.lock);
-    thread.location->enter(thread.location->stamp(), entered, from);
+    use.at().enter_openmp(use.at().stamp(), entered, from);
     return 1;
 }
 
 void lock_had(const void* lock) {
-    if (!active()) return;
-    const Inside inside;
-    write::Location& location = *thread.location;
-    const uint64_t time = location.stamp();
+    if (!recording()) return;
+    const Use use(thread.location);
+    if (!use) return;
+    const uint64_t time = use.at().stamp();
     if (Place* place = lock ? place_of(lock) : nullptr) record(*place, time);
-    location.leave(time, entered);
+    use.at().leave_openmp(time, entered);
 }
 
 void lock_got(const void* lock) {
-    if (!active() || thread.depth > 0 || !thread.location) return;
-    const Inside inside;
-    if (Place* place = place_of(lock)) record(*place, thread.location->stamp());
+    if (!recording() || thread.depth > 0) return;
+    const Use use(thread.location);
+    if (!use) return;
+    if (Place* place = place_of(lock)) record(*place, use.at().stamp());
 }
 
 void lock_released(const void* lock) {
-    if (!active() || thread.depth > 0 || !thread.location) return;
-    const Inside inside;
+    if (!recording() || thread.depth > 0) return;
+    const Use use(thread.location);
+    if (!use) return;
     Place* place = place_of(lock);
     if (!place || !place->held) return;
     if (place->nested) {
         --place->nested;
         return;
     }
-    thread.location->released(thread.location->stamp(), static_cast<uint32_t>(place - all.data()), place->held);
+    use.at().released(use.at().stamp(), static_cast<uint32_t>(place - all.data()), place->held);
     place->held = 0;
 }
 

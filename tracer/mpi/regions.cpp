@@ -8,18 +8,11 @@
 namespace polter::mpi {
 namespace {
 
-// Another thread may be ending the trace meanwhile.
-write::Location* adopt_now() {
-    const write::NoCancel no_cancel;
-    const std::lock_guard lock(process.places_mutex);
-    return process.on.load(std::memory_order_relaxed) ? adopt_thread() : nullptr;
-}
-
 void tell(polter_region* region, bool begins, const void* from) {
-    if (!process.on.load(std::memory_order_relaxed) || thread.depth > 0) return;  // within MPI: in a callback
-    thread.depth++;                                                               // a signal handler that begins a region finds it so
-    write::Location* location = thread.location ? thread.location : adopt_now();
-    if (location && location->begin_use(process.on)) {
+    if (!recording() || thread.depth > 0) return;  // within MPI: in a callback
+    if (!thread.location && !adopt_thread_now()) return;
+    if (const Use use(thread.location); use) {
+        write::Location* const location = &use.at();
         uint32_t id = __atomic_load_n(&region->id, __ATOMIC_RELAXED);
         if (id == 0) [[unlikely]] {
             id = process.archive->region_id(region->name, region->file, region->line) + 1;
@@ -38,9 +31,7 @@ void tell(polter_region* region, bool begins, const void* from) {
             time = location->end_region(id - 1, region->name, process.detail.on());
         if (sampled) [[unlikely]]
             location->sample(time ? location->read_clock() - (before ? before : time) : 0);
-        location->end_use();
     }
-    thread.depth--;
 }
 
 constexpr unsigned region_of(std::string_view name) {

@@ -77,13 +77,6 @@ void warn(std::atomic<bool>& warned, const char* text) {
     if (!warned.exchange(true, std::memory_order_relaxed)) process.archive->warn(text);
 }
 
-// In the tracer, an MPI call of a signal handler is none of the program's.
-struct Inside {
-    Inside() { ++thread.depth; }
-    ~Inside() { --thread.depth; }
-    Inside(const Inside&) = delete;
-};
-
 Team* team_of(Teams& teams, int size) {
     if (size < 1 || size > most_members) {
         static std::atomic<bool> warned;
@@ -108,87 +101,103 @@ Team* team_of(Teams& teams, int size) {
     return team.release();
 }
 
+// That of a thread that has none; `before`: of the thread whose place it takes. NULL: it gets none.
 write::Location* begin_location(write::Location* before) {
     const write::NoCancel no_cancel;
-    const std::lock_guard lock(process.places_mutex);
-    return active() ? place_thread(before) : nullptr;
+    ++thread.depth;  // a signal handler in between must not wait for the lock
+    write::Location* mine = nullptr;
+    {
+        const std::lock_guard lock(process.places_mutex);
+        if (active()) mine = place_thread(before);
+    }
+    --thread.depth;
+    return mine;
 }
 
-// The thread's location; NULL: this region has no records of it. A place that belongs to another thread, as one that ends has not given it
-// back yet, or threads have exchanged their places: the team is not used again, so that the k-th region of each member stays the same one.
-write::Location* take_place(Teams& teams, Team& team, int number) {
-    if (number < 0 || static_cast<size_t>(number) >= team.members.size()) return nullptr;
+write::Location* whose_place(Teams& teams, int number, int size) {
+    Team* team = size < 1 || size > most_members ? nullptr : teams.by_size[static_cast<size_t>(size)].load(std::memory_order_acquire);
+    return team && number >= 0 && number < size ? team->members[static_cast<size_t>(number)].load(std::memory_order_acquire) : nullptr;
+}
+
+// False: this region has no records of the thread. A place that belongs to another thread, as one that ends has not given it back yet, or
+// threads have exchanged their places: the team is not used again, so that the k-th region of each member stays the same one.
+bool take_place(Teams& teams, Team& team, int number, write::Location& mine) {
+    if (number < 0 || static_cast<size_t>(number) >= team.members.size()) return false;
     std::atomic<write::Location*>& place = team.members[static_cast<size_t>(number)];
     write::Location* before = place.load(std::memory_order_acquire);
-    write::Location* mine = thread.location;
-    if (before && before == mine) [[likely]]
-        return mine;
-    if (!mine) mine = begin_location(before);
-    if (!mine || before == mine) return mine;
-    if (!before && place.compare_exchange_strong(before, mine)) {
-        process.archive->define({{"comm", team.comm}, {"member", number}, {"thread", trace::thread_of(mine->id())}});
-        return mine;
+    if (before == &mine) [[likely]]
+        return true;
+    if (!before && place.compare_exchange_strong(before, &mine)) {
+        process.archive->define({{"comm", team.comm}, {"member", number}, {"thread", trace::thread_of(mine.id())}});
+        return true;
     }
     Team* current = &team;
     if (teams.by_size[team.members.size()].compare_exchange_strong(current, nullptr)) teams.retired.fetch_add(1, std::memory_order_relaxed);
     static std::atomic<bool> warned;
     warn(warned, "some parallel regions lack the records of a thread: the runtime made new threads, or exchanged their places");
-    return nullptr;
+    return false;
 }
 
 int fork(polter_parallel* parallel) {
-    if (!active() || thread.depth > 0) return 0;
+    if (!recording() || thread.depth > 0) return 0;
     if (own.team || (thread.location && thread.location->team_ending())) {  // or in a task in its last barrier
         ++own.within;
         return 1;
     }
-    const Inside inside;
-    write::Location* location = thread.location ? thread.location : adopt_thread();
-    if (!location) return 0;
+    if (!thread.location && !adopt_thread_now()) return 0;
+    const Use use(thread.location);
+    if (!use) return 0;
     if (!own.teams) {
         std::call_once(regions.defined, define_regions);
         own.teams = new Teams{};
     }
     parallel->master = own.teams;
-    location->fork(location->early_stamp(), parallel->requested);
+    use.at().fork(use.at().early_stamp(), parallel->requested);
     return 1;
 }
 
+void warn_of_nesting(int size) {
+    static std::atomic<bool> warned;
+    if (size <= 1 || warned.load(std::memory_order_relaxed)) return;
+    if (!thread.location) adopt_thread_now();
+    if (const Use use(thread.location); use)
+        warn(warned, "parallel regions within parallel regions are not recorded: noise of their threads is not in the trace");
+}
+
 void begin_share(polter_parallel* parallel, int number, int size) {
-    if (!parallel->master) {
-        static std::atomic<bool> warned;
-        if (active() && !warned.load(std::memory_order_relaxed) && size > 1)
-            warn(warned, "parallel regions within parallel regions are not recorded: noise of their threads is not in the trace");
-        return;
-    }
-    if (!active() || own.team) return;
-    const Inside inside;
+    if (!recording()) return;
+    if (!parallel->master) return warn_of_nesting(size);
+    if (own.team) return;
     Teams& teams = *static_cast<Teams*>(parallel->master);
+    if (!thread.location && !begin_location(whose_place(teams, number, size))) return;
+    const Use use(thread.location);
+    if (!use) return;
+    write::Location& location = use.at();
     Team* team = team_of(teams, size);
-    write::Location* location = team ? take_place(teams, *team, number) : nullptr;
-    if (!location) return;
-    location->end_team();  // of its share before
+    if (!team || !take_place(teams, *team, number, location)) return;
+    location.end_team();  // of its share before
     own.team = team;
     own.dynamic = parallel->dynamic != 0;
-    const bool sampled = location->sampled();
+    const bool sampled = location.sampled();
     if (sampled) [[unlikely]]
-        location->begin_sample();
-    const uint64_t time = parallel->master == own.teams ? location->early_stamp() : location->stamp();  // behind the fork, on a worker
-    location->team_begin(time, team->comm);
+        location.begin_sample();
+    const uint64_t time = parallel->master == own.teams ? location.early_stamp() : location.stamp();  // behind the fork, on a worker
+    location.team_begin(time, team->comm);
     if (sampled) [[unlikely]]
-        location->sample(location->read_clock() - time);  // stands for the end as well
+        location.sample(location.read_clock() - time);  // stands for the end as well
 }
 
 void enter(write::Location& location, uint32_t region, const void* from) {
     own.at_barrier = true;
     own.barrier_region = trace::region_count + region;
-    location.enter(location.early_stamp(), own.barrier_region, from);
+    location.enter_openmp(location.early_stamp(), own.barrier_region, from);
 }
 
 void end_share(polter_parallel* parallel) {
-    if (!parallel->master || !own.team || !active()) return;
-    const Inside inside;
-    write::Location& location = *thread.location;
+    if (!recording() || !parallel->master || !own.team) return;
+    const Use use(thread.location);
+    if (!use) return;
+    write::Location& location = use.at();
     if (parallel->master == own.teams) {
         enter(location, own.dynamic ? regions.dynamic_barrier : regions.implicit_barrier, parallel->from);
     } else {
@@ -202,12 +211,13 @@ void join(polter_parallel* parallel) {
         if (own.within > 0) --own.within;
         return;
     }
-    if (!active() || !thread.location) return;
-    const Inside inside;
-    write::Location& location = *thread.location;
+    if (!recording()) return;
+    const Use use(thread.location);
+    if (!use) return;
+    write::Location& location = use.at();
     const uint64_t time = location.stamp();
     if (own.team) {
-        if (own.at_barrier) location.leave(time, own.barrier_region);
+        if (own.at_barrier) location.leave_openmp(time, own.barrier_region);
         location.team_end(time, own.team->comm);
         own.at_barrier = false;
         own.team = nullptr;
@@ -216,9 +226,10 @@ void join(polter_parallel* parallel) {
 }
 
 void enter_barrier(const void* from) {
-    if (!own.team || own.within > 0 || thread.depth > 0 || !active()) return;
-    const Inside inside;
-    write::Location& location = *thread.location;
+    if (!own.team || own.within > 0 || thread.depth > 0 || !recording()) return;
+    const Use use(thread.location);
+    if (!use) return;
+    write::Location& location = use.at();
     const bool sampled = location.sampled();
     uint64_t before = 0;
     if (sampled) [[unlikely]] {
@@ -234,9 +245,8 @@ void enter_barrier(const void* from) {
 void leave_barrier() {
     if (!own.at_barrier) return;
     own.at_barrier = false;
-    if (!active()) return;
-    const Inside inside;
-    thread.location->leave(thread.location->stamp(), own.barrier_region);
+    if (!recording()) return;
+    if (const Use use(thread.location); use) use.at().leave_openmp(use.at().stamp(), own.barrier_region);
 }
 
 void dynamic_loop() {
@@ -245,33 +255,31 @@ void dynamic_loop() {
 
 // In a share, or in the last barrier of one. What is begun is ended, whatever happens to the tracing.
 bool in_share() {
-    return active() && thread.depth == 0 && own.within == 0 && thread.location && (own.team || thread.location->team_ending());
+    return recording() && thread.depth == 0 && own.within == 0 && thread.location && (own.team || thread.location->team_ending());
 }
 
 int begin_task(const void* from) {
     if (!in_share()) return 0;
-    const Inside inside;
-    thread.location->begin_task(thread.location->stamp(), trace::region_count + regions.task, from);
-    return 1;
+    const Use use(thread.location);
+    if (use) use.at().begin_task(use.at().stamp(), trace::region_count + regions.task, from);
+    return static_cast<bool>(use);
 }
 
 void end_task() {
-    if (!active()) return;
-    const Inside inside;
-    thread.location->end_task(thread.location->stamp(), trace::region_count + regions.task);
+    if (!recording()) return;
+    if (const Use use(thread.location); use) use.at().end_task(use.at().stamp(), trace::region_count + regions.task);
 }
 
 int enter_taskwait(const void* from) {
     if (!in_share()) return 0;
-    const Inside inside;
-    thread.location->enter(thread.location->stamp(), trace::region_count + regions.taskwait, from);
-    return 1;
+    const Use use(thread.location);
+    if (use) use.at().enter_openmp(use.at().stamp(), trace::region_count + regions.taskwait, from);
+    return static_cast<bool>(use);
 }
 
 void leave_taskwait() {
-    if (!active()) return;
-    const Inside inside;
-    thread.location->leave(thread.location->stamp(), trace::region_count + regions.taskwait);
+    if (!recording()) return;
+    if (const Use use(thread.location); use) use.at().leave_openmp(use.at().stamp(), trace::region_count + regions.taskwait);
 }
 
 constexpr polter_openmp_hooks hooks{fork,          join,         begin_share, end_share,      enter_barrier,

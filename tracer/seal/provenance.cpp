@@ -154,11 +154,15 @@ void warn_of_own_cost(const std::vector<Sidecar>& ranks, Report& report) {
 }  // namespace
 
 void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std::string, std::string>& properties) {
-    uint64_t own_cost_ns = 0;
+    uint64_t own_cost_ns = 0, after_end = 0;
+    std::vector<uint32_t> late;
     bool told = report.ranks == report.size;
     for (const auto& rank : ranks) {
         told = told && rank.final;
         report.measured_by[rank.rank] = rank.exporter;
+        if (!rank.gave_up.empty()) report.warnings.push_back(fmt::format("rank {}: tracing ended early: {}", rank.rank, rank.gave_up));
+        if (rank.after_end) late.push_back(rank.rank);
+        after_end += std::min(rank.after_end, UINT64_MAX - after_end);
         if (!rank.final) continue;
         for (const auto& noise : rank.final->noise)
             report.noise.push_back({rank.rank, noise.account, noise.culprit, noise.ns, noise.events});
@@ -167,6 +171,12 @@ void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std:
         report.dropped_ns += rank.final->dropped_ns;
         for (const auto& warning : rank.final->warnings) report.warnings.push_back(fmt::format("rank {}: {}", rank.rank, warning));
     }
+    if (after_end)
+        report.warnings.push_back(fmt::format(
+            "threads of ranks {} had {} further events of OpenMP or of the program's regions after MPI_Finalize: they are not in "
+            "the trace, which ends there",
+            ranges(late), after_end));
+    properties[trace::property::events_after_end] = after_end ? std::to_string(after_end) : "";
     const auto measured = add_exporters(ranks, report, properties);
     report.seen = in_all(measured, &Sidecar::seen);
     properties[trace::property::version] = "1";

@@ -356,6 +356,14 @@ void read_line(const json& line, Sidecar& rank) {
     if (line.contains("counters")) return read_counters(line["counters"], rank);
     if (line.contains("detail_off")) return read_detail_off(line["detail_off"], rank);
     if (line.contains("final")) return read_final(line, rank);
+    if (line.contains("gave_up")) {
+        rank.gave_up = text_or(line, "gave_up");
+        return;
+    }
+    if (line.contains("after_end")) {
+        rank.after_end = number<uint64_t>(line, "after_end", 0, INT64_MAX);
+        return;
+    }
     if (line.contains("exporter")) {
         rank.exporter = text_or(line, "exporter", "none");
         rank.exporter_why = text_or(line, "why");

@@ -242,6 +242,11 @@ void Archive::stop(const std::string& reason, uint64_t time) {
     std::fprintf(stderr, "polter: rank %u: tracing ends here, the program goes on: %s\n", identity_.rank, reason.c_str());
 }
 
+void Archive::give_up(const std::string& reason) {
+    stop(reason, now());
+    sidecar_.line({{"gave_up", reason}});
+}
+
 // A thread's store to in_use_ and its look at `on` are in order only for itself; the kernel makes it so for all, which costs the thread
 // nothing at its records.
 bool Archive::wait_for_users(uint64_t limit_ns) {
@@ -265,11 +270,11 @@ bool Archive::wait_for_users(uint64_t limit_ns) {
 void Archive::finish(uint64_t pcontrol_ns) {
     const OwnPart own_part;
     const uint64_t began = now();
-    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, exporter_ended_ns = 0;
+    uint64_t own_cost = 0, dropped = 0, dropped_ns = 0, clamped = 0, exporter_ended_ns = 0, still_open = 0;
     ordered_json events = ordered_json::object(), times = ordered_json::object(), noise = ordered_json::array();
     for (Location* location : locations_) {
         location->end_team();
-        location->close_regions();
+        if (location->close_regions()) still_open++;
         if (location->event_counters_ && location->event_counters_->shared())
             warn("the counters were not all on the processor at all times: their values are too small; ask for fewer events");
         location->close_noise();
@@ -285,6 +290,10 @@ void Archive::finish(uint64_t pcontrol_ns) {
             if (count) times[std::to_string(location->id_)] = {location->first_, location->last_};
         }
     }
+    if (still_open)
+        warn(
+            std::to_string(still_open) +
+            " thread(s) were in a parallel region, a task or at a lock of OpenMP when MPI_Finalize ended the trace: these end there in it");
     if (clamped) warn(std::to_string(clamped) + " events had a time below the one before them and were moved up to it");
     const bool whole = close_writers();
     own_cost += own_cost_ns_.load() + (now() - began);
@@ -338,6 +347,16 @@ void Archive::abandon_files() {
 void Archive::leave() {
     rlimit limit{};
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) abandon_files();
+}
+
+// Threads may still be counting: then a few are left out.
+void Archive::tell_missed() {
+    uint64_t missed = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const Location* location : locations_) missed += location->missed();
+    }
+    if (missed) sidecar_.line({{"after_end", missed}});
 }
 
 Location* Archive::location(uint64_t id) {

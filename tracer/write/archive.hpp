@@ -64,6 +64,8 @@ class Archive {
     void warn(const std::string& text);
     // Ends the tracing for good: one line on standard error, a warning, and the time up to which there are events.
     void stop(const std::string& reason, uint64_t time);
+    // The same in place of finish(), where that would write beside another thread.
+    void give_up(const std::string& reason);
     bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
     void add_own_cost(uint64_t ns) { own_cost_ns_.fetch_add(ns, std::memory_order_relaxed); }
@@ -77,6 +79,9 @@ class Archive {
     void abandon_files();
     // For the end of a process that never finalised: abandons its files if they may be larger than it may write.
     void leave();
+    // At the end of the process, behind finish() or where that could not be called: how many events of its threads came after the end of
+    // the trace. Nothing where there were none.
+    void tell_missed();
 
   private:
     friend class Location;

@@ -82,7 +82,7 @@ void Location::end_run() {
 }
 
 uint64_t Location::begin_region(uint32_t region, bool detailed, const void* from) {
-    open_regions_.push_back({region, detailed});
+    open_.push_back({region, Open::region, detailed});
     if (!detailed) return 0;
     const uint64_t time = event_counters_ ? stamp_before() : early_stamp();
     enter(time, region_of_program(region), from);
@@ -90,28 +90,67 @@ uint64_t Location::begin_region(uint32_t region, bool detailed, const void* from
 }
 
 uint64_t Location::end_region(uint32_t region, const char* name, bool detailed) {
-    if (open_regions_.empty() || open_regions_.back().region != region) [[unlikely]] {
-        const auto named = [region](const OpenRegion& open) { return open.region == region; };
-        const bool open = std::any_of(open_regions_.begin(), open_regions_.end(), named);
-        archive_.warn(std::string("the region ") + (name ? name : "") +
-                      (open ? " ended before regions that began in it: these were ended with it"
-                            : " ended where it was not open (it began before MPI_Init, in another thread, or never)"));
-        if (!open) return 0;
+    const bool innermost = !open_.empty() && open_.back().kind == Open::region && open_.back().id == region;
+    if (!innermost) [[unlikely]] {
+        const size_t at = find_open(Open::region, region);
+        if (at == open_.size() || std::any_of(open_.begin() + static_cast<ptrdiff_t>(at) + 1, open_.end(), Open::nests))
+            archive_.warn(std::string("the region ") + (name ? name : "") +
+                          (at < open_.size() ? " ended before regions that began in it: these were ended with it"
+                                             : " ended where it was not open (it began before MPI_Init, in another thread, or never)"));
+        if (at == open_.size()) return 0;
+        const bool any =
+            std::any_of(open_.begin() + static_cast<ptrdiff_t>(at), open_.end(), [](const Open& open) { return open.written; });
+        const uint64_t time = !any ? 0 : event_counters_ && detailed ? stamp_after() : early_stamp();
+        close_from(at, time);
+        return time;
     }
-    uint64_t time = 0;
-    for (bool found = false; !found; open_regions_.pop_back()) {
-        found = open_regions_.back().region == region;
-        if (!open_regions_.back().written) continue;
-        if (!time) time = event_counters_ && detailed ? stamp_after() : early_stamp();
-        leave(time, region_of_program(open_regions_.back().region));
-    }
+    const bool written = open_.back().written;
+    open_.pop_back();
+    if (!written) return 0;
+    const uint64_t time = event_counters_ && detailed ? stamp_after() : early_stamp();
+    leave(time, region_of_program(region));
     return time;
 }
 
-void Location::close_regions() {
+size_t Location::find_open(Open::Kind kind, uint32_t id) const {
+    for (size_t at = open_.size(); at-- > 0;)
+        if (open_[at].kind == kind && open_[at].id == id) return at;
+    return open_.size();
+}
+
+// Teams and forks begin and end beside the regions in which they are.
+void Location::close_from(size_t at, uint64_t time) {
+    for (size_t i = open_.size(); i-- > at;) {
+        if (!Open::nests(open_[i])) continue;
+        close(open_[i], time);
+        open_.erase(open_.begin() + static_cast<ptrdiff_t>(i));
+    }
+}
+
+bool Location::closes_early(Open::Kind kind, uint32_t id, uint64_t time) {
+    const size_t at = find_open(kind, id);
+    if (at == open_.size()) return false;
+    if (Open::nests(open_[at])) close_from(at + 1, time);
+    open_.erase(open_.begin() + static_cast<ptrdiff_t>(at));
+    return true;
+}
+
+void Location::close(const Open& open, uint64_t time) {
+    if (!open.written) return;
+    if (open.kind == Open::region) return leave(time, region_of_program(open.id));
+    if (open.kind == Open::openmp) return leave(time, open.id);
+    if (open.kind == Open::team) return put(OTF2_EvtWriter_ThreadTeamEnd, nullptr, time, open.id);
+    put(OTF2_EvtWriter_ThreadJoin, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP});
+}
+
+bool Location::close_regions() {
     settle();
-    for (; !open_regions_.empty(); open_regions_.pop_back())
-        if (open_regions_.back().written) leave(last_, region_of_program(open_regions_.back().region));
+    bool openmp = false;
+    for (; !open_.empty(); open_.pop_back()) {
+        openmp = openmp || open_.back().kind != Open::region;
+        close(open_.back(), last_);
+    }
+    return openmp;
 }
 
 void Location::leave_probe(uint64_t time, uint32_t region, int source, int tag, uint32_t comm, uint8_t any, uint32_t partitioned) {

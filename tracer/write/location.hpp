@@ -101,16 +101,32 @@ class Location {
     // written.
     uint64_t begin_region(uint32_t region, bool detailed, const void* from);
     uint64_t end_region(uint32_t region, const char* name, bool detailed);
-    // Those that are still open, at the time of the last record.
-    void close_regions();
+    // What is still open, at the time of the last record. Whether any of it was OpenMP's.
+    bool close_regions();
 
     // Threads of the process (../threads/); `team`: its local communicator id.
     void fork(uint64_t time, uint32_t requested) {
+        open_.push_back({0, Open::fork, true});
         put(OTF2_EvtWriter_ThreadFork, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}, requested);
     }
-    void join(uint64_t time) { put(OTF2_EvtWriter_ThreadJoin, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}); }
-    void team_begin(uint64_t time, uint32_t team) { put(OTF2_EvtWriter_ThreadTeamBegin, nullptr, time, team); }
-    void team_end(uint64_t time, uint32_t team) { put(OTF2_EvtWriter_ThreadTeamEnd, nullptr, time, team); }
+    void join(uint64_t time) {
+        if (closes(Open::fork, 0, time)) put(OTF2_EvtWriter_ThreadJoin, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP});
+    }
+    void team_begin(uint64_t time, uint32_t team) {
+        open_.push_back({team, Open::team, true});
+        put(OTF2_EvtWriter_ThreadTeamBegin, nullptr, time, team);
+    }
+    void team_end(uint64_t time, uint32_t team) {
+        if (closes(Open::team, team, time)) put(OTF2_EvtWriter_ThreadTeamEnd, nullptr, time, team);
+    }
+    // Regions of OpenMP, by their id in the trace.
+    void enter_openmp(uint64_t time, uint32_t region, const void* from) {
+        open_.push_back({region, Open::openmp, true});
+        enter(time, region, from);
+    }
+    void leave_openmp(uint64_t time, uint32_t region) {
+        if (closes(Open::openmp, region, time)) leave(time, region);
+    }
     // A share is over that the thread may come back to, for a task in the team's last barrier: written once it is known.
     void team_ends(uint64_t time, uint32_t team) { ending_ = {time, team}; }
     bool team_ending() const { return ending_.has_value(); }
@@ -118,9 +134,9 @@ class Location {
         if (const auto ending = std::exchange(ending_, std::nullopt)) team_end(ending->time, ending->team);
     }
     // A task, by its region's id; whether it is in a share that was over.
-    void begin_task(uint64_t time, uint32_t region, const void* from) { enter(time, region, from); }
+    void begin_task(uint64_t time, uint32_t region, const void* from) { enter_openmp(time, region, from); }
     void end_task(uint64_t time, uint32_t region) {
-        leave(time, region);
+        leave_openmp(time, region);
         if (ending_) ending_->time = time;
     }
     // Locks of the process's threads: `order` of the acquisition, from 1.
@@ -162,6 +178,9 @@ class Location {
         return false;
     }
     void end_use() { in_use_.store(false, std::memory_order_release); }
+    // An event of the thread came after the trace had ended.
+    void miss() { missed_.store(missed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+    uint64_t missed() const { return missed_.load(std::memory_order_relaxed); }
 
     // What MPI_Pcontrol was given.
     void level(uint64_t time, int level) { put(OTF2_EvtWriter_ParameterInt, nullptr, time, trace::parameter_level, int64_t{level}); }
@@ -320,6 +339,23 @@ class Location {
     }
     OTF2_AttributeList* call_site_attribute(const void* from);
     void end_run();
+    struct Open {
+        uint32_t id;
+        enum Kind : uint8_t { region, openmp, team, fork } kind;  // region: of the program, by its local id
+        bool written;
+        static bool nests(const Open& open) { return open.kind == region || open.kind == openmp; }
+    };
+    // Takes it off the list of what is open, after regions that began in it; false: it is not there, as the end of an outer one closed it.
+    bool closes(Open::Kind kind, uint32_t id, uint64_t time) {
+        if (open_.empty() || open_.back().kind != kind || open_.back().id != id) [[unlikely]]
+            return closes_early(kind, id, time);
+        open_.pop_back();
+        return true;
+    }
+    bool closes_early(Open::Kind kind, uint32_t id, uint64_t time);
+    size_t find_open(Open::Kind kind, uint32_t id) const;  // how many are open: it is none of them
+    void close_from(size_t at, uint64_t time);
+    void close(const Open&, uint64_t time);
     // Behind a system call as well (Counters::read): OTF2 takes the values where they are.
     void write_counters(uint64_t time) {
         static_assert(sizeof(OTF2_MetricValue) == sizeof(uint64_t));
@@ -352,12 +388,8 @@ class Location {
     struct {
         uint64_t time = 0;  // 0: none
         const void* from = nullptr;
-    } held_;  // the Enter of a poll that may join it
-    struct OpenRegion {
-        uint32_t region;
-        bool written;
-    };
-    std::vector<OpenRegion> open_regions_;  // the innermost last
+    } held_;                  // the Enter of a poll that may join it
+    std::vector<Open> open_;  // the innermost last
     struct Started {
         uint32_t all;
         uint64_t sequence;
@@ -381,6 +413,7 @@ class Location {
     std::array<uint64_t, POLTER_ACCOUNT_SLOTS> before_{};  // what threads before this one had in their pages, less what this one began with
     bool begins_again_ = false;                            // the next record of each account is a further thread's baseline
     std::atomic<bool> abandoned_ = false, in_use_ = false;
+    std::atomic<uint64_t> missed_ = 0;
     std::map<std::pair<unsigned, uint32_t>, Taken> taken_;
     Tail tail_;
 };

@@ -77,6 +77,18 @@ write::Location* adopt_thread() {
     return adopt(nullptr);
 }
 
+write::Location* adopt_thread_now() {
+    const write::NoCancel no_cancel;
+    ++thread.depth;  // a signal handler in between must not wait for the lock
+    write::Location* mine = nullptr;
+    {
+        const std::lock_guard lock(process.places_mutex);
+        if (process.on.load(std::memory_order_relaxed)) mine = adopt_thread();
+    }
+    --thread.depth;
+    return mine;
+}
+
 write::Location* place_thread(write::Location* before) {
     constexpr uint32_t most_threads = 1 << 12;  // of the process that have a location
     static std::vector<write::Location*> places;

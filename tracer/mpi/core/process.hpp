@@ -26,7 +26,8 @@ struct Process {
     bool merges_polls = true;  // failing polls in a row become one call in the trace
     bool threaded = false;     // MPI_THREAD_MULTIPLE: the tables below need their lock
     write::Archive* archive = nullptr;
-    polter_session* session = nullptr;  // with the exporter's daemon
+    std::atomic<write::Archive*> ended = nullptr;  // behind MPI_Finalize, which counts what is lost: the same
+    polter_session* session = nullptr;             // with the exporter's daemon
     Comms* comms = nullptr;
     Requests* requests = nullptr;
     Messages* messages = nullptr;
@@ -92,8 +93,39 @@ T* room(std::vector<T>& memory, int count) {
 
 // A thread's first traced call: its location. NULL if there is none to be had.
 write::Location* adopt_thread();
+// The same where another thread may be ending the trace meanwhile.
+write::Location* adopt_thread_now();
 // The same for a thread that takes the place of one that has ended, `before` if that has: it continues that one's location. So there are no
 // more locations than such threads at one time. Under places_mutex.
 write::Location* place_thread(write::Location* before);
+
+// Around what a thread writes at any time, also while another one ends the trace. False: the thread has no location, or nothing is recorded
+// any more. An MPI call of a signal handler in between is not the program's.
+class Use {
+  public:
+    explicit Use(write::Location* location) : location_(location) {
+        ++thread.depth;
+        if (location_ && !location_->begin_use(process.on)) [[unlikely]]
+            location_ = nullptr;
+    }
+    ~Use() {
+        if (location_) location_->end_use();
+        --thread.depth;
+    }
+    Use(const Use&) = delete;
+    explicit operator bool() const { return location_ != nullptr; }
+    write::Location& at() const { return *location_; }
+
+  private:
+    write::Location* location_;
+};
+
+// False: nothing is recorded. Behind the end of the trace the event is counted.
+inline bool recording() {
+    if (process.on.load(std::memory_order_relaxed)) [[likely]]
+        return true;
+    if (thread.location && process.ended.load(std::memory_order_relaxed)) thread.location->miss();
+    return false;
+}
 
 }  // namespace polter::mpi
