@@ -30,6 +30,12 @@ long involuntary_switches() {
 
 }  // namespace
 
+void Location::next_sample() {
+    calls_in_sample_ = period_;
+    if (samples_ >= samples_in_short) period_ = long_sample_period;
+    until_sample_ = period_;
+}
+
 void Location::begin_sample() {
     flush_in_sample_ns_ = 0;
     switches_ = involuntary_switches();
@@ -38,17 +44,18 @@ void Location::begin_sample() {
 void Location::sample(uint64_t part_ns) {
     part_ns -= std::min(part_ns, flush_in_sample_ns_);
     flush_in_sample_ns_ = 0;
+    samples_++;
     if (part_ns > suspicious_ns && involuntary_switches() != switches_) {
-        samples_left_out_++;
+        calls_left_out_ += calls_in_sample_;
         return;
     }
-    sampled_ns_ += 2 * part_ns;
-    samples_++;
+    sampled_ns_ += 2 * part_ns * calls_in_sample_;
+    sampled_calls_ += calls_in_sample_;
 }
 
 uint64_t Location::own_cost_ns() const {
-    const double mean_ns = samples_ ? static_cast<double>(sampled_ns_) / static_cast<double>(samples_) : 0;
-    return flush_ns_ + static_cast<uint64_t>(mean_ns * static_cast<double>((samples_ + samples_left_out_) * sample_period));
+    const double left_out = sampled_calls_ ? static_cast<double>(calls_left_out_) / static_cast<double>(sampled_calls_) : 0;
+    return flush_ns_ + sampled_ns_ + static_cast<uint64_t>(static_cast<double>(sampled_ns_) * left_out);
 }
 
 OTF2_AttributeList* Location::call_site_attribute(const void* from) {

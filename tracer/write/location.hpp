@@ -286,15 +286,17 @@ class Location {
     uint64_t end_startup();
 
     // Own cost is sampled: of one call in `sample_period`, in turn, what the tracer does before the call itself or behind it takes two more
-    // clock reads and a system call. Asked before the call's first stamp.
-    static constexpr uint32_t sample_period = 64;
+    // clock reads and a system call. After the first samples of a thread the period is longer. Primes: the calls of a loop come in turn.
+    // Asked before the call's first stamp.
+    static constexpr uint32_t sample_period = 61, long_sample_period = 1021, samples_in_short = 256;
     bool sampled() {
         if (--until_sample_ != 0) [[likely]]
             return false;
-        until_sample_ = sample_period;
+        next_sample();
         return true;
     }
-    bool samples_end() { return (samples_ + samples_left_out_) % 2 != 0; }
+    bool samples_end() const { return samples_ % 2 != 0; }
+    void next_sample();
     void begin_sample();
     // Stands for both parts. Flushes are measured whole, so they are none of it. A part during which the thread was taken off the CPU would
     // stand for as many calls: it is left out.
@@ -403,9 +405,10 @@ class Location {
     const uint64_t id_;
     uint64_t first_ = 0, last_ = 0;
     uint64_t clamped_ = 0;  // events whose time was below the last one
-    uint32_t until_sample_ = sample_period;
-    uint64_t sampled_ns_ = 0, samples_ = 0, samples_left_out_ = 0;
-    long switches_ = 0;  // of the thread, involuntary, before the sample at hand
+    uint32_t until_sample_ = sample_period, period_ = sample_period, calls_in_sample_ = sample_period;
+    uint64_t samples_ = 0;
+    uint64_t sampled_ns_ = 0, sampled_calls_ = 0, calls_left_out_ = 0;  // for how many calls the samples stand
+    long switches_ = 0;                                                 // of the thread, involuntary, before the sample at hand
     uint64_t flush_in_sample_ns_ = 0, flush_ns_ = 0, flush_began_ = 0;
     std::optional<OwnPart> flushing_;                                // from OTF2's word that it flushes to its next buffer, or its failure
     uint64_t dropped_ = 0, dropped_ns_ = 0, exporter_ended_ns_ = 0;  // of the page, once closed

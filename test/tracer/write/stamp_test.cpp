@@ -176,3 +176,20 @@ TEST_CASE("a sample counts what the tracer's own part took, also where the call 
         CHECK(one.location->own_cost_ns() == (part_ns + 100) * calls);
     }
 }
+
+TEST_CASE("samples become rare, and stand for all calls all the same") {
+    OneLocation one;
+    constexpr uint64_t part_ns = 100;
+    uint64_t calls = 0, samples = 0;
+    while (calls < 1'000'000) {
+        ++calls;
+        if (!one.location->sampled()) continue;
+        ++samples;
+        one.location->begin_sample();
+        one.location->sample(part_ns);
+    }
+    CHECK(samples < write::Location::samples_in_short + 1'000'000 / write::Location::long_sample_period + 1);
+    const uint64_t cost = one.location->own_cost_ns(), all = 2 * part_ns * calls;
+    CHECK(cost <= all);
+    CHECK(cost >= all - 2 * part_ns * write::Location::long_sample_period);
+}

@@ -41,7 +41,7 @@ void Receive::received(Call& call, MPI_Comm comm, int source, int tag, const MPI
 
 void Begins::end(int result) {
     if (!call_) return;
-    call_.come_back();
+    call_.come_back_early();
     if (result == MPI_SUCCESS) {
         const TableLock lock;
         process.requests->add(bits(variable_.handle()), variable_.address(), request_);

@@ -39,7 +39,11 @@ class Send {
         write::Message message;
         if (call && outgoing(comm, dest, tag, count, type, message)) call.at().send(call.entered(), message, mode);
     }
-    void end(int) { call_.leave(); }
+    void end(int) {
+        if (!call_) return;
+        call_.come_back_early();
+        call_.leave();
+    }
 
   private:
     Call& call_;
