@@ -3,6 +3,7 @@
 // fact stands once. Plain constants: the preload library includes it and needs nothing of this project at run time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -58,6 +59,9 @@ inline constexpr const char* openmp_critical_name = "!$omp critical";
 inline constexpr const char* openmp_task_name = "!$omp task";
 inline constexpr const char* openmp_taskwait_name = "!$omp taskwait";
 inline constexpr const char* openmp_lock_name = "omp_set_lock";
+
+// What a program may have that is not recorded, in the order of enum polter_not_recorded (threads/openmp_hooks.h).
+inline constexpr std::array<const char*, 3> not_recorded_names = {"nested", "ordered", "detached"};
 
 // A thread's wait for another one; Score-P's name.
 inline constexpr const char* pthread_join_name = "pthread_join";
@@ -174,7 +178,8 @@ inline constexpr const char* mpi = "POLTER::MPI";                // "Open MPI 4.
 inline constexpr const char* hosts = "POLTER::HOSTS";            // comma-separated
 inline constexpr const char* rank_cpus = "POLTER::RANK_CPUS";    // that ranks may use: "0-1:0-3;2:4"
 inline constexpr const char* detail_off = "POLTER::DETAIL_OFF";  // "queries;functions=MPI_File_seek;ranks=1,2;window=1.5:3;pcontrol_ns=7"
-inline constexpr const char* warnings = "POLTER::WARNINGS";      // newline-separated
+inline constexpr const char* not_recorded = "POLTER::NOT_RECORDED";  // of OpenMP, if the program has it: "nested,ordered,detached"
+inline constexpr const char* warnings = "POLTER::WARNINGS";          // newline-separated
 }  // namespace property
 
 }  // namespace polter::trace

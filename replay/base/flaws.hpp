@@ -54,6 +54,7 @@ enum class Flaw : uint8_t {
     clock_error_large,
     clocks_unknown,
     recorder,
+    threads_not_recorded,
     events_dropped,
     exporter_ended,
     // From what was read.

@@ -102,6 +102,14 @@ std::vector<Warning> provenance_lines(const std::map<std::string, std::string>& 
     else if (counts("CLOCK_ERROR_NS"))
         add(Flaw::clock_error, value("CLOCK_ERROR_NS"));
     for (const std::string& line : split(value("WARNINGS"), '\n')) add(Flaw::recorder, line);
+    std::string not_recorded;
+    for (const std::string& what : split(value("NOT_RECORDED"), ',')) {
+        const char* name = what == "nested"    ? "regions within regions"
+                           : what == "ordered" ? "ordered sections"
+                                               : "tasks that may be detached";
+        not_recorded += (not_recorded.empty() ? "" : ", ") + std::string(name);
+    }
+    if (!not_recorded.empty()) add(Flaw::threads_not_recorded, not_recorded);
     if (counts("EVENTS_DROPPED")) add(Flaw::events_dropped, value("EVENTS_DROPPED"), value("EVENTS_DROPPED_NS"));
     if (counts("MEASURING_ENDED_NS") && value("WARNINGS").find("exporter ended") == std::string::npos) add(Flaw::exporter_ended);
     return lines;

@@ -152,6 +152,19 @@ class Regions(unittest.TestCase):
                     self.assertGreater(trace.entered["known"], 0)
                     self.assertTrue(trace.nests())
 
+    def test_threads_before_mpi_init(self):
+        """Each has a location once it has a region; of one that computes without any the trace says that it was there."""
+        flavour = run.FLAVOURS[-1]
+        program = built(self.folder, flavour, "mpicc", [SOURCES.parents[2] / "end_to_end" / "programs" / "threads_before.c"], ("-pthread",))
+        done = run.Run([*run.launcher(flavour, 1), program], self.folder / "before", ["--exporter", "none"])
+        self.assertEqual(done.code, 0, done.explain())
+        trace = Trace(self.folder / "before")
+        self.assertGreater(trace.entered["on an early thread"], 0)
+        self.assertEqual(len({location for _, location, _, _ in trace.events}), 2)
+        told = [w for w in done.result["warnings"] if "before MPI_Init ran for" in w]
+        self.assertEqual(len(told), 1, done.result["warnings"])
+        self.assertIn("1 thread(s) that were there", told[0])
+
     def test_fortran(self):
         for flavour in run.FLAVOURS:
             if not shutil.which(f"mpifort.{flavour}"):

@@ -16,6 +16,7 @@
 
 #include "clocks/leaders.hpp"
 #include "collectives/windows.hpp"
+#include "earlier.hpp"
 #include "fortran.hpp"
 #include "messages/partitioned.hpp"
 #include "place.hpp"
@@ -150,6 +151,7 @@ Init::Init(uint32_t region, const void* from) : region_(region), from_(from) {
     const uint64_t began = write::now();
     write::clock_offset_ns = polter_noise_clock_offset();
     clock_.now();
+    note_earlier_threads();
     open_exporter();
     active_ = true;
     own_cost_ = write::now() - began - static_cast<uint64_t>(write::clock_offset_ns);
@@ -261,6 +263,7 @@ void Finalize::end(int) {
     }
     thread.noise = nullptr;
     thread.feed = nullptr;
+    tell_earlier_threads();
     process.archive->finish(process.detail.pcontrol_ns(write::now()));
     process.archive = nullptr;
     if (process.session) polter_session_close(process.session);

@@ -65,7 +65,7 @@ int lock_wanted(int critical, const void* from) {
         regions.lock = process.archive->region_id(trace::openmp_lock_name, nullptr, 0);
     });
     entered = trace::region_count + (critical ? regions.critical : regions.lock);
-    use.at().enter_openmp(use.at().stamp(), entered, from);
+    use.at().enter_openmp(use.at().early_stamp(), entered, from);
     return 1;
 }
 
@@ -95,7 +95,8 @@ void lock_released(const void* lock) {
         --place->nested;
         return;
     }
-    use.at().released(use.at().stamp(), static_cast<uint32_t>(place - all.data()), place->held);
+    // Before the next one may have it.
+    use.at().released(use.at().early_stamp(), static_cast<uint32_t>(place - all.data()), place->held);
     place->held = 0;
 }
 

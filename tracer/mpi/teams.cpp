@@ -156,17 +156,19 @@ int fork(polter_parallel* parallel) {
     return 1;
 }
 
-void warn_of_nesting(int size) {
-    static std::atomic<bool> warned;
-    if (size <= 1 || warned.load(std::memory_order_relaxed)) return;
-    if (!thread.location) adopt_thread_now();
-    if (const Use use(thread.location); use)
-        warn(warned, "parallel regions within parallel regions are not recorded: noise of their threads is not in the trace");
+// On threads that the trace has: the one that begins such a region is one.
+void not_recorded(int what) {
+    static std::array<std::atomic<bool>, polter_not_recorded_kinds> told;
+    std::atomic<bool>& once = told[static_cast<size_t>(what)];
+    if (once.load(std::memory_order_relaxed)) return;
+    if (const Use use(thread.location); use && !once.exchange(true, std::memory_order_relaxed))
+        process.archive->define({{"not_recorded", trace::not_recorded_names[static_cast<size_t>(what)]}});
 }
 
 void begin_share(polter_parallel* parallel, int number, int size) {
     if (!recording()) return;
-    if (!parallel->master) return warn_of_nesting(size);
+    if (!parallel->master && size > 1) not_recorded(polter_nested_regions);
+    if (!parallel->master) return;
     if (own.team) return;
     Teams& teams = *static_cast<Teams*>(parallel->master);
     if (!thread.location && !begin_location(whose_place(teams, number, size))) return;
@@ -201,7 +203,7 @@ void end_share(polter_parallel* parallel) {
     if (parallel->master == own.teams) {
         enter(location, own.dynamic ? regions.dynamic_barrier : regions.implicit_barrier, parallel->from);
     } else {
-        location.team_ends(location.stamp(), own.team->comm);
+        location.team_ends(location.early_stamp(), own.team->comm);
         own.team = nullptr;
     }
 }
@@ -261,19 +263,19 @@ bool in_share() {
 int begin_task(const void* from) {
     if (!in_share()) return 0;
     const Use use(thread.location);
-    if (use) use.at().begin_task(use.at().stamp(), trace::region_count + regions.task, from);
+    if (use) use.at().begin_task(use.at().early_stamp(), trace::region_count + regions.task, from);
     return static_cast<bool>(use);
 }
 
 void end_task() {
     if (!recording()) return;
-    if (const Use use(thread.location); use) use.at().end_task(use.at().stamp(), trace::region_count + regions.task);
+    if (const Use use(thread.location); use) use.at().end_task(use.at().early_stamp(), trace::region_count + regions.task);
 }
 
 int enter_taskwait(const void* from) {
     if (!in_share()) return 0;
     const Use use(thread.location);
-    if (use) use.at().enter_openmp(use.at().stamp(), trace::region_count + regions.taskwait, from);
+    if (use) use.at().enter_openmp(use.at().early_stamp(), trace::region_count + regions.taskwait, from);
     return static_cast<bool>(use);
 }
 
@@ -282,9 +284,9 @@ void leave_taskwait() {
     if (const Use use(thread.location); use) use.at().leave_openmp(use.at().stamp(), trace::region_count + regions.taskwait);
 }
 
-constexpr polter_openmp_hooks hooks{fork,          join,         begin_share, end_share,      enter_barrier,
-                                    leave_barrier, dynamic_loop, lock_wanted, lock_had,       lock_got,
-                                    lock_released, begin_task,   end_task,    enter_taskwait, leave_taskwait};
+constexpr polter_openmp_hooks hooks{fork,         join,         begin_share,    end_share,     enter_barrier, leave_barrier,
+                                    not_recorded, dynamic_loop, lock_wanted,    lock_had,      lock_got,      lock_released,
+                                    begin_task,   end_task,     enter_taskwait, leave_taskwait};
 
 }  // namespace
 

@@ -176,6 +176,11 @@ void add_totals(const std::vector<Sidecar>& ranks, Report& report, std::map<std:
             "threads of ranks {} had {} further events of OpenMP or of the program's regions after MPI_Finalize: they are not in "
             "the trace, which ends there",
             ranges(late), after_end));
+    std::string missing;
+    for (const std::string name : trace::not_recorded_names)
+        if (std::any_of(ranks.begin(), ranks.end(), [&](const Sidecar& rank) { return rank.not_recorded.contains(name); }))
+            missing += (missing.empty() ? "" : ",") + name;
+    properties[trace::property::not_recorded] = missing;
     properties[trace::property::events_after_end] = after_end ? std::to_string(after_end) : "";
     const auto measured = add_exporters(ranks, report, properties);
     report.seen = in_all(measured, &Sidecar::seen);

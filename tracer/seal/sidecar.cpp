@@ -356,6 +356,13 @@ void read_line(const json& line, Sidecar& rank) {
     if (line.contains("counters")) return read_counters(line["counters"], rank);
     if (line.contains("detail_off")) return read_detail_off(line["detail_off"], rank);
     if (line.contains("final")) return read_final(line, rank);
+    if (line.contains("not_recorded")) {
+        const std::string what = text_or(line, "not_recorded");
+        if (std::find(trace::not_recorded_names.begin(), trace::not_recorded_names.end(), what) == trace::not_recorded_names.end())
+            throw Bad{};
+        rank.not_recorded.insert(what);
+        return;
+    }
     if (line.contains("gave_up")) {
         rank.gave_up = text_or(line, "gave_up");
         return;

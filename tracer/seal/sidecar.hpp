@@ -117,9 +117,10 @@ struct Sidecar {
     std::vector<SidecarObject> objects;                         // by local id
     std::vector<SidecarCallSite> call_sites;                    // by local id
     SidecarDetailOff detail_off;
-    std::optional<SidecarFinal> final;  // unset: the rank never finished
-    std::string gave_up;                // why the rank did not finish its trace, though it came to its end
-    uint64_t after_end = 0;             // events of its threads that came after the end of its trace
+    std::optional<SidecarFinal> final;   // unset: the rank never finished
+    std::set<std::string> not_recorded;  // of OpenMP
+    std::string gave_up;                 // why the rank did not finish its trace, though it came to its end
+    uint64_t after_end = 0;              // events of its threads that came after the end of its trace
     std::set<uint64_t> location_ids;
     uint64_t lines = 0;
     uint64_t bad_lines = 0;  // unreadable or contradictory, a torn last one not among them

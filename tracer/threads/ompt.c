@@ -31,10 +31,10 @@ typedef struct {
 
 enum { parallel_begin = 3, parallel_end = 4, task_create = 5, task_schedule = 6, implicit_task = 7, sync_region = 23 };  // events
 enum { scope_begin = 1 };
-enum { task_implicit = 2, task_explicit = 4 };  // flags
-enum { task_complete = 1 };                     // status
-enum { task_made = 1, task_running = 2 };       // ours, in a task's data
-enum {                                          // kinds of synchronisation; the last two are of OpenMP 5.1
+enum { task_implicit = 2, task_explicit = 4 };                 // flags
+enum { task_complete = 1, task_cancel = 3, task_detach = 4 };  // status: it is over, but for its event
+enum { task_made = 1, task_running = 2, task_bits = 2 };       // ours, in a task's data, below where it was made
+enum {                                                         // kinds of synchronisation; the last two are of OpenMP 5.1
     barrier_implicit = 2,
     barrier_implementation = 4,  // all up to this one are barriers
     taskwait = 5,
@@ -87,18 +87,20 @@ static bool is_last(int kind, const ompt_data_t* region, const void* from) {
 }
 
 static void on_task_create(ompt_data_t* task, const void* frame, ompt_data_t* made, int flags, int depends, const void* from) {
-    (void)task, (void)frame, (void)depends, (void)from;
-    made->value = flags & task_explicit ? task_made : 0;
+    (void)task, (void)frame, (void)depends;
+    made->value = flags & task_explicit ? (uint64_t)(uintptr_t)from << task_bits | task_made : 0;
 }
 
 static void on_task_schedule(ompt_data_t* before, int status, ompt_data_t* next) {
     const struct polter_openmp_hooks* recorder = hooks();
     if (!recorder) return;
-    if (status == task_complete && before && before->value == task_running) {
+    const bool is_over = status == task_complete || status == task_cancel || status == task_detach;
+    if (is_over && before && before->value == task_running) {
         before->value = 0;
         recorder->end_task();
     }
-    if (next && next->value == task_made && recorder->begin_task(NULL)) next->value = task_running;
+    if (!next || (next->value & ((1 << task_bits) - 1)) != task_made) return;
+    if (recorder->begin_task((const void*)(uintptr_t)(next->value >> task_bits))) next->value = task_running;
 }
 
 static void on_sync_region(int kind, int scope, ompt_data_t* region, ompt_data_t* task, const void* from) {

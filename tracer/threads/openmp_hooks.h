@@ -17,6 +17,8 @@ struct polter_parallel {
     void* master;        // the tracer's: whose region it is; NULL: within another one
 };
 
+enum polter_not_recorded { polter_nested_regions, polter_ordered, polter_detached_tasks, polter_not_recorded_kinds };
+
 struct polter_openmp_hooks {
     // On the thread that begins the region; 0: it is not recorded, and none of the others is called for it.
     int (*fork)(struct polter_parallel*);
@@ -27,6 +29,8 @@ struct polter_openmp_hooks {
     // Around a barrier of the team, on each member. `from`: to where the program's call returns.
     void (*enter_barrier)(const void* from);
     void (*leave_barrier)(void);
+    // The program has something that the tracer does not record: enum polter_not_recorded.
+    void (*not_recorded)(int what);
     // The loop that the thread comes to hands out its iterations as threads ask.
     void (*dynamic_loop)(void);
     // Critical sections and locks, on the thread that has or wants one (../mpi/locks.hpp). lock_wanted: 0: not recorded.

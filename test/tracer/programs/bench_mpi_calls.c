@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a call takes: Send to nobody, Irecv + Send + Wait to oneself, ping-pong and Allreduce of 8 bytes between ranks. Rank 0 prints one
- * JSON line a case: the median over the repetitions, in nanoseconds a call. Run it with and without the tracer, interleaved.
+ * JSON line a case: the median over the repetitions, in nanoseconds a call. Run it with and without the tracer, interleaved. The first case
+ * is the floor of what tracing a call adds: two readings of the processor's time-stamp counter, the second one after all that was before.
  *
  *     bench_mpi_calls [ROUNDS]     a repetition
  */
@@ -13,6 +14,14 @@ enum { REPETITIONS = 21 };
 static int rank, size, rounds = 20000;
 static double data, result;
 
+#if defined(__x86_64__)
+static volatile unsigned long long ticks;
+static void two_clock_readings(void) {
+    ticks = __builtin_ia32_rdtsc();
+    __builtin_ia32_lfence();
+    ticks = __builtin_ia32_rdtsc();
+}
+#endif
 static void send_to_nobody(void) {
     MPI_Send(&data, 1, MPI_DOUBLE, MPI_PROC_NULL, 1, MPI_COMM_WORLD);
 }
@@ -59,6 +68,9 @@ int main(int argc, char** argv) {
     if (argc > 1 && atoi(argv[1]) > 0) rounds = atoi(argv[1]);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+#if defined(__x86_64__)
+    measure("two_clock_readings", two_clock_readings, 1);
+#endif
     measure("send_to_nobody", send_to_nobody, 1);
     measure("irecv_send_wait_to_oneself", to_oneself, 3);
     if (size > 1) measure("ping_pong_8", ping_pong, 2);

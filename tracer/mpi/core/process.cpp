@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "../earlier.hpp"
 #include "call.hpp"
 
 namespace polter::mpi {
@@ -65,6 +66,7 @@ write::Location* adopt(write::Location* of) {
             process.archive->add_location(process.threads.fetch_add(1, std::memory_order_relaxed), gettid(), std::move(feed), write::now());
     process.archive->add_own_cost(write::now() - began);
     if (!location) return nullptr;
+    recorded_thread(gettid());
     thread.noise = own;
     thread.feed = of_location;
     pthread_setspecific(thread_end, location);
