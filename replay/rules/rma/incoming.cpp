@@ -173,12 +173,19 @@ namespace rules {
 
 namespace {
 
+// Behind the noise in the access.
+const LaneVector& departure_delay(Engine& engine, const Match& match, Scratch& scratch) {
+    const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(match.send_delay));
+    if (match.send_noise > 0)
+        for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] += match.send_noise_removed[i];
+    return delay;
+}
+
 // Of a wait: whatever comes first.
 void add_exposed(Engine& engine, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
     const AccessWait& wait = *dependency.access;
-    const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(match.send_delay));
-    for (size_t i = 0; i < engine.lanes().count; ++i) delay[i] += match.send_noise_removed[i];
+    const LaneVector& delay = departure_delay(engine, match, scratch);
     scratch.constraints.push_back({match.send_time + match.send_noise + wait.begins, delay, wait.transfer,
                                    match.send_noise > 0 ? match.departure_node : match.send_node});
 }
@@ -190,14 +197,13 @@ void add_incoming(Engine& engine, Thread& thread, const Dependency& dependency, 
     const AccessWait& wait = *dependency.access;
     const Lanes& lanes = engine.lanes();
     const int64_t begun = match.send_time + match.send_noise + wait.begins;  // noise in the access comes before its transfer
-    const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(match.send_delay));
+    const LaneVector& delay = departure_delay(engine, match, scratch);
     const int64_t uncertain = lanes.bounded() ? (delay[lanes.low] - delay[lanes.high]) / 2 : 0;
     // What did not wait in the measured run is bound by what it would have waited for; no more than was measured where that had begun.
     int64_t took = wait.transfer.mid;
     if (begun <= looks) took = std::min(took, std::max<int64_t>(0, thread.leave - noise_after(thread.pieces, thread.enter) - begun));
     bool waits = false;
     for (size_t i = 0; i < lanes.count; ++i) {
-        delay[i] += match.send_noise_removed[i];
         int64_t begun_at = begun - delay[i];
         if (lanes.bounded() && i == lanes.low) begun_at -= uncertain;
         if (lanes.bounded() && i == lanes.high) begun_at += uncertain;
