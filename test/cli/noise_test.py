@@ -215,8 +215,9 @@ class Loops(Check):
         self.loop(result, "selfish")
         self.assertEqual({(s["source"], s["culprit"]) for s in result["sources"]}, {("preempt", "unknown")})
         self.assertGreater(result["lost_ns"], 0.2 * result["wall_ns"])
-        # The scheduler does not know what the hypervisor takes.
-        self.assertGreater(result["explained_ns"], 0.9 * result["lost_ns"] - 1.1 * stolen)
+        # The scheduler does not know what the hypervisor takes, and not every hypervisor tells: 5 % are unexplained on a quiet virtual
+        # machine that reports nothing as stolen, up to 12 % on a busy one.
+        self.assertGreater(result["explained_ns"], 0.8 * result["lost_ns"] - 1.1 * stolen)
 
 
 class Doctor(unittest.TestCase):
