@@ -179,10 +179,8 @@ constexpr FlawKind kinds[] = {
      "conditional: the program has {0}, which the tracer does not record: where threads wait for each other there, noise is not passed on",
      "the trace lacks {0}",
      "The tracer does not record this part of OpenMP. Threads of regions within regions have no noise in the trace. At ordered sections, "
-     "and "
-     "for the event of a detached task, threads wait for each other: the replay takes that time as the thread's own, so noise of one of "
-     "them "
-     "delays no other there, and noise that made such a wait longer is not in the result. The bounds do not include that."},
+     "and for the event of a detached task, threads wait for each other: the replay takes that time as the thread's own, so noise of one "
+     "of them delays no other there, and noise that made such a wait longer is not in the result. The bounds do not include that."},
     {Flaw::events_dropped, caution, none, "Noise events lost",
      "{0} noise events ({1} ns) were lost to a full ring: their counters are right, their places in time are not",
      "{0} ({1} ns); counted, but their places in time are lost",

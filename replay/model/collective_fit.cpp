@@ -223,8 +223,7 @@ class Descent {
             const Structure before = best_;
             Structure next = best_;
             if (!regress(&next, uniform_, samples_, by_best_) || !try_out(allowed(next))) break;
-            for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {
-            }
+            for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
         }
         best_.error = static_cast<int64_t>(least_);
         return {best_, least_};

@@ -191,14 +191,14 @@ void AccessLearning::plan_accesses(AccessPlan& plan) const {
 
 namespace {
 
-// A completion or a wait, on an access of others.
-void depend(Engine& engine, Thread& thread, uint32_t window, const AccessWait& access, Notice what) {
+// On what `from`, a world rank, tells of it.
+void depend(Engine& engine, Thread& thread, uint32_t window, const AccessWait& wait, Notice what, int32_t from) {
     thread.dependencies.push_back({.kind = Dependency::Kind::message,
                                    .release = true,
                                    .notice = true,
                                    .soft = true,
-                                   .match = rules::ask_for_notice(engine, thread, window, what, access.origin),
-                                   .access = &access});
+                                   .match = rules::ask_for_notice(engine, thread, window, what, from),
+                                   .access = &wait});
 }
 
 }  // namespace
@@ -217,13 +217,7 @@ void Accesses::accessed(Engine& engine, Thread& thread, uint32_t window) {
     }
     if (rank.next_wait == waits.size() || waits[rank.next_wait].access != index) return;
     const AccessWait& wait = waits[rank.next_wait++];
-    for (const Notice what : {beginning_of(wait), end_of(wait)})
-        thread.dependencies.push_back({.kind = Dependency::Kind::message,
-                                       .release = true,
-                                       .notice = true,
-                                       .soft = true,
-                                       .match = rules::ask_for_notice(engine, thread, window, what, wait.target),
-                                       .access = &wait});
+    for (const Notice what : {beginning_of(wait), end_of(wait)}) depend(engine, thread, window, wait, what, wait.target);
 }
 
 void Accesses::completing(Engine& engine, Thread& thread, uint32_t window) {
@@ -236,7 +230,8 @@ void Accesses::completing(Engine& engine, Thread& thread, uint32_t window) {
                            thread.delay, thread.enter_node);
     const auto& incoming = plan_->incoming[static_cast<size_t>(thread.rank)];
     for (; rank.next_incoming < incoming.size() && incoming[rank.next_incoming].completion == index; ++rank.next_incoming)
-        depend(engine, thread, window, incoming[rank.next_incoming], beginning_of(incoming[rank.next_incoming]));
+        depend(engine, thread, window, incoming[rank.next_incoming], beginning_of(incoming[rank.next_incoming]),
+               incoming[rank.next_incoming].origin);
 }
 
 void Accesses::waiting(Engine& engine, Thread& thread, uint32_t window) {
@@ -246,7 +241,7 @@ void Accesses::waiting(Engine& engine, Thread& thread, uint32_t window) {
     auto& [next, epochs] = ranks_[static_cast<size_t>(thread.rank)].exposed[window];
     ++epochs;
     for (; next < transfers->second.size() && transfers->second[next].completion <= epochs; ++next)
-        depend(engine, thread, window, transfers->second[next], end_of(transfers->second[next]));
+        depend(engine, thread, window, transfers->second[next], end_of(transfers->second[next]), transfers->second[next].origin);
 }
 
 void Accesses::completed(Engine& engine, Thread& thread) {
