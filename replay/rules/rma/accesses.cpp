@@ -66,6 +66,10 @@ void AccessLearning::posted(const Thread& thread, uint32_t window) {
     if (posts.size() < most_) posts.push_back(thread.enter);
 }
 
+void AccessLearning::waited(const Thread& thread, uint32_t window) {
+    ++ranks_[static_cast<size_t>(thread.rank)].waits[window];
+}
+
 void AccessLearning::write(Bytes& to) const {
     to.put(static_cast<uint64_t>(shortest_.size()));
     for (const auto& [kind, took] : shortest_) {
@@ -83,6 +87,11 @@ void AccessLearning::write(Bytes& to) const {
         for (const auto& [window, posts] : rank.posts) {
             to.put(window);
             to.put(posts);
+        }
+        to.put(static_cast<uint64_t>(rank.waits.size()));
+        for (const auto& [window, waits] : rank.waits) {
+            to.put(window);
+            to.put(waits);
         }
     }
 }
@@ -105,6 +114,10 @@ void AccessLearning::merge(Input& from) {
         for (auto windows = from.get<uint64_t>(); windows > 0; --windows) {
             const auto window = from.get<uint32_t>();
             from.get(rank.posts[window]);
+        }
+        for (auto windows = from.get<uint64_t>(); windows > 0; --windows) {
+            const auto window = from.get<uint32_t>();
+            rank.waits[window] += from.get<uint64_t>();
         }
     }
 }
@@ -212,8 +225,11 @@ void Accesses::accessed(Engine& engine, Thread& thread, uint32_t window) {
     const uint64_t index = rank.accesses++;
     if (rank.next_begun < begun.size() && begun[rank.next_begun].access == index) {
         const AccessWait& transfer = begun[rank.next_begun++];
-        for (const Notice what : {beginning_of(transfer), end_of(transfer)})  // for the completion, for the wait
+        const auto tell = [&](Notice what) {
             rules::send_notice(engine, thread, {window, transfer.target, what, 0}, thread.enter, thread.delay, thread.enter_node);
+        };
+        tell(beginning_of(transfer));  // the completion
+        if (transfer.exposed) tell(end_of(transfer));
     }
     if (rank.next_wait == waits.size() || waits[rank.next_wait].access != index) return;
     const AccessWait& wait = waits[rank.next_wait++];

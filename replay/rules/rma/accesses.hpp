@@ -22,6 +22,7 @@ class Input;
 // One access and one completion of its target, of which one waited for the other or could in another scenario; each side has an entry.
 struct AccessWait {
     bool incoming = false;           // the completion waits for the access's transfer; else the access for the completion's end
+    bool exposed = false;            // incoming: the target waits for the end of that exposure epoch, too
     bool waited = false;             // measured
     uint64_t access = 0;             // index among the accesses of its rank
     uint64_t completion = 0;         // index among the calls of the target that complete accesses
@@ -52,6 +53,7 @@ class AccessLearning {
     void accessed(const Thread&, uint32_t window, int32_t target, uint64_t bytes);
     void completed(const Thread&, uint32_t window);  // once a call
     void posted(const Thread&, uint32_t window);     // once a call
+    void waited(const Thread&, uint32_t window);     // once a call; for the end of an exposure epoch
     void write(Bytes&) const;
     void merge(Input&);  // from another process, of other ranks
     AccessPlan plan() const;
@@ -79,6 +81,7 @@ class AccessLearning {
         std::vector<Access> recorded;
         std::map<uint32_t, std::vector<Completion>> calls;  // by window
         std::map<uint32_t, std::vector<int64_t>> posts;     // by window: when they were entered
+        std::map<uint32_t, uint64_t> waits;                 // by window: for the ends of exposure epochs
     };
     struct Arrivals;
     void plan_accesses(AccessPlan&) const;

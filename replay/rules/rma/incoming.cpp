@@ -140,11 +140,15 @@ void AccessLearning::plan_incoming(AccessPlan& plan) const {
                 shorter += took < cost.mid - tolerance(cost.mid);
         }
         if (as_expected < 2 || as_expected < longer || as_expected < 2 * shorter) continue;
-        for (const Arrivals& of : calls)
+        for (const Arrivals& of : calls) {
+            const auto& waits = ranks_[static_cast<size_t>(of.target)].waits;
+            const auto waited = waits.find(window);
+            const bool exposed = waited != waits.end() && of.call->posts <= waited->second;
             for (const auto& [origin, access] : of.arrivals) {
                 const Cost cost = transfers.cost(access->kind.region, access->bytes);
                 if (!cost.known) continue;
                 AccessWait wait{.incoming = true,
+                                .exposed = exposed,
                                 .waited = of.is_long() && begun(*access) <= of.looks(),
                                 .access = access->index,
                                 .completion = of.call->index,
@@ -156,11 +160,13 @@ void AccessLearning::plan_incoming(AccessPlan& plan) const {
                                 .transfer = cost};
                 plan.begun[static_cast<size_t>(origin)].push_back(wait);
                 plan.incoming[static_cast<size_t>(of.target)].push_back(wait);
+                if (!exposed) continue;
                 wait.waited = true;
                 wait.completion = of.call->posts;
                 wait.own = 0;
                 plan.exposed[static_cast<size_t>(of.target)][window].push_back(wait);
             }
+        }
     }
     for (auto& begun : plan.begun)
         std::stable_sort(begun.begin(), begun.end(), [](const AccessWait& a, const AccessWait& b) { return a.access < b.access; });

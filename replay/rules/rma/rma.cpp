@@ -200,9 +200,12 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
         if (learned) learned->completed(thread, window);
         if (accesses) accesses->completing(engine, thread, window);
     }
-    const bool waits = operation.kind == Operation::Kind::rma_in || operation.kind == Operation::Kind::rma_group;
-    if (accesses && waits && (thread.kind == CallKind::win_wait || thread.kind == CallKind::poll) && &operation == thread.operations.data())
-        accesses->waiting(engine, thread, window);
+    const bool waits = (operation.kind == Operation::Kind::rma_in || operation.kind == Operation::Kind::rma_group) &&
+                       (thread.kind == CallKind::win_wait || thread.kind == CallKind::poll);
+    if (waits && &operation == thread.operations.data()) {
+        if (learned) learned->waited(thread, window);
+        if (accesses) accesses->waiting(engine, thread, window);
+    }
     if (starts && learned && &operation == thread.operations.data()) learned->posted(thread, window);
     switch (operation.kind) {
         case Operation::Kind::rma_collective:
