@@ -21,10 +21,10 @@ Learning::Learning(const Options& options, const Hooks& hooks, double parts, Eng
     run_pass(archive, *engine, options.group);
 }
 
-std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts) {
+std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts, std::shared_ptr<const LinkPlan> links) {
     EngineFacts known;
     known.kept = std::make_shared<KeptEvents>(options.keep_bytes.value_or(default_kept_bytes(options.group ? options.group->size() : 1)));
-    auto learning = std::make_unique<Learning>(options, hooks, parts, known, LearnedRules());
+    auto learning = std::make_unique<Learning>(options, hooks, parts, known, LearnedRules{.links = links});
     // Where receives were cancelled, what their channels taught depends on who was read first: again, with those left out. Where
     // postings do not say what they are for, their completions do: again, with that. Where some
     // rank receives from anyone, what its partners do meanwhile tells whether they are a task farm: again, with an eye on that. So
@@ -38,8 +38,9 @@ std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, doub
         locks = std::make_shared<LockPlan>(learning->rules->lock_learning->plan(exclusive, hooks.faults));
     const bool locked_out = locks && locks->grants > 0;
     if (!known.cancelled_postings.empty() || known.postings || !suspects.empty() || locked_out)
-        learning = std::make_unique<Learning>(options, hooks, parts, std::move(known),
-                                              LearnedRules{.exclusive_windows = {}, .farm_suspects = suspects, .locks = locks});
+        learning =
+            std::make_unique<Learning>(options, hooks, parts, std::move(known),
+                                       LearnedRules{.exclusive_windows = {}, .farm_suspects = suspects, .locks = locks, .links = links});
     learning->locks = locks;
     if (!hooks.faults.no_access_waits)
         if (AccessPlan plan = learning->rules->access_learning->plan(); plan.number > 0)

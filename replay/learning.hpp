@@ -23,7 +23,7 @@ struct Learning {
     Learning(const Options& options, const Hooks& hooks, double parts, EngineFacts facts, LearnedRules learned);
 };
 
-// `parts`: the passes of the whole replay, for the progress.
-std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts);
+// `parts`: the passes of the whole replay, for the progress. `links`: how messages shared their hosts' links, where that is known.
+std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts, std::shared_ptr<const LinkPlan> links = nullptr);
 
 }  // namespace polter::replay

@@ -43,21 +43,6 @@ std::vector<bool> accounts_with_noise(const Engine& learner, size_t accounts) {
     return has_noise;
 }
 
-// Lane 0 removes nothing, lane 1 what `masks` says: those of each account, or part, in these lanes.
-Lanes one_scenario(std::vector<std::vector<int64_t>> masks, bool bounds) {
-    Lanes lanes;
-    lanes.estimates = 2;
-    lanes.all = 1;
-    lanes.count = lanes.low = lanes.high = 2;
-    if (bounds) {
-        lanes.high = 3;
-        lanes.count = 4;
-        for (auto& mask : masks) mask.insert(mask.end(), 2, mask[1]);
-    }
-    lanes.masks = std::move(masks);
-    return lanes;
-}
-
 // One run of the replay: its stages, in the order in which they are called, and what each leaves for those behind it.
 class Stages : public WhatIfs {
   public:
@@ -73,6 +58,7 @@ class Stages : public WhatIfs {
     }
 
     void learn();
+    void follow_links();
     void order_locks();
     void replay_scenarios();
     Result result();
@@ -98,7 +84,8 @@ class Stages : public WhatIfs {
     Model& model() { return foreign_ ? *foreign_ : learning_->model; }
     std::function<void(double)> progress(double from, double to) const;
     EngineFacts facts() const;
-    LearnedRules learned_rules() const;
+    LearnedRules learned_rules(FarmPlan farms = {}) const;
+    void learn_with(const std::shared_ptr<const LinkPlan>&);
     LockTimes locks_in_turn(Lanes alone, EngineFacts facts, std::function<void(double)> progress);
     void watch();
 
@@ -115,6 +102,7 @@ class Stages : public WhatIfs {
     std::optional<Scenarios> scenarios_;
     FarmPlan farms_;
     std::shared_ptr<const LockForesight> lock_foresight_;
+    std::shared_ptr<const LinkPlan> links_;     // none: no links are shared
     std::shared_ptr<const Postings> postings_;  // of all threads, where this process follows them all
 
     std::optional<Archive> archive_;
@@ -146,18 +134,27 @@ EngineFacts Stages::facts() const {
             .most_in_flight = learner().facts().most_in_flight};
 }
 
-LearnedRules Stages::learned_rules() const {
+LearnedRules Stages::learned_rules(FarmPlan farms) const {
     return {.exclusive_windows = learning_->rules->learned.exclusive_windows,
             .farm_suspects = {},
-            .farms = {},
+            .farms = std::move(farms),
             .locks = learning_->locks,
             .accesses = learning_->accesses,
             .foresight = lock_foresight_,
-            .calls = learning_->rules->learned.calls};
+            .calls = learning_->rules->learned.calls,
+            .turns_in = {},
+            .links = links_};
 }
 
 void Stages::learn() {
-    learning_ = polter::replay::learn(options_, hooks_, parts_);
+    learn_with(nullptr);
+    // Where messages share their hosts' links, that is no part of what they cost: again, without it.
+    if (learning_->rules->links) links_ = learning_->rules->links->plan(learning_->model, learner().threads().size());
+    if (links_) learn_with(links_);
+}
+
+void Stages::learn_with(const std::shared_ptr<const LinkPlan>& links) {
+    learning_ = polter::replay::learn(options_, hooks_, parts_, links);
     if (options_.group) gather_statistics(*options_.group, learning_->model, hooks_.faults);
     counter_only_ = learner().noise_placement().counters_only();
     if (foreign_) unknown_ = unknown_lines(learning_->model.shown(), *foreign_, options_.use_model);
@@ -198,8 +195,7 @@ void Stages::order_locks() {
 
 LockTimes Stages::locks_in_turn(Lanes alone, EngineFacts facts, std::function<void(double)> progress) {
     Archive archive(options_.trace);
-    LearnedRules learned = learned_rules();
-    learned.farms = farms_;
+    LearnedRules learned = learned_rules(farms_);
     learned.turns_in = alone.all;
     auto semantics = std::make_unique<MpiRules>(std::move(learned));
     const MpiRules& rules = *semantics;
@@ -207,6 +203,27 @@ LockTimes Stages::locks_in_turn(Lanes alone, EngineFacts facts, std::function<vo
     engine.observe({.at_event = {}, .at_noise = {}, .progress = std::move(progress)});
     run_pass(archive, engine);
     return rules.locks->turns()->times();
+}
+
+// When transfers begin decides how they share links, and that when others begin: pass after pass, until the cost of the noise stays.
+void Stages::follow_links() {
+    constexpr int most_passes = 10;
+    constexpr int64_t stays = 1000;  // to this part
+    int64_t before = INT64_MAX;
+    for (int passes = 0; links_ && passes < most_passes; ++passes) {
+        Archive archive(options_.trace);
+        auto semantics = std::make_unique<MpiRules>(learned_rules(farms_));
+        const MpiRules& rules = *semantics;
+        Engine engine(archive, scenarios_->lanes(), model(), false, std::move(semantics), facts(), hooks_.faults);
+        run_pass(archive, engine, options_.group);
+        const std::shared_ptr<const LinkPlan> next = rules.links->next();
+        if (!next) return;
+        links_ = next;
+        const auto ranks = rank_threads(engine, definitions().ranks);
+        const int64_t noise = program_ends(ranks, scenarios_->lanes().count).accumulated[scenarios_->all()];
+        if (std::abs(noise - before) <= std::abs(noise) / stays) return;
+        before = noise;
+    }
 }
 
 // Attaches the observers.
@@ -241,8 +258,7 @@ void Stages::watch() {
 
 void Stages::replay_scenarios() {
     archive_.emplace(options_.trace);
-    LearnedRules learned = learned_rules();
-    learned.farms = farms_;
+    LearnedRules learned = learned_rules(farms_);
     engine_.emplace(*archive_, scenarios_->lanes(), model(), false, std::make_unique<MpiRules>(std::move(learned)), facts(), hooks_.faults);
     watch();
     run_pass(*archive_, *engine_, options_.group);
@@ -286,8 +302,7 @@ void Stages::draw(Result& result) {
     timeline.whole = stretches.size() == 1 && stretches.front() == Stretch{0, timeline.span_ns};
     CloseUps close_ups(stretches, engine_->threads().size(), ends.first, scenarios_->all());
     Archive archive(options_.trace);
-    LearnedRules learned = learned_rules();
-    learned.farms = farms_;
+    LearnedRules learned = learned_rules(farms_);
     Engine engine(archive, scenarios_->lanes(), model(), false, std::make_unique<MpiRules>(std::move(learned)), facts(), hooks_.faults);
     engine.observe(close_ups.following({.at_event = {}, .at_noise = {}, .progress = progress(2, 3)}));
     engine.follow_regions();
@@ -359,8 +374,7 @@ int64_t Stages::noise_of(const Scenario& scenario) const {
 void Stages::what_if(const Lanes& lanes, std::shared_ptr<const AccountSplit> split, int64_t most_delay, Observers observers,
                      const std::function<void(const Engine&)>& then) {
     Archive archive(options_.trace);
-    LearnedRules learned = learned_rules();
-    learned.farms = farms_;
+    LearnedRules learned = learned_rules(farms_);
     learned.foresight = nullptr;  // of other scenarios
     EngineFacts known = facts();
     known.split = std::move(split);
@@ -455,6 +469,7 @@ Result replay_with(const Options& options, const Hooks& hooks, const std::functi
     Stages stages(options, hooks);
     stages.learn();
     stages.order_locks();
+    stages.follow_links();
     stages.replay_scenarios();
     Result result = stages.result();
     stages.attribute_to(result);

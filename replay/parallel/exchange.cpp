@@ -73,7 +73,7 @@ struct SendRecord {
     uint64_t size;
     uint64_t node, departure_node;
     int64_t time, noise;
-    uint32_t thread, comm, tag, partitioned;
+    uint32_t thread, comm, tag, partitioned, transfer;
     int32_t destination;
     bool same_host, synchronous, synchronous_mode, moved, queue;
 };
@@ -103,7 +103,7 @@ void Exchange::ship_send(Match& match) {
     const bool answer = match.users > 1;
     Bytes& bytes = begin(process, Kind::send);
     bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_node, match.departure_node,
-                         match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.partitioned,
+                         match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.partitioned, match.transfer,
                          match.destination, match.same_host, match.synchronous, match.synchronous_mode, match.moved != nullptr,
                          match.queue != nullptr});
     put_lanes(bytes, match.send_delay);
@@ -212,6 +212,7 @@ void Exchange::take_send(int, Input& input) {
     match->send_node = record.node;
     match->departure_node = record.departure_node;
     match->proxy = record.proxy;
+    match->transfer = record.transfer;
     if (record.noise > 0) {
         match->send_noise_removed = engine_.lane_pool_.take();
         get_lanes(input, match->send_noise_removed);

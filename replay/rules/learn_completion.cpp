@@ -34,13 +34,15 @@ void Engine::settle(Match& match) {
                                          sample->leave - sample->last_time - sample->noise_after_ready - sample->last_noise);
         else
             model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, false);
-        if (match.post_time > sample->latest_post) {
-            sample->latest_post = match.post_time;
+        if (const int64_t posted = match.post_time + rules::shared_ns(*this, match); posted > sample->latest_post) {
+            sample->latest_post = posted;
             sample->post_noise = match.post_noise;
             sample->post_tie = rules::near_tie(match);
             sample->post = rules::message_class(CostKind::send_after_post, match);
         }
     }
+    if (match.transfer > 0 && sample->alone && sample->noise == 0 && match.posted && match.post_time <= sample->leave)
+        rules::of(*this).links->learn_send(match, sample->enter, sample->leave);
     if (match.posted && match.post_time <= sample->leave) {
         sample->last_known = std::max({sample->last_known, match.send_time, match.post_time});
         sample->completes(rules::message_class(CostKind::receive_after_send, match));
@@ -109,15 +111,16 @@ struct Waited {
     bool synchronous = false;
 };
 
-Waited waited_for(const Dependency& dependency) {
+Waited waited_for(const Engine& engine, const Dependency& dependency) {
     const Match& match = *dependency.match;
-    const int64_t both = std::max(match.send_time, match.post_time);
+    const int64_t shared = shared_ns(engine, match);
+    const int64_t both = std::max(match.send_time, match.post_time) + shared;
     const bool posted_later = match.post_time > match.send_time;
     if (dependency.kind == Dependency::Kind::posting)
         return {message_class(posted_later ? CostKind::send_after_post : CostKind::send_own, match), both, both, true};
     if (match.synchronous_mode)
         return {message_class(posted_later ? CostKind::receive_after_post : CostKind::receive_after_send, match), both, both, true};
-    return {message_class(CostKind::receive_after_send, match), match.send_time, both, false};
+    return {message_class(CostKind::receive_after_send, match), match.send_time + shared, both, false};
 }
 
 // A call that only posts receives: what any call costs.
@@ -137,19 +140,19 @@ bool teaches(const Dependency& dependency) {
 }
 
 // What the call that has been read tells, its watched sends aside. False: nothing.
-bool describe(Model& model, const Thread& thread, CompletionSample& sample) {
+bool describe(Engine& engine, const Thread& thread, CompletionSample& sample) {
     sample.enter = sample.ready = thread.enter;
     sample.leave = thread.leave;
     sample.completions = thread.completions;
     sample.latest_post = INT64_MIN;
     sample.noise = noise_after(thread.pieces, thread.enter);
     for (const Dependency& dependency : thread.dependencies) {
-        const Waited waited = waited_for(dependency);
+        const Waited waited = waited_for(engine, dependency);
         sample.ready = std::max(sample.ready, waited.time);
         sample.last_known = std::max(sample.last_known, waited.known);
         sample.completes(message_class(CostKind::receive_after_send, *dependency.match));
-        if (thread.leave < waited.time) return false;  // the clocks disagree
-        if (thread.dependencies.size() > 1) model.learn_at_most(waited.of, thread.leave - waited.time);
+        if (thread.leave < waited.time) return false;  // the clocks disagree, or the links were not shared so
+        if (thread.dependencies.size() > 1) engine.model().learn_at_most(waited.of, thread.leave - waited.time);
         sample.senders_noise = std::max(sample.senders_noise, dependency.match->send_noise);
         if (sample.has_last && waited.time <= sample.last_time) continue;
         sample.has_last = true;
@@ -173,11 +176,11 @@ void learn_completion(Engine& engine, Thread& thread) {
     if (!std::all_of(thread.dependencies.begin(), thread.dependencies.end(), teaches)) return;  // it waited for something else, too
     if (thread.watched.empty()) {
         CompletionSample sample;
-        if (describe(engine.model(), thread, sample)) engine.learn_from(sample);
+        if (describe(engine, thread, sample)) engine.learn_from(sample);
         return;
     }
     CompletionSample* sample = engine.new_sample();
-    if (!describe(engine.model(), thread, *sample)) {
+    if (!describe(engine, thread, *sample)) {
         sample->spoiled = true;
         return engine.finish_sample(sample);
     }

@@ -218,8 +218,8 @@ Solved solve(Engine& engine, const Interval& call, const std::vector<Constraint>
             high = std::min(high, result[lanes.all]);
         }
         result[lanes.low] = low;
-        // Only another order of tasks, locks or accesses makes anything later than it was.
-        const bool ordered = !of(engine).farms && !of(engine).locks && !of(engine).accesses;
+        // Only another order of tasks, locks or accesses, or links shared otherwise, makes anything later than it was.
+        const bool ordered = !of(engine).farms && !of(engine).locks && !of(engine).accesses && !of(engine).links;
         result[lanes.high] = moved && ordered ? std::max<int64_t>(high, 0) : high;
     }
     if (recorder) write_end(*recorder, call, result);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_rules.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "internal.hpp"
@@ -17,6 +18,10 @@ const DependencyRules& MpiRules::dependency_rules() const {
 }
 
 void MpiRules::attach(Engine& engine) {
+    const auto& threads = engine.threads();
+    const bool hosts = std::any_of(threads.begin(), threads.end(), [&](const auto& one) { return one->host != threads.front()->host; });
+    if (hosts && (learned.links || engine.learning()) && !engine.faults().links_apart)
+        links = std::make_unique<Links>(learned.links, engine.lanes());
     if (learned.locks) locks = std::make_unique<Locks>(engine, learned.locks);
     if (engine.learning()) {
         access_learning = std::make_unique<AccessLearning>(engine.processes().size());
@@ -78,6 +83,7 @@ void MpiRules::write(Bytes& to) const {
         for (const auto& [ranks, found] : farm_learning->evidence) to.put(found);  // the same pairs in every process
     if (lock_learning) lock_learning->write(to);
     if (access_learning) access_learning->write(to);
+    if (links) links->write(to);
 }
 
 void MpiRules::merge(Input& from) {
@@ -93,6 +99,7 @@ void MpiRules::merge(Input& from) {
         for (auto& [ranks, found] : farm_learning->evidence) found.add(from.get<FarmEvidence>());
     if (lock_learning) lock_learning->merge(from);
     if (access_learning) access_learning->merge(from);
+    if (links) links->merge(from);
 }
 
 }  // namespace polter::replay

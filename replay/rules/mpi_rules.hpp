@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/engine/semantics.hpp"
+#include "replay/rules/links.hpp"
 #include "replay/rules/program/program_recorder.hpp"
 #include "replay/rules/rma/accesses.hpp"
 #include "replay/rules/rma/locks.hpp"
@@ -27,6 +28,7 @@ struct LearnedRules {
     std::shared_ptr<const LockForesight> foresight;  // when locks are had in each scenario
     MessageCalls calls;                              // of the trace: known by their names
     std::optional<size_t> turns_in;                  // a lane: in this pass locks go to the first to ask first in its own time
+    std::shared_ptr<const LinkPlan> links;           // none: hosts' links are not shared, or not looked for yet
 };
 
 // Of the messages that wildcard receives took so far: the latest in the scenario "all".
@@ -80,6 +82,7 @@ class MpiRules final : public Semantics {
     std::unique_ptr<LockLearning> lock_learning;  // in a learning pass that knows no plan yet
     std::unique_ptr<Accesses> accesses;           // none: not known, or none waited
     std::unique_ptr<AccessLearning> access_learning;
+    std::unique_ptr<Links> links;  // none: all is on one host, or no links are shared
     // Learned: who took whichever message came, and from whom (true: it asked for any source; else it had receives posted by source).
     std::map<RankPair, bool> wildcards;
     std::map<std::pair<int32_t, uint32_t>, LastArrival> last_arrivals;  // by receiver and communicator

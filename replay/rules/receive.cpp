@@ -198,7 +198,7 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
     int64_t time = match.send_time;
     const int64_t* delay = match.send_delay;
     uint64_t node = match.send_node;
-    if (after_noise(engine, thread, time, match.send_noise, cost.mid, not_before)) {
+    if (after_noise(engine, thread, time, match.send_noise, cost.mid + shared_ns(engine, match), not_before)) {
         time += match.send_noise;
         const LaneVector& later = scratch.vectors.emplace_back(engine.lane_pool().copy(match.send_delay));
         for (size_t i = 0; i < engine.lanes().count; ++i) later[i] += match.send_noise_removed[i];
@@ -210,7 +210,7 @@ void add_message(Engine& engine, Thread& thread, const Match& match, const Cost&
 
 // The posting as a constraint: from the beginning of its call, or after noise in it.
 void add_posting(Engine& engine, Thread& thread, const Match& match, const Cost& cost, int64_t not_before, Scratch& scratch) {
-    if (!after_noise(engine, thread, match.post_time, match.post_noise, cost.mid, not_before)) {
+    if (!after_noise(engine, thread, match.post_time, match.post_noise, cost.mid + shared_ns(engine, match), not_before)) {
         scratch.constraints.push_back({match.post_time, match.post_delay, cost, match.post_node, &match, true});
         return;
     }
@@ -242,6 +242,24 @@ void as_any_call(const Model& model, MessageCosts& costs) {
 
 }  // namespace
 
+int64_t shared_ns(const Engine& engine, const Match& match) {
+    return match.transfer > 0 ? of(engine).links->measured(match) : 0;
+}
+
+void share_links(Engine& engine, Thread& thread, const Match& match, Scratch& scratch, size_t from) {
+    of(engine).links->delay(engine, thread, match, scratch, from);
+}
+
+namespace {
+
+// It is noted when the transfer begins, and then made as much longer as sharing links makes it.
+void begins_transfer(Engine& engine, Thread& thread, const Match& match, Scratch& scratch, size_t from) {
+    of(engine).links->begins(thread, match, scratch, from);
+    share_links(engine, thread, match, scratch, from);
+}
+
+}  // namespace
+
 void constrain_message(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const Match& match = *dependency.match;
     if (!match.sent) return;  // given up
@@ -250,6 +268,7 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
     Model& model = engine.model();
     if (engine.learning()) {
         model.clock_disorder_ns = std::max(model.clock_disorder_ns, match.send_time - thread.leave);
+        if (match.transfer > 0) of(engine).links->learn(thread, match);
         return;
     }
     const bool blocking = !dependency.own_posting;
@@ -264,18 +283,22 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
         costs = &changed;
         own_wait = &changed_wait;
     }
+    const int64_t shared = shared_ns(engine, match);
     const int64_t posted =
-        costs->rendezvous ? match.post_time + costs->after_post.mid : thread.enter + (blocking ? costs->own : *own_wait).mid;
+        costs->rendezvous ? match.post_time + shared + costs->after_post.mid : thread.enter + (blocking ? costs->own : *own_wait).mid;
+    const size_t from = scratch.constraints.size();
     add_message(engine, thread, match, costs->after_send, posted, scratch);
+    if (match.transfer > 0 && !costs->rendezvous) begins_transfer(engine, thread, match, scratch, from);
     if (blocking && !costs->own.known) {
         if (costs != &changed) changed = *costs;
         as_any_call(model, changed);
         costs = &changed;
     }
     if (!blocking && costs->rendezvous)
-        add_posting(engine, thread, match, costs->after_post, match.send_time + costs->after_send.mid, scratch);
+        add_posting(engine, thread, match, costs->after_post, match.send_time + shared + costs->after_send.mid, scratch);
     else if (!blocking || costs->rendezvous)  // noise in a blocking call is its own
         scratch.constraints.push_back({match.post_time, match.post_delay, costs->after_post, match.post_node, &match, true});
+    if (match.transfer > 0 && costs->rendezvous) begins_transfer(engine, thread, match, scratch, from);
     own_at_least(scratch, blocking ? costs->own : *own_wait);
 }
 

@@ -65,6 +65,8 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
     Match* match = engine.add_send(thread, *receiver, operation);
     if (of(engine).farms) of(engine).farms->answering(thread, *match, to);
     match->same_host = same_host;
+    if (Links* links = of(engine).links.get(); links && !same_host && operation.partitioned == 0 && operation.size >= Links::least_bytes)
+        match->transfer = links->number(thread);
     match->synchronous_mode = operation.mode == SendMode::synchronous || thread.kind == CallKind::synchronous_send;
     match->synchronous = match->synchronous_mode || waits_for_receiver(engine, operation, same_host);
     const bool waits = also_waits(thread, *match, blocking);
@@ -103,11 +105,14 @@ void constrain_posting(Engine& engine, Thread& thread, const Dependency& depende
     if (engine.learning()) return;
     const Match& match = *dependency.match;
     const SendCosts& costs = scratch.costs.send(engine.model(), message_class(CostKind::send_after_post, match));
+    const int64_t shared = shared_ns(engine, match);
+    const size_t from = scratch.constraints.size();
     if (match.of_farm)  // a worker's request stands where another's did, which its thread learns from the answer only
         own_at_least(scratch, costs.after_send);
     else
-        add_message(engine, thread, match, costs.after_send, match.post_time + costs.after_post.mid, scratch);
-    add_posting(engine, thread, match, costs.after_post, match.send_time + costs.after_send.mid, scratch);
+        add_message(engine, thread, match, costs.after_send, match.post_time + shared + costs.after_post.mid, scratch);
+    add_posting(engine, thread, match, costs.after_post, match.send_time + shared + costs.after_send.mid, scratch);
+    if (match.transfer > 0) share_links(engine, thread, match, scratch, from);
     own_at_least(scratch,
                  thread.completions > 0 ? engine.model().cost({CostKind::wait_own, true, false, 0, thread.completions}) : costs.own);
 }

@@ -238,4 +238,18 @@ std::vector<int64_t> Scenarios::shares(const std::vector<int64_t>& value, std::v
     return share;
 }
 
+Lanes one_scenario(std::vector<std::vector<int64_t>> masks, bool bounds) {
+    Lanes lanes;
+    lanes.estimates = 2;
+    lanes.all = 1;
+    lanes.count = lanes.low = lanes.high = 2;
+    if (bounds) {
+        lanes.high = 3;
+        lanes.count = 4;
+        for (auto& mask : masks) mask.insert(mask.end(), 2, mask[1]);
+    }
+    lanes.masks = std::move(masks);
+    return lanes;
+}
+
 }  // namespace polter::replay

@@ -54,4 +54,7 @@ class Scenarios {
     Faults faults_;
 };
 
+// Lane 0 removes nothing, lane 1 what `masks` says: those of each account, or part, in these lanes. With `bounds` these in two more.
+Lanes one_scenario(std::vector<std::vector<int64_t>> masks, bool bounds);
+
 }  // namespace polter::replay

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In words: time goes from one beginning or end of a transfer to the next. In between, every transfer goes on at its rate: all rise
+// together until a link is full, whose transfers then keep theirs; the others rise on. A transfer alone has the rate 1.
+#include "shared_links.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "model.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr double nothing_left = 1e-3;  // ns
+constexpr int64_t most_steps = 4'000'000'000;
+
+class Flows {
+  public:
+    Flows(const std::vector<Flow>& transfers, double reverse) : transfers_(transfers), reverse_(reverse) {
+        uint32_t hosts = 0;
+        for (const Flow& one : transfers) hosts = std::max({hosts, one.from + 1, one.to + 1});
+        links_.resize(2 * static_cast<size_t>(hosts));
+    }
+    bool run(std::vector<int64_t>& later);
+
+  private:
+    struct Active {
+        uint32_t transfer;
+        double left, rate;
+    };
+    struct Link {
+        double capacity, weight;
+        std::vector<std::pair<uint32_t, double>> flows;  // active ones, and what they take of it
+    };
+    size_t out(uint32_t host) const { return 2 * static_cast<size_t>(host); }
+    size_t in(uint32_t host) const { return out(host) + 1; }
+    template <class Each>
+    void each_link(const Flow& of, Each each) const {
+        each(out(of.from), 1.0);
+        each(in(of.to), 1.0);
+        if (reverse_ <= 0) return;
+        each(out(of.to), reverse_);
+        each(in(of.from), reverse_);
+    }
+    void set_rates();
+
+    const std::vector<Flow>& transfers_;
+    const double reverse_;
+    std::vector<Link> links_;
+    std::vector<Active> active_;
+    std::vector<size_t> used_;
+    int64_t steps_ = 0;
+};
+
+void Flows::set_rates() {
+    for (const size_t link : used_) {
+        links_[link].flows.clear();
+        links_[link].weight = 0;
+    }
+    used_.clear();
+    for (uint32_t i = 0; i < active_.size(); ++i) {
+        active_[i].rate = -1;
+        each_link(transfers_[active_[i].transfer], [&](size_t number, double weight) {
+            Link& link = links_[number];
+            if (link.flows.empty()) {
+                used_.push_back(number);
+                link.capacity = 1;
+                link.weight = 0;
+            }
+            link.flows.emplace_back(i, weight);
+            link.weight += weight;
+        });
+    }
+    steps_ += static_cast<int64_t>(4 * active_.size());
+    constexpr double no_weight = 1e-9;
+    while (true) {
+        double least = 1;
+        const Link* full = nullptr;
+        for (const size_t number : used_) {
+            const Link& link = links_[number];
+            if (link.weight > no_weight && link.capacity < least * link.weight) {
+                least = std::max(0.0, link.capacity) / link.weight;
+                full = &link;
+            }
+        }
+        steps_ += static_cast<int64_t>(used_.size());
+        if (!full) break;
+        for (const auto& [i, weight] : full->flows) {
+            if (active_[i].rate >= 0) continue;
+            active_[i].rate = std::max(least, 1e-6);
+            each_link(transfers_[active_[i].transfer], [&](size_t number, double of_it) {
+                links_[number].capacity -= least * of_it;
+                links_[number].weight -= of_it;
+            });
+        }
+    }
+    for (Active& flow : active_)
+        if (flow.rate < 0) flow.rate = 1;
+}
+
+bool Flows::run(std::vector<int64_t>& later) {
+    std::vector<uint32_t> order(transfers_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return transfers_[a].begin < transfers_[b].begin; });
+    later.assign(transfers_.size(), 0);
+    if (order.empty()) return true;
+    const int64_t origin = transfers_[order.front()].begin;
+    const auto begins = [&](size_t next) { return static_cast<double>(transfers_[order[next]].begin - origin); };
+    double now = 0;
+    for (size_t next = 0; next < order.size() || !active_.empty();) {
+        if (active_.empty()) now = begins(next);
+        for (; next < order.size() && begins(next) <= now; ++next)
+            if (transfers_[order[next]].alone > 0) active_.push_back({order[next], static_cast<double>(transfers_[order[next]].alone), 1});
+        if (active_.size() > 1)
+            set_rates();
+        else if (active_.size() == 1)
+            active_.front().rate = 1;
+        if (steps_ > most_steps) return false;
+        double step = next < order.size() ? begins(next) - now : std::numeric_limits<double>::infinity();
+        for (const Active& flow : active_) step = std::min(step, flow.left / flow.rate);
+        if (active_.empty()) continue;
+        now += step;
+        size_t kept = 0;
+        for (Active& flow : active_) {
+            flow.left -= flow.rate * step;
+            if (flow.left > nothing_left) {
+                active_[kept++] = flow;
+                continue;
+            }
+            const Flow& ended = transfers_[flow.transfer];
+            const double took = now - static_cast<double>(ended.begin - origin);
+            later[flow.transfer] = std::max<int64_t>(0, std::llround(took) - ended.alone);
+        }
+        active_.resize(kept);
+    }
+    return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> later_by_sharing(const std::vector<Flow>& transfers, double reverse) {
+    std::vector<int64_t> later;
+    if (!Flows(transfers, reverse).run(later)) return {};
+    return later;
+}
+
+int64_t Network::alone(uint64_t bytes) const {
+    const auto after = std::lower_bound(sizes_.begin(), sizes_.end(), bytes, [](const Size& size, uint64_t of) { return size.bytes < of; });
+    const auto scaled = [&](const Size& from) { return from.alone * static_cast<double>(bytes) / static_cast<double>(from.bytes); };
+    if (after == sizes_.begin()) return std::llround(scaled(*after));
+    const Size& before = *(after - 1);
+    if (after == sizes_.end()) return std::llround(scaled(before));
+    const double part = static_cast<double>(bytes - before.bytes) / static_cast<double>(after->bytes - before.bytes);
+    return std::llround(before.alone + part * (after->alone - before.alone));
+}
+
+// Looks for the network with the smallest distance of what messages took and what they would have taken in it.
+class NetworkSearch {
+  public:
+    explicit NetworkSearch(const std::vector<SeenTransfer>& seen) : seen_(seen.begin(), seen.begin() + std::min(seen.size(), most_seen)) {}
+    std::optional<Network> find();
+
+  private:
+    static constexpr std::ptrdiff_t most_seen_ = 20'000;
+    static constexpr size_t most_seen = static_cast<size_t>(most_seen_);
+    struct Class {
+        double bytes = 0, least = 0;  // mean; of what they took
+        uint32_t messages = 0;
+        std::vector<uint32_t> ended;  // of what is seen: what ended its call, in the network that is looked at
+    };
+    struct Trial {
+        Network network;
+        double distance = std::numeric_limits<double>::infinity();
+        std::vector<int64_t> later;
+    };
+    void classify();
+    Network with(double latency, double scale, double reverse) const;
+    std::vector<int64_t> later_in(const Network&) const;
+    void find_ends(const Network&, const std::vector<int64_t>& later);
+    double distance(const std::vector<int64_t>& later) const;
+    Trial tried(Network network);
+    bool refine(Trial& best, double latency);
+
+    const std::vector<SeenTransfer> seen_;
+    std::map<uint64_t, Class> classes_;
+    std::vector<Class*> class_of_;              // of what is seen; none: it tells nothing
+    std::vector<std::vector<uint32_t>> calls_;  // what each waited for
+    double least_ = 0;
+};
+
+// What tells: calls that waited most of the time that their messages took.
+void NetworkSearch::classify() {
+    const auto key = [](uint64_t bytes) { return CostClass::size_class(bytes, CostClass::message_bits); };
+    std::map<uint64_t, int64_t> least;
+    for (const SeenTransfer& one : seen_) {
+        if (one.call == 0 || one.took <= 0 || one.in_call <= one.took / 4) continue;
+        const auto [at, fresh] = least.try_emplace(key(one.bytes), one.took);
+        if (!fresh) at->second = std::min(at->second, one.took);
+    }
+    std::map<uint32_t, std::vector<uint32_t>> calls;
+    std::set<uint32_t> others;
+    for (uint32_t i = 0; i < seen_.size(); ++i) {
+        const SeenTransfer& one = seen_[i];
+        const auto known = least.find(key(one.bytes));
+        if (one.call == 0 || known == least.end() || one.took <= 0 || 2 * one.in_call < known->second)
+            others.insert(one.call);
+        else
+            calls[one.call].push_back(i);
+    }
+    class_of_.assign(seen_.size(), nullptr);
+    for (const auto& [call, messages] : calls) {
+        if (others.contains(call)) continue;
+        calls_.push_back(messages);
+        for (const uint32_t i : messages) {
+            Class& of = classes_[key(seen_[i].bytes)];
+            class_of_[i] = &of;
+            ++of.messages;
+            of.bytes += static_cast<double>(seen_[i].bytes);
+            of.least = static_cast<double>(least.at(key(seen_[i].bytes)));
+        }
+    }
+    least_ = std::numeric_limits<double>::infinity();
+    for (auto& [size, of] : classes_) {
+        of.bytes /= of.messages;
+        least_ = std::min(least_, of.least);
+    }
+}
+
+Network NetworkSearch::with(double latency, double scale, double reverse) const {
+    Network network;
+    network.reverse_ = reverse;
+    for (const auto& [size, of] : classes_) {
+        const auto bytes = static_cast<uint64_t>(of.bytes);
+        if (!network.sizes_.empty() && network.sizes_.back().bytes >= bytes) continue;
+        network.sizes_.push_back({bytes, std::max(0.0, scale * (of.least - latency))});
+    }
+    return network;
+}
+
+std::vector<int64_t> NetworkSearch::later_in(const Network& network) const {
+    std::vector<Flow> transfers;
+    transfers.reserve(seen_.size());
+    for (const SeenTransfer& one : seen_) transfers.push_back({one.from, one.to, one.begin, network.alone(one.bytes)});
+    return later_by_sharing(transfers, network.reverse()).value_or(std::vector<int64_t>());
+}
+
+// Of each call the message that it waited for last.
+void NetworkSearch::find_ends(const Network& network, const std::vector<int64_t>& later) {
+    for (auto& [size, of] : classes_) of.ended.clear();
+    for (const std::vector<uint32_t>& call : calls_) {
+        const auto end = [&](uint32_t i) { return seen_[i].begin + network.alone(seen_[i].bytes) + (later.empty() ? 0 : later[i]); };
+        const uint32_t last = *std::max_element(call.begin(), call.end(), [&](uint32_t a, uint32_t b) { return end(a) < end(b); });
+        class_of_[last]->ended.push_back(last);
+    }
+}
+
+// The mean distance from the median of the class, without the tenth that is furthest off: noise, and what a call waited for besides.
+double NetworkSearch::distance(const std::vector<int64_t>& later) const {
+    std::vector<double> all, left;
+    for (const auto& [size, of] : classes_) {
+        if (of.ended.empty()) continue;
+        left.clear();
+        for (const uint32_t i : of.ended) left.push_back(static_cast<double>(seen_[i].took - (later.empty() ? 0 : later[i])));
+        const auto middle = left.begin() + static_cast<std::ptrdiff_t>(left.size() / 2);
+        std::nth_element(left.begin(), middle, left.end());
+        const double median = *middle;
+        for (const double took : left) all.push_back(std::abs(took - median));
+    }
+    const size_t believed = all.size() - all.size() / 10;
+    std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(believed - 1), all.end());
+    return std::accumulate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(believed), 0.0) / static_cast<double>(believed);
+}
+
+NetworkSearch::Trial NetworkSearch::tried(Network network) {
+    Trial trial{std::move(network), std::numeric_limits<double>::infinity(), {}};
+    trial.later = later_in(trial.network);
+    if (trial.later.empty()) return trial;
+    find_ends(trial.network, trial.later);
+    trial.distance = distance(trial.later);
+    return trial;
+}
+
+// What messages of a size took, less the latency, is what they take alone and what sharing adds, which is so much longer the longer they
+// take alone.
+bool NetworkSearch::refine(Trial& best, double latency) {
+    Network next = best.network;
+    size_t at = 0;
+    std::vector<double> ratios;
+    find_ends(best.network, best.later);
+    for (const auto& [size, of] : classes_) {
+        const auto bytes = static_cast<uint64_t>(of.bytes);
+        while (at < next.sizes_.size() && next.sizes_[at].bytes < bytes) ++at;
+        if (at == next.sizes_.size() || next.sizes_[at].bytes != bytes) continue;
+        ratios.clear();
+        for (const uint32_t i : of.ended) {
+            const auto expected = static_cast<double>(best.network.alone(seen_[i].bytes) + best.later[i]);
+            if (expected > 0) ratios.push_back((static_cast<double>(seen_[i].took) - latency) / expected);
+        }
+        if (ratios.empty()) continue;
+        const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+        std::nth_element(ratios.begin(), middle, ratios.end());
+        next.sizes_[at].alone *= std::clamp(*middle, 0.25, 2.0);
+    }
+    Trial trial = tried(std::move(next));
+    if (!(trial.distance < best.distance)) return false;
+    best = std::move(trial);
+    return true;
+}
+
+std::optional<Network> NetworkSearch::find() {
+    constexpr size_t few = 16;
+    constexpr double explained = 0.5;  // of the distance without sharing; more must not be left
+    classify();
+    if (calls_.size() < few) return {};
+    find_ends(with(0, 1, 0), {});
+    const double apart = distance({});
+    Trial best;
+    double latency = 0;
+    for (const double reverse : {0.0, 0.05})
+        for (const double scale : {1.0, 0.6, 0.35})
+            for (const double part : {0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85}) {
+                Trial trial = tried(with(part * least_, scale, reverse));
+                if (trial.distance >= best.distance) continue;
+                best = std::move(trial);
+                latency = part * least_;
+            }
+    if (!(best.distance < apart)) return {};
+    for (bool nearer = true; nearer;) {
+        nearer = refine(best, latency);
+        for (const double times : {0.8, 0.9, 0.95, 1.05, 1.1, 1.25}) {
+            Trial trial = best;
+            if (!refine(trial, times * latency)) continue;
+            while (refine(trial, times * latency)) {
+            }
+            best = std::move(trial);
+            latency *= times;
+            nearer = true;
+            break;
+        }
+    }
+    if (!(best.distance < explained * apart)) return {};
+    return best.network;
+}
+
+std::optional<Network> Network::found(const std::vector<SeenTransfer>& seen) {
+    return NetworkSearch(seen).find();
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "links.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "internal.hpp"
+#include "replay/base/bytes.hpp"
+
+namespace polter::replay {
+
+namespace {
+
+constexpr size_t most_learned = 1'000'000;  // transfers
+constexpr size_t most_times = 16'000'000;   // of all lanes
+
+// Not all of the change at once: two transfers of which each would make way for the other would do so in turns, pass by pass.
+int32_t in_lane_after(int64_t before, int64_t now) {
+    return static_cast<int32_t>(before + (now - before) * 3 / 5);
+}
+
+}  // namespace
+
+Links::Links(std::shared_ptr<const LinkPlan> plan, const Lanes& lanes) : plan_(std::move(plan)), lanes_(lanes) {}
+
+uint32_t Links::number(const Thread& sender) {
+    if (sender.index >= numbers_.size()) numbers_.resize(sender.index + 1);
+    return ++numbers_[sender.index];
+}
+
+void Links::learn(const Thread& receiver, const Match& match) {
+    if (plan_ || !match.posted || too_many_) return;
+    if (learned_.size() == most_learned) {
+        too_many_ = true;
+        learned_ = {};
+        return;
+    }
+    const bool tells = receiver.pieces.empty() && match.send_noise == 0 &&
+                       std::all_of(receiver.dependencies.begin(), receiver.dependencies.end(), [](const Dependency& one) {
+                           return one.kind == Dependency::Kind::message && one.match && one.match->transfer > 0;
+                       });
+    learned_.push_back({match.size, match.sender->index, match.transfer, match.sender->host, receiver.host, receiver.index, match.send_time,
+                        match.post_time, receiver.enter, receiver.leave, match.synchronous_mode, tells});
+}
+
+void Links::learn_send(const Match& match, int64_t enter, int64_t leave) {
+    if (!plan_ && !too_many_) sent_.push_back({match.sender->index, match.transfer, enter, leave});
+}
+
+void Links::begins(const Thread& receiver, const Match& match, const Scratch& scratch, size_t from) {
+    if (!plan_ || from >= scratch.constraints.size()) return;
+    too_many_ = too_many_ || begins_.size() >= most_times;
+    if (too_many_) return;
+    begun_.push_back({match.sender->index, match.transfer, match.sender->host, receiver.host, match.size});
+    for (size_t lane = 0; lane < lanes_.count; ++lane) {
+        int64_t begin = INT64_MIN;
+        for (size_t i = from; i < scratch.constraints.size(); ++i)
+            begin = std::max(begin, scratch.constraints[i].time - scratch.constraints[i].delay[lane]);
+        begins_.push_back(begin);
+    }
+}
+
+int64_t Links::measured(const Match& match) const {
+    return plan_ ? plan_->measured[plan_->place(match.sender->index, match.transfer)] : 0;
+}
+
+void Links::delay(Engine& engine, Thread& thread, const Match& match, Scratch& scratch, size_t from) const {
+    if (!plan_) return;
+    const size_t place = plan_->place(match.sender->index, match.transfer);
+    const int64_t measured = plan_->measured[place];
+    const int32_t* of_lanes = plan_->lanes == &engine.lanes() ? &plan_->in_lanes[place * lanes_.count] : nullptr;
+    const bool as_measured = !of_lanes || std::all_of(of_lanes, of_lanes + lanes_.count, [&](int32_t ns) { return ns == measured; });
+    for (size_t i = from; i < scratch.constraints.size(); ++i) {
+        Constraint& constraint = scratch.constraints[i];
+        constraint.time += measured;
+        if (as_measured) continue;
+        const LaneVector& shared = scratch.vectors.emplace_back(engine.lane_pool().copy(constraint.delay));
+        for (size_t lane = 0; lane < lanes_.count; ++lane) shared[lane] += measured - of_lanes[lane];
+        if (Recorder* recorder = thread.engine->recorder()) {
+            recorder->start();
+            recorder->candidate_by(constraint.node, [&](size_t lane) { return shared[lane]; });
+            constraint.node = recorder->write(thread.index, thread.place(), constraint.time, shared[recorder->lane(1)], true);
+        }
+        constraint.delay = shared;
+    }
+}
+
+void Links::write(Bytes& to) const {
+    to.put(too_many_);
+    to.put(learned_);
+    to.put(sent_);
+    to.put(begun_);
+    to.put(begins_);
+    to.put(numbers_);
+}
+
+void Links::merge(Input& from) {
+    too_many_ = from.get<bool>() || too_many_;
+    const auto append = [&]<class T>(std::vector<T>& all) {
+        std::vector<T> more;
+        from.get(more);
+        all.insert(all.end(), more.begin(), more.end());
+    };
+    append(learned_);
+    append(sent_);
+    append(begun_);
+    append(begins_);
+    std::vector<uint32_t> numbers;
+    from.get(numbers);
+    if (numbers_.size() < numbers.size()) numbers_.resize(numbers.size());
+    for (size_t thread = 0; thread < numbers.size(); ++thread) numbers_[thread] = std::max(numbers_[thread], numbers[thread]);
+}
+
+namespace {
+
+// Hosts as numbers from 0 on.
+class Hosts {
+  public:
+    uint32_t operator[](int32_t host) { return numbers_.try_emplace(host, static_cast<uint32_t>(numbers_.size())).first->second; }
+
+  private:
+    std::map<int32_t, uint32_t> numbers_;
+};
+
+}  // namespace
+
+std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) const {
+    if (too_many_ || learned_.empty()) return nullptr;
+    const auto waits = [&](const Learned& one) { return one.synchronous || model.rendezvous(false, false, one.bytes); };
+    const auto begin = [&](const Learned& one) { return waits(one) ? std::max(one.sent, one.posted) : one.sent; };
+    std::vector<const Learned*> order;
+    order.reserve(learned_.size());
+    for (const Learned& one : learned_) order.push_back(&one);
+    std::sort(order.begin(), order.end(), [&](const Learned* a, const Learned* b) {
+        return std::tuple(begin(*a), a->thread, a->number) < std::tuple(begin(*b), b->thread, b->number);
+    });
+    Hosts hosts;
+    std::vector<SeenTransfer> seen;
+    seen.reserve(order.size());
+    std::map<std::pair<uint32_t, uint32_t>, const Sent*> sends;
+    for (const Sent& one : sent_) sends[{one.thread, one.number}] = &one;
+    std::map<std::pair<uint32_t, int64_t>, uint32_t> calls;  // by thread and end
+    uint32_t last_call = 0;
+    for (const Learned* one : order) {
+        const int64_t began = begin(*one);
+        int64_t enter = one->enter, leave = one->leave;
+        uint32_t call = 0;
+        const auto send = waits(*one) ? sends.find({one->thread, one->number}) : sends.end();
+        if (send != sends.end()) {
+            std::tie(enter, leave) = std::pair(send->second->enter, send->second->leave);
+            call = ++last_call;
+        } else if (one->tells) {
+            const auto [at, fresh] = calls.try_emplace({one->receiver, one->leave}, last_call + 1);
+            last_call += fresh;
+            call = at->second;
+        }
+        seen.push_back({hosts[one->from], hosts[one->to], one->bytes, began, leave - began, leave - std::max(enter, began), call});
+    }
+    const std::optional<Network> network = Network::found(seen);
+    if (!network) return nullptr;
+    std::vector<Flow> transfers;
+    for (const SeenTransfer& one : seen) transfers.push_back({one.from, one.to, one.begin, network->alone(one.bytes)});
+    const auto later = later_by_sharing(transfers, network->reverse());
+    if (!later) return nullptr;
+    auto plan = std::make_shared<LinkPlan>();
+    plan->network = *network;
+    plan->first.assign(1, 0);
+    for (size_t thread = 0; thread < threads; ++thread)
+        plan->first.push_back(plan->first.back() + (thread < numbers_.size() ? numbers_[thread] : 0));
+    plan->measured.assign(plan->first.back(), 0);
+    for (size_t i = 0; i < order.size(); ++i)
+        plan->measured[plan->place(order[i]->thread, order[i]->number)] = static_cast<int32_t>(std::min<int64_t>((*later)[i], INT32_MAX));
+    return plan;
+}
+
+std::shared_ptr<const LinkPlan> Links::next() const {
+    if (too_many_) return nullptr;
+    auto plan = std::make_shared<LinkPlan>(*plan_);
+    plan->lanes = &lanes_;
+    plan->in_lanes.assign(plan->measured.size() * lanes_.count, 0);
+    for (size_t at = 0; at < plan->measured.size(); ++at)
+        std::fill_n(plan->in_lanes.begin() + static_cast<std::ptrdiff_t>(at * lanes_.count), lanes_.count, plan->measured[at]);
+    // The same whichever process noted it; once, if a call was looked at twice.
+    const auto which = [&](size_t i) { return std::pair(begun_[i].thread, begun_[i].number); };
+    std::vector<size_t> order(begun_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return which(a) < which(b); });
+    order.erase(std::unique(order.begin(), order.end(), [&](size_t a, size_t b) { return which(a) == which(b); }), order.end());
+    Hosts hosts;
+    std::vector<Flow> transfers;
+    for (const size_t i : order) transfers.push_back({hosts[begun_[i].from], hosts[begun_[i].to], 0, plan->network.alone(begun_[i].bytes)});
+    for (size_t lane = 0; lane < lanes_.count; ++lane) {
+        for (size_t at = 0; at < order.size(); ++at) transfers[at].begin = begins_[order[at] * lanes_.count + lane];
+        const auto later = later_by_sharing(transfers, plan->network.reverse());
+        if (!later) return nullptr;
+        for (size_t at = 0; at < order.size(); ++at) {
+            const size_t place = plan->place(begun_[order[at]].thread, begun_[order[at]].number);
+            const auto ns = static_cast<int32_t>(std::min<int64_t>((*later)[at], INT32_MAX));
+            int32_t& in_lane = plan->in_lanes[place * lanes_.count + lane];
+            const bool first = plan_->in_lanes.empty() || lane == 0;
+            in_lane = first ? ns : in_lane_after(plan_->in_lanes[place * lanes_.count + lane], ns);
+            if (lane == 0) plan->measured[place] = ns;  // nothing is removed in it: what was measured, with what noise did to beginnings
+        }
+    }
+    return plan;
+}
+
+}  // namespace polter::replay

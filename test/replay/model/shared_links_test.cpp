@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages that share links: computed by hand, what holds for any, and whether the network is found by which messages were made.
+#include "replay/model/shared_links.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace polter::replay;
+
+struct Case {
+    std::string what;
+    std::vector<Flow> flows;
+    double reverse;
+    std::vector<int64_t> later;
+};
+
+TEST_CASE("computed by hand") {
+    const Case cases[] = {
+        {"nothing", {}, 0, {}},
+        {"alone", {{0, 1, 5, 100}}, 0, {0}},
+        {"nothing to send", {{0, 1, 5, 0}, {0, 1, 5, 100}}, 0, {0, 0}},
+        {"one after the other", {{0, 1, 0, 100}, {0, 1, 100, 100}}, 0, {0, 0}},
+        {"one sender", {{0, 1, 0, 100}, {0, 2, 0, 100}}, 0, {100, 100}},
+        {"one receiver", {{1, 0, 0, 100}, {2, 0, 0, 100}}, 0, {100, 100}},
+        {"other directions", {{0, 1, 0, 100}, {1, 0, 0, 100}}, 0, {0, 0}},
+        {"... which what goes back shares", {{0, 1, 0, 100}, {1, 0, 0, 100}}, 0.05, {5, 5}},
+        // The first is alone up to 50, then both have half: it ends at 150. The second has 50 left then.
+        {"overlap", {{0, 1, 0, 100}, {0, 2, 50, 100}}, 0, {50, 50}},
+        {"in any order", {{0, 2, 50, 100}, {0, 1, 0, 100}}, 0, {50, 50}},
+        // Three leave host 0, a third of the link each. So host 1 has two thirds for what comes from host 4.
+        {"what others leave", {{0, 1, 0, 300}, {0, 2, 0, 300}, {0, 3, 0, 300}, {4, 1, 0, 200}}, 0, {600, 600, 600, 100}},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(one.what);
+        CHECK(later_by_sharing(one.flows, one.reverse) == one.later);
+    }
+}
+
+std::vector<Flow> random_flows(std::mt19937_64& random, uint32_t hosts, size_t count, int64_t span, int64_t longest) {
+    std::vector<Flow> flows;
+    while (flows.size() < count) {
+        const auto from = static_cast<uint32_t>(random() % hosts), to = static_cast<uint32_t>(random() % hosts);
+        if (from != to)
+            flows.push_back({from, to, static_cast<int64_t>(random() % static_cast<uint64_t>(span)),
+                             1 + static_cast<int64_t>(random() % static_cast<uint64_t>(longest))});
+    }
+    return flows;
+}
+
+// A link carries no more than it can, and nothing is there sooner than alone. A link is idle only if all that it carried is through.
+TEST_CASE("random ones: no link carries more than it can") {
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 200; ++round) {
+        const std::vector<Flow> flows = random_flows(random, 2 + round % 6, 1 + random() % 60, 5000, 1 + round * 10);
+        const auto later = later_by_sharing(flows, 0);
+        REQUIRE(later);
+        std::map<uint32_t, std::vector<size_t>> links;
+        for (size_t i = 0; i < flows.size(); ++i) {
+            CHECK((*later)[i] >= 0);
+            links[2 * flows[i].from].push_back(i);
+            links[2 * flows[i].to + 1].push_back(i);
+        }
+        for (const auto& [link, on_it] : links)
+            for (const size_t first : on_it)
+                for (const size_t last : on_it) {  // what begins and ends between these
+                    const int64_t begin = flows[first].begin, end = flows[last].begin + flows[last].alone + (*later)[last];
+                    int64_t carried = 0;
+                    for (const size_t i : on_it)
+                        if (flows[i].begin >= begin && flows[i].begin + flows[i].alone + (*later)[i] <= end) carried += flows[i].alone;
+                    CHECK(carried <= std::max<int64_t>(0, end - begin) + static_cast<int64_t>(on_it.size()));  // ends are rounded
+                }
+    }
+}
+
+TEST_CASE("the link that is shared most is never idle") {
+    std::mt19937_64 random(8);
+    for (int round = 0; round < 50; ++round) {
+        std::vector<Flow> flows;
+        int64_t sum = 0;
+        for (uint32_t to = 1; to <= 1 + random() % 20; ++to) flows.push_back({0, to, 0, 1 + static_cast<int64_t>(random() % 1000)});
+        for (const Flow& flow : flows) sum += flow.alone;
+        const auto later = later_by_sharing(flows, 0);
+        REQUIRE(later);
+        int64_t end = 0;
+        for (size_t i = 0; i < flows.size(); ++i) end = std::max(end, flows[i].alone + (*later)[i]);
+        CHECK(std::abs(end - sum) <= 1);
+    }
+}
+
+// Messages of some sizes between hosts, as a network with this latency, bandwidth and share of what goes back would carry them.
+std::vector<SeenTransfer> carried(double latency, double ns_per_byte, double reverse, bool shared, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<Flow> flows = random_flows(random, 6, 600, 3'000'000, 4);
+    std::sort(flows.begin(), flows.end(), [](const Flow& a, const Flow& b) { return a.begin < b.begin; });
+    std::vector<SeenTransfer> seen;
+    for (Flow& flow : flows) {
+        const uint64_t bytes = 16384 * static_cast<uint64_t>(flow.alone);
+        flow.alone = static_cast<int64_t>(ns_per_byte * static_cast<double>(bytes));
+        seen.push_back({flow.from, flow.to, bytes, flow.begin, 0, 0, static_cast<uint32_t>(seen.size()) + 1});
+    }
+    const auto later = later_by_sharing(flows, reverse);
+    for (size_t i = 0; i < flows.size(); ++i) {
+        const auto by_others = shared ? (*later)[i] : static_cast<int64_t>(random() % 20'000);
+        seen[i].took = seen[i].in_call = static_cast<int64_t>(latency) + flows[i].alone + by_others;
+    }
+    return seen;
+}
+
+TEST_CASE("the network is found") {
+    for (const double latency : {500.0, 5000.0, 40'000.0})
+        for (const double reverse : {0.0, 0.05}) {
+            CAPTURE(latency);
+            CAPTURE(reverse);
+            const auto network = Network::found(carried(latency, 0.3, reverse, true, 1));
+            REQUIRE(network);
+            CHECK(network->reverse() == reverse);
+            for (const uint64_t bytes : {16384, 32768, 49152, 65536})
+                CHECK(std::abs(static_cast<double>(network->alone(bytes)) - 0.3 * static_cast<double>(bytes)) <= 600);  // 3 % of the longest
+        }
+}
+
+TEST_CASE("none is found where messages take longer for other reasons, or few tell") {
+    CHECK(!Network::found(carried(5000, 0.3, 0, false, 2)));
+    CHECK(!Network::found({}));
+    std::vector<SeenTransfer> few = carried(5000, 0.3, 0, true, 3);
+    for (size_t i = 10; i < few.size(); ++i) few[i].call = 0;
+    CHECK(!Network::found(few));
+}
+
+}  // namespace
