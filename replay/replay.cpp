@@ -348,9 +348,13 @@ void Stages::inject_into(Result& result) {
 
 void Stages::conclude(Result& result) {
     if (options_.progress) options_.progress(1);
+    result.conditional = result.conditional || (links_ && links_->others);
     tell_what_is_open(result, *replayed_);
     if (const size_t scenarios = scenarios_->lanes().estimates - 1; lock_foresight_ && lock_foresight_->size() < scenarios)
         result.warnings.push_back(warning(Flaw::sampled_locks, lock_foresight_->size(), scenarios));
+    if (links_)
+        result.warnings.push_back(warning(
+            Flaw::shared_links, std::count_if(links_->measured.begin(), links_->measured.end(), [](int32_t ns) { return ns > 0; })));
     if (result.injected) result.injected->conditional = result.injected->conditional || result.conditional;
 }
 

@@ -249,6 +249,11 @@ constexpr FlawKind kinds[] = {
      "lock order known in {0} of {1} scenarios",
      "The lock grant order was determined for the most important scenarios only. Shares are approximate; \"alone\" and \"without\" are "
      "not."},
+    {Flaw::shared_links, note, none, "Shared links",
+     "{0} messages between hosts took longer for others that shared their hosts' links: each scenario shares these anew",
+     "{0} message(s) shared anew in each scenario",
+     "Messages that leave a host, or come to it, at the same time share its link. Without the noise other messages meet there, which the "
+     "replay computes from when they begin."},
     {Flaw::work_order_kept, note, none, "Task order in the written timeline",
      "the written timeline keeps the measured order in which work was assigned; the figures here do not",
      "it keeps the measured order of tasks",

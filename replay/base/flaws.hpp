@@ -73,6 +73,7 @@ enum class Flaw : uint8_t {
     mpi_threads,
     sampled_shares,
     sampled_locks,
+    shared_links,
     // Requested besides the result: the written timeline, injected noise.
     work_order_kept,
     left_out_of_timeline,

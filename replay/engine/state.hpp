@@ -123,7 +123,7 @@ struct Match {
     // Of the event graph, where one is recorded; departure: after send_noise; posted: after post_noise.
     uint64_t send_node = 0, departure_node = 0, post_node = 0, posted_node = 0;
     uint8_t users = 0;      // sender, receiver, channel: who still holds it
-    uint32_t transfer = 0;  // between hosts: its number among those of its sender (rules/links.hpp); 0: it is not followed there
+    uint32_t transfer = 0;  // between hosts: its number among those of its sender (rules/links/links.hpp); 0: it is not followed there
     struct Channel* channel = nullptr;
 };
 

@@ -108,8 +108,8 @@ CostClass own_of_epoch(const Thread&);                      // of a lock, and of
 void send_notices(Engine&, Thread&, const std::vector<Constraint>& waited);  // that leave when the call has waited for these
 void add_message(Engine&, Thread&, const Match&, const Cost&, int64_t not_before, Scratch&);  // receive.cpp
 void add_posting(Engine&, Thread&, const Match&, const Cost&, int64_t not_before, Scratch&);  // … the posting of its receive
-// A message between hosts was so much later there for sharing links (rules/links.hpp); the constraints from `from` on, as later as in each
-// lane.
+// A message between hosts was so much later there for sharing links (rules/links/links.hpp); the constraints from `from` on, as later as in
+// each lane.
 int64_t shared_ns(const Engine&, const Match&);
 void share_links(Engine&, Thread&, const Match&, Scratch&, size_t from);
 void own_at_least(Scratch&, const Cost&);                                                     // of the call's own work

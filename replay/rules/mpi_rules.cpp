@@ -38,6 +38,8 @@ void MpiRules::attach(Engine& engine) {
 }
 
 void MpiRules::publish(Engine& engine, Thread& thread) {
+    if (links && engine.learning())
+        for (const Operation& operation : thread.operations) links->passes_by(operation);
     rules::publish(engine, thread);
     if (program) program->published(engine, thread);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "replay/engine/semantics.hpp"
-#include "replay/rules/links.hpp"
+#include "replay/rules/links/links.hpp"
 #include "replay/rules/program/program_recorder.hpp"
 #include "replay/rules/rma/accesses.hpp"
 #include "replay/rules/rma/locks.hpp"

@@ -17,6 +17,7 @@ class Input;
 class Engine;
 class Model;
 struct Match;
+struct Operation;
 struct Scratch;
 struct Thread;
 
@@ -25,6 +26,7 @@ struct LinkPlan {
     Network network;
     std::vector<size_t> first;      // by thread, and behind the last one: of all transfers, which is its first
     std::vector<int32_t> measured;  // by transfer: ns later than if it were alone
+    bool others = false;            // collectives or accesses take of the links, too, which is not followed
     const Lanes* lanes = nullptr;   // of which the following is known; none: in all lanes as measured
     std::vector<int32_t> in_lanes;  // by transfer, lanes of one after another
 
@@ -43,6 +45,7 @@ class Links {
     void learn_send(const Match& match, int64_t enter, int64_t leave);  // a call that did nothing but send it, without noise
     // In each lane, when the last of the constraints from `from` on is there.
     void begins(const Thread& receiver, const Match& match, const Scratch& scratch, size_t from);
+    void passes_by(const Operation& operation);  // … of a thread, of whatever kind
     void write(Bytes& to) const;
     void merge(Input& from);
 
@@ -76,7 +79,7 @@ class Links {
     };
     std::shared_ptr<const LinkPlan> plan_;
     const Lanes& lanes_;
-    bool too_many_ = false;
+    bool too_many_ = false, others_ = false;
     std::vector<uint32_t> numbers_;  // by thread
     std::vector<Learned> learned_;
     std::vector<Sent> sent_;

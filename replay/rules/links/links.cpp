@@ -6,8 +6,8 @@
 #include <numeric>
 #include <tuple>
 
-#include "internal.hpp"
 #include "replay/base/bytes.hpp"
+#include "replay/rules/internal.hpp"
 
 namespace polter::replay {
 
@@ -47,6 +47,13 @@ void Links::learn(const Thread& receiver, const Match& match) {
 
 void Links::learn_send(const Match& match, int64_t enter, int64_t leave) {
     if (!plan_ && !too_many_) sent_.push_back({match.sender->index, match.transfer, enter, leave});
+}
+
+void Links::passes_by(const Operation& operation) {
+    using Kind = Operation::Kind;
+    constexpr uint64_t counts = 16 * least_bytes;  // of all its messages
+    const bool data = operation.kind == Kind::collective || operation.kind == Kind::collective_complete || operation.kind == Kind::rma_data;
+    others_ = others_ || (data && operation.size >= counts);
 }
 
 void Links::begins(const Thread& receiver, const Match& match, const Scratch& scratch, size_t from) {
@@ -89,6 +96,7 @@ void Links::delay(Engine& engine, Thread& thread, const Match& match, Scratch& s
 
 void Links::write(Bytes& to) const {
     to.put(too_many_);
+    to.put(others_);
     to.put(learned_);
     to.put(sent_);
     to.put(begun_);
@@ -98,6 +106,7 @@ void Links::write(Bytes& to) const {
 
 void Links::merge(Input& from) {
     too_many_ = from.get<bool>() || too_many_;
+    others_ = from.get<bool>() || others_;
     const auto append = [&]<class T>(std::vector<T>& all) {
         std::vector<T> more;
         from.get(more);
@@ -166,6 +175,7 @@ std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) 
     if (!later) return nullptr;
     auto plan = std::make_shared<LinkPlan>();
     plan->network = *network;
+    plan->others = others_;
     plan->first.assign(1, 0);
     for (size_t thread = 0; thread < threads; ++thread)
         plan->first.push_back(plan->first.back() + (thread < numbers_.size() ? numbers_[thread] : 0));
