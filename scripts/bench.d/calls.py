@@ -4,6 +4,7 @@
 import argparse
 import json
 import statistics
+from collections.abc import Sequence
 
 import common
 
@@ -13,9 +14,12 @@ def per_call(output: str) -> dict[str, float]:
     return {line["case"]: line["ns_per_call"] for line in lines if "case" in line}
 
 
-def measure(rounds: int, exporter: str, calls: int = 5000) -> dict[str, object]:
+PROGRAMS = ("openmpi", "mpich", "openmpi_fortran", "mpich_fortran", "openmpi_fortran_f08", "mpich_fortran_f08")
+
+
+def measure(rounds: int, exporter: str, calls: int = 5000, programs: Sequence[str] = PROGRAMS) -> dict[str, object]:
     result = {}
-    for name in ("openmpi", "mpich", "openmpi_fortran", "mpich_fortran", "openmpi_fortran_f08", "mpich_fortran_f08"):
+    for name in programs:
         flavour, _, language = name.partition("_")  # Fortran: by mpif.h, and by mpi_f08
         program = common.BUILD / "bench" / flavour / ("bench_mpi_calls" + ("_" + language if language else ""))
         command = [*common.mpirun(flavour, 2), str(program), str(calls)]
@@ -40,8 +44,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=common.at_least_two, default=11, help="runs untraced and traced, in turn")
     parser.add_argument("--calls", type=int, default=5000, help="of each kind, 21 times over")
     parser.add_argument("--exporter", default="auto")
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS, help="which of them; default: all that are built")
     options = parser.parse_args()
-    common.show({"schema": "polter.bench.calls/1", "call_ns": measure(options.rounds, options.exporter, options.calls)})
+    common.show({"schema": "polter.bench.calls/1", "call_ns": measure(options.rounds, options.exporter, options.calls, options.programs)})
 
 
 if __name__ == "__main__":

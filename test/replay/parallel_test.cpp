@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "replay/parallel/traffic.hpp"
 #include "replay/testing.hpp"
@@ -27,6 +30,13 @@ using namespace polter;
 namespace {
 
 constexpr int process_counts[] = {2, 3, 5};
+
+// With which of them a trace is replayed: each in turn, so that many traces see all; with POLTER_ALL_PROCESS_COUNTS each trace with all.
+std::vector<int> counts_in_turn() {
+    static size_t turn = 0;
+    if (std::getenv("POLTER_ALL_PROCESS_COUNTS")) return {std::begin(process_counts), std::end(process_counts)};
+    return {process_counts[turn++ % std::size(process_counts)]};
+}
 
 // What else is asked for.
 struct Asked {
@@ -58,7 +68,7 @@ int differences(const test::TraceSpec& trace, uint64_t mood, const replay::Hooks
     if (!noise.empty()) std::ofstream(asked.inject) << noise;
     const std::string alone = answer(directory.path("t"), nullptr, {}, asked);
     int count = 0;
-    for (const int processes : process_counts)
+    for (const int processes : counts_in_turn())
         for (const std::string& one :
              test::together(processes, mood, [&](replay::Group& group) { return answer(directory.path("t"), &group, hooks, asked); })) {
             if (one == alone || one.empty()) continue;

@@ -4,6 +4,7 @@ polter_unit_test(test-seal-snapshot SOURCES seal_snapshot_test.cpp seal_ranks.cp
 polter_unit_test(test-seal-workers SOURCES seal_workers_test.cpp seal_job.cpp seal_ranks.cpp LIBS polter-seal polter-regions fmt::fmt OTF2::OTF2 nlohmann_json::nlohmann_json)
 add_test(NAME seal-ten-thousand COMMAND test-seal-workers --no-skip "-tc=ten thousand*")
 set_tests_properties(seal-ten-thousand PROPERTIES LABELS long TIMEOUT 900 ENVIRONMENT "POLTER_BUILD=${CMAKE_BINARY_DIR}")
-add_executable(bench_seal bench_seal.cpp seal_job.cpp)
+add_executable(bench_seal EXCLUDE_FROM_ALL bench_seal.cpp seal_job.cpp)
 target_link_libraries(bench_seal PRIVATE polter-seal polter-regions fmt::fmt OTF2::OTF2)
+add_dependencies(benchmarks bench_seal)
 set_target_properties(bench_seal PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// page_test.mjs BUILD MODULES: polter's reports in Chromium. No error, no request, numbers as in the JSON, zoom, hover, the way back to
+// page_test.mjs BUILD MODULES [all]: polter's reports in Chromium. No error, no request, numbers as in the JSON, zoom, hover, the way back to
 // an origin, keyboard, three widths, hostile names, axe in light and dark. Screenshots stay in BUILD/test/analyzers/report/screenshots.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { browser, load, modules } from "./browser.mjs";
 
-const [build, folder] = process.argv.slice(2), source = resolve(dirname(fileURLToPath(import.meta.url)), "../../..");
+const [build, folder, all] = process.argv.slice(2), source = resolve(dirname(fileURLToPath(import.meta.url)), "../../..");
 const axe = readFileSync(modules(folder).resolve("axe-core/axe.min.js"), "utf8");
 const pictures = join(build, "test/analyzers/report/screenshots");
 mkdirSync(pictures, { recursive: true });
@@ -152,7 +152,10 @@ function thousand(r) {
 
 try {
   const small = report("small", "replay/write_random", "1", "TRACE", "6"), content = opened(small), result = content.runs[0];
-  for (const [width, scheme] of [[1280, "light"], [390, "light"], [2560, "light"], [1280, "dark"], [390, "dark"]]) {
+  // Each width and each colour scheme once; with `all` in more combinations.
+  const looks = [[1280, "light"], [390, "dark"], [2560, "light"]];
+  if (all) looks.push([390, "light"], [1280, "dark"]);
+  for (const [width, scheme] of looks) {
     const context = await start({ viewport: { width, height: 900 }, colorScheme: scheme });
     const page = await load(context, small, faults);
     await sameNumbers(page, content);
