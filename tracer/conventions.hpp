@@ -118,6 +118,8 @@ inline constexpr const char* env_buffer_chunks =
 
 inline constexpr const char* env_clock = "POLTER_CLOCK";  // for tests: names the clock that a process reads, in place of the boot id
 
+inline constexpr const char* env_clock_exchange = "POLTER_CLOCK_EXCHANGE";  // "mpi": clocks are never compared by datagrams
+
 inline constexpr const char* env_clock_interval = "POLTER_CLOCK_INTERVAL";  // ns; unset: clocks are compared at begin and end only
 
 // What of the details is not recorded (mpi/core/detail.hpp).

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much later things begin and end: MPI_Init to MPI_Finalize in each rank, `polter run` around a job that does nothing else,
-`polter noise`, and Ctrl-C in it. Untraced and with each exporter in turn."""
+`polter noise`, and Ctrl-C in it. Untraced and with each exporter in turn. --hosts 2,16,64: instead, what the comparison of clocks adds to
+jobs of so many ranks that each pass for a host, by datagrams and by MPI, against the same job on one host. All of them share the CPUs of
+this machine: `cpu` over the number of ranks is what a host of its own would spend."""
 
 import argparse
 import json
@@ -42,7 +44,12 @@ def job(words: list[str]) -> dict[str, float]:
         if done.returncode != 0:
             sys.exit(f"bench: {' '.join(words)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         ranks = [json.loads(path.read_text()) for path in scratch.glob("rank.*")]
-        return {"whole": 1e3 * whole, **{key: statistics.median(rank[key + "_ns"] for rank in ranks) / 1e6 for key in ("wall", "cpu")}}
+        return {
+            "whole": 1e3 * whole,
+            **{key: statistics.median(rank[key + "_ns"] for rank in ranks) / 1e6 for key in ("wall", "cpu")},
+            **{"slowest_" + key: max(rank[key + "_ns"] for rank in ranks) / 1e6 for key in ("init", "finalize")},
+            "cpu_of_all": sum(rank["cpu_ns"] for rank in ranks) / 1e6,
+        }
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -64,6 +71,25 @@ def start_up(flavour: str, rounds: int, exporters: list[str]) -> dict[str, objec
             for key in ("wall", "cpu", "whole")
         }
     return result
+
+
+def hosts(flavour: str, ranks: int, rounds: int) -> dict[str, object]:
+    """What the comparison of clocks adds, in milliseconds: to the slowest rank's MPI_Init and MPI_Finalize, and to the CPU time of all."""
+    program = [str(common.BUILD / "bench" / flavour / "bench_mpi_start"), "SCRATCH/rank"]
+    traced = [str(common.POLTER), "run", "-q", "--exporter", "none", "-o", "SCRATCH/experiment", "--", *common.mpirun(flavour, ranks), *program]
+    kinds = {"one_host": (traced, ""), "datagrams": ([*traced, "apart"], ""), "mpi": ([*traced, "apart"], "mpi")}
+    runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
+    for _ in range(rounds):
+        for kind, (words, exchange) in kinds.items():
+            os.environ["POLTER_CLOCK_EXCHANGE"] = exchange
+            runs[kind].append(job(words))
+    del os.environ["POLTER_CLOCK_EXCHANGE"]
+    keys = ("slowest_init", "slowest_finalize", "cpu_of_all")
+    return {
+        kind: {key: round(statistics.median(run[key] for run in done) - statistics.median(run[key] for run in runs["one_host"]), 1) for key in keys}
+        for kind, done in runs.items()
+        if kind != "one_host"
+    }
 
 
 def catches(pid: int) -> bool:
@@ -108,9 +134,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=common.at_least_two, default=15, help="of all of it, in turn")
     parser.add_argument("--noise-rounds", type=common.at_least_two, default=5, help="of polter noise")
+    parser.add_argument("--hosts", help="numbers of ranks, each of which passes for a host")
     options = parser.parse_args()
-    exporters = [name for name in EXPORTERS if available(name)]
     flavours = [f for f in ("openmpi", "mpich") if (common.BUILD / "bench" / f / "bench_mpi_start").exists() and shutil.which(f"mpirun.{f}")]
+    if options.hosts:
+        common.show({
+            "schema": "polter.bench.hosts/1",
+            "load_before": os.getloadavg()[0],
+            "rounds": options.rounds,
+            "added_ms": {f: {number: hosts(f, int(number), options.rounds) for number in options.hosts.split(",")} for f in flavours},
+        })
+        return
+    exporters = [name for name in EXPORTERS if available(name)]
     common.show({
         "schema": "polter.bench.start/1",
         "load_before": os.getloadavg()[0],

@@ -4,4 +4,5 @@ add_dependencies(benchmarks bench_clocks)
 target_link_libraries(bench_clocks PRIVATE polter-clocks fmt::fmt nlohmann_json::nlohmann_json)
 set_target_properties(bench_clocks PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 polter_unit_test(test-leaders SOURCES clocks/leaders_test.cpp ${CMAKE_SOURCE_DIR}/tracer/mpi/clocks/leaders.cpp
-  ${CMAKE_SOURCE_DIR}/tracer/mpi/clocks/meeting.cpp LIBS polter-write)
+  ${CMAKE_SOURCE_DIR}/tracer/mpi/clocks/meeting.cpp ${CMAKE_SOURCE_DIR}/tracer/mpi/clocks/datagrams.cpp LIBS polter-write)
+polter_unit_test(test-datagrams SOURCES clocks/datagrams_test.cpp ${CMAKE_SOURCE_DIR}/tracer/mpi/clocks/datagrams.cpp LIBS polter-write)

@@ -46,3 +46,11 @@ TRY(omp_test_lock)
 ACQUIRE(omp_set_nest_lock, (void* lock), 0, lock, lock)
 RELEASE(omp_unset_nest_lock, (void* lock), lock, lock)
 TRY(omp_test_nest_lock)
+
+// The same for Fortran, whose lock is an integer variable. The runtimes' functions of these names do not call those above.
+ACQUIRE(omp_set_lock_, (void* lock), 0, lock, lock)
+RELEASE(omp_unset_lock_, (void* lock), lock, lock)
+TRY(omp_test_lock_)
+ACQUIRE(omp_set_nest_lock_, (void* lock), 0, lock, lock)
+RELEASE(omp_unset_nest_lock_, (void* lock), lock, lock)
+TRY(omp_test_nest_lock_)

@@ -98,6 +98,22 @@ class Records(unittest.TestCase):
                         self.assertEqual(of["ENTER !$omp critical"], 20 if kind == "critical" else 0, of)
                     self.assertEqual(len(found), 3)
 
+    def test_locks_of_fortran(self):
+        """A lock that is tested until the thread has it counts once, and so does one that the thread takes again while it has it."""
+        for flavour in p.FLAVOURS:
+            program = p.PROGRAMS / flavour / "openmp_locks"
+            if not program.exists():
+                self.skipTest("no Fortran compiler")
+            with self.subTest(flavour=flavour), p.folder() as folder:
+                done = p.Run([*p.launcher(flavour, 1), program], folder / "e", ["--exporter", "none"], {"OMP_DYNAMIC": "false"})
+                self.assertEqual(done.code, 0, done.explain())
+                if not shutil.which("otf2-print"):
+                    continue
+                found = records(folder / "e")
+                self.assertEqual(len(found), 3)
+                for location, of in found.items():
+                    self.assertEqual((of["THREAD_ACQUIRE_LOCK"], of["THREAD_RELEASE_LOCK"]), (40, 40), (location, of))
+
     def test_tasks(self):
         for flavour, compiler, experiment in self.each():
             done = run(flavour, compiler, 1, [10, 1000, "tasks"], 3, experiment)

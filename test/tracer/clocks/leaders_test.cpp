@@ -11,9 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "../../../tracer/clocks/narrowing.hpp"
 
 using namespace polter;
 
@@ -31,6 +34,7 @@ struct Experiment {
 struct Rank {
     int rank, local_rank, local_size;
     std::string clock;
+    bool by_mpi = false;  // it has no datagrams
 };
 
 using Ranks = std::vector<int>;
@@ -43,6 +47,18 @@ struct Process {
     int answer;  // what it takes for the leaders comes through here
 };
 
+// Whether leaders are to agree on datagrams, where a test asks for that.
+std::optional<bool> by_datagrams;
+
+bool as_expected(const mpi::Leaders& agreed) {
+    if (!by_datagrams || agreed.members.empty()) return true;
+    if (*by_datagrams != bool(agreed.datagrams)) return false;
+    if (!agreed.datagrams || agreed.self == 0) return agreed.compared.empty();
+    for (const auto& each : agreed.compared)
+        if (each.sent > each.there || each.there > each.back) return false;
+    return agreed.compared.size() >= clocks::Narrowing::least_slow;
+}
+
 std::vector<Process> start(const Experiment& experiment, const std::vector<Rank>& ranks, int size, bool confirms = true) {
     std::vector<Process> out;
     for (const Rank& rank : ranks) {
@@ -52,9 +68,12 @@ std::vector<Process> start(const Experiment& experiment, const std::vector<Rank>
         if (child == 0) {
             setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank.local_rank).c_str(), 1);
             setenv("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(rank.local_size).c_str(), 1);
-            const Ranks leaders = mpi::agree_on_leaders(experiment.path, "world", rank.rank, size, rank.clock, limit_ns, confirms);
+            if (rank.by_mpi) setenv("POLTER_CLOCK_EXCHANGE", "mpi", 1);
+            Ranks leaders;
+            const auto agreed = mpi::agree_on_leaders(experiment.path, "world", rank.rank, size, rank.clock, limit_ns, confirms);
+            for (const auto& leader : agreed.members) leaders.push_back(leader.rank);
             const auto bytes = leaders.size() * sizeof(int);
-            _exit(write(ends[1], leaders.data(), bytes) == static_cast<ssize_t>(bytes) ? 0 : 1);
+            _exit(write(ends[1], leaders.data(), bytes) == static_cast<ssize_t>(bytes) && as_expected(agreed) ? 0 : 1);
         }
         close(ends[1]);
         out.push_back({rank.rank, child, ends[0]});
@@ -97,7 +116,7 @@ void leave_behind(const Experiment& experiment, const std::string& name, const s
 }
 
 const std::vector<Rank> two{{0, 0, 1, "a"}, {1, 0, 1, "b"}};
-const std::string killed = "1.1.0123456789abcdef.b", first_killed = "0.1.0123456789abcde0.a", nonce = "00000000000000ff";
+const std::string killed = "1.1.0123456789abcdef..b", first_killed = "0.1.0123456789abcde0..a", nonce = "00000000000000ff";
 
 }  // namespace
 
@@ -107,6 +126,29 @@ TEST_CASE("one rank of each clock") {
     for (const int leader : {0, 2, 5}) CHECK(all.at(leader) == Ranks{0, 2, 5});
     for (const int other : {1, 3}) CHECK(all.at(other).empty());
     CHECK(all.at(4).empty());  // another node with the clock of rank 2
+}
+
+TEST_CASE("leaders have compared their clocks by datagrams where each reaches its parent, else none of them has") {
+    std::vector<Rank> ranks;
+    for (int rank = 0; rank < 11; ++rank) ranks.push_back({rank, 0, 1, "clock" + std::to_string(rank)});
+    for (const int without : {-1, 0, 7}) {
+        CAPTURE(without);
+        Experiment experiment;
+        by_datagrams = without < 0;
+        for (Rank& rank : ranks) rank.by_mpi = rank.rank == without;
+        for (const auto& [rank, leaders] : agree(experiment, ranks, 11)) CHECK(leaders.size() == 11);
+        by_datagrams.reset();
+    }
+}
+
+TEST_CASE("a tree over positions") {
+    for (const int members : {1, 2, 3, 11, 64}) {
+        std::vector<int> parents(static_cast<size_t>(members), -1);
+        for (int position = 0; position < members; ++position)
+            for (const int child : mpi::children_of(position, members)) parents[static_cast<size_t>(child)] = position;
+        for (int position = 0; position < members; ++position) CHECK(parents[static_cast<size_t>(position)] == mpi::parent_of(position));
+    }
+    CHECK(mpi::children_of(0, 64) == Ranks{1, 2, 4, 8, 16, 32});
 }
 
 TEST_CASE("one node makes no file") {
@@ -153,13 +195,13 @@ TEST_CASE("nobody waits for a leader of a killed job") {
         Experiment experiment;
         leave_behind(experiment, "here." + killed);
         leave_behind(experiment, "proposed", nonce + "\n" + first_killed + "\n" + killed + "\n");
-        leave_behind(experiment, "confirmed." + nonce + "." + killed);
+        leave_behind(experiment, "confirmed." + nonce + ".m" + killed);
         for (const auto& [rank, leaders] : agree(experiment, two, 2)) CHECK(leaders == Ranks{0, 1});
     }
     SUBCASE("whose files say anything") {
         Experiment experiment;
         leave_behind(experiment, "here.7");
-        leave_behind(experiment, "here.-1.1.0123456789abcdef.b");
+        leave_behind(experiment, "here.-1.1.0123456789abcdef..b");
         leave_behind(experiment, "proposed", "../../x\n\n0.0\n");
         for (const auto& [rank, leaders] : agree(experiment, two, 2)) CHECK(leaders == Ranks{0, 1});
     }

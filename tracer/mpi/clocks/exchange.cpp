@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "../../clocks/narrowing.hpp"
 #include "../../write/clock.hpp"
 #include "../core/process.hpp"
-#include "leaders.hpp"
 
 namespace polter::mpi {
 namespace {
@@ -28,35 +28,77 @@ enum Question : uint64_t { another = 0, last = 1 };
 
 std::unique_ptr<ClockExchange> ClockExchange::begin(const std::string& experiment, const std::string& world, int rank, int size,
                                                     const std::string& clock) {
-    const std::vector<int> ranks = agree_on_leaders(experiment, world, rank, size, clock, meeting_ns);
-    if (ranks.empty()) return nullptr;
-    std::unique_ptr<ClockExchange> out(new ClockExchange(ranks));
-    out->self_ = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+    Leaders leaders = agree_on_leaders(experiment, world, rank, size, clock, meeting_ns);
+    if (leaders.members.empty()) return nullptr;
+    std::unique_ptr<ClockExchange> out(new ClockExchange(std::move(leaders)));
+    return out->leaders_.datagrams || out->make_communicator() ? std::move(out) : nullptr;
+}
+
+ClockExchange::ClockExchange(Leaders leaders)
+    : leaders_(std::move(leaders)), self_(leaders_.self), parent_(parent_of(self_)), children_(children_of(self_, this->leaders())) {
+    const auto peer = [&](int position) {
+        const Leader& leader = leaders_.members[static_cast<size_t>(position)];
+        return Datagrams::peer(leader.nonce, leader.address);
+    };
+    for (const int child : children_) child_peers_.push_back(peer(child));
+    if (parent_ >= 0) parent_peer_ = peer(parent_);
+}
+
+bool ClockExchange::make_communicator() {
     MPI_Group all, leaders;
-    if (pmpi.Comm_group(constants.comm_world, &all) != MPI_SUCCESS) return nullptr;
+    if (pmpi.Comm_group(constants.comm_world, &all) != MPI_SUCCESS) return false;
+    std::vector<int> ranks;
+    for (const Leader& leader : leaders_.members) ranks.push_back(leader.rank);
     // Where it fails, the program's own errors are not to be raised.
     MPI_Errhandler before;
     pmpi.Comm_get_errhandler(constants.comm_world, &before);
     pmpi.Comm_set_errhandler(constants.comm_world, constants.errors_return);
-    const bool made = pmpi.Group_incl(all, static_cast<int>(ranks.size()), out->ranks_.data(), &leaders) == MPI_SUCCESS &&
-                      pmpi.Comm_create_group(constants.comm_world, leaders, tag, &out->comm_) == MPI_SUCCESS;
+    const bool made = pmpi.Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &leaders) == MPI_SUCCESS &&
+                      pmpi.Comm_create_group(constants.comm_world, leaders, tag, &comm_) == MPI_SUCCESS;
     pmpi.Comm_set_errhandler(constants.comm_world, before);
     pmpi.Errhandler_free(&before);
     pmpi.Group_free(&all);
-    if (!made) return nullptr;
+    if (!made) return false;
     pmpi.Group_free(&leaders);
-    pmpi.Comm_set_errhandler(out->comm_, constants.errors_return);
-    return out;
+    pmpi.Comm_set_errhandler(comm_, constants.errors_return);
+    return true;
 }
 
 uint64_t ClockExchange::run(write::Archive* archive, uint64_t limit_ns) {
     spent_ns_ = 0;
-    for (int step = 1; step < leaders() && works_; step *= 2) {
-        if (self_ < step && self_ + step < leaders()) works_ = answer(self_ + step, limit_ns);
-        if (self_ >= step && self_ < 2 * step) works_ = ask(self_ - step, limit_ns, archive);
-    }
+    ++round_;
+    works_ = works_ && (leaders_.datagrams ? run_by_datagrams(archive, limit_ns) : run_by_mpi(archive, limit_ns));
     compared_at_ns_ = write::now();
     return spent_ns_;
+}
+
+// All pairs at the same time. Who has agreed on datagrams has compared already.
+bool ClockExchange::run_by_datagrams(write::Archive* archive, uint64_t limit_ns) {
+    Datagrams& datagrams = *leaders_.datagrams;
+    std::vector<ClockStamps> stamps = std::exchange(leaders_.compared, {});
+    if (round_ == 1) {
+        if (parent_ >= 0) tell(archive, parent_, stamps);
+        return true;
+    }
+    if (parent_ >= 0) {
+        stamps = datagrams.compare(parent_peer_, round_, limit_ns);
+        if (!stamps.empty()) tell(archive, parent_, stamps);
+    }
+    const bool came = datagrams.serve_all(child_peers_, round_, limit_ns);
+    spent_ns_ = datagrams.take_spent_ns();
+    return came && (parent_ < 0 || !stamps.empty());
+}
+
+// All pairs of a level at the same time.
+bool ClockExchange::run_by_mpi(write::Archive* archive, uint64_t limit_ns) {
+    if (parent_ >= 0 && !ask(parent_, limit_ns, archive)) return false;
+    return std::all_of(children_.begin(), children_.end(), [&](int child) { return answer(child, limit_ns); });
+}
+
+void ClockExchange::tell(write::Archive* archive, int parent, const std::vector<ClockStamps>& exchanges) const {
+    auto stamps = nlohmann::ordered_json::array();
+    for (const ClockStamps& each : exchanges) stamps.push_back({each.sent, each.there, each.back});
+    if (archive) archive->define({{"compared_with", leaders_.members[static_cast<size_t>(parent)].rank}, {"stamps", stamps}});
 }
 
 void ClockExchange::repeat(uint64_t interval_ns) {
@@ -78,23 +120,31 @@ uint64_t ClockExchange::joint_collective(write::Archive* archive, uint64_t limit
         met_at_ns_ = began;
         met_at_collective_ = collectives_;
     }
-    works_ = spread(words, 2, limit_ns);
+    works_ = spread(words, limit_ns);
     if (!works_) return write::now() - began;
     next_ = collectives_ + std::max<uint64_t>(words[1], 1);
     if (words[0]) run(archive, limit_ns);
     return write::now() - began;
 }
 
-bool ClockExchange::spread(void* words, int count, uint64_t limit_ns) {
-    for (int step = 1; step < leaders(); step *= 2) {
-        if (self_ < step && self_ + step < leaders() && !send(words, count, self_ + step, limit_ns)) return false;
-        if (self_ >= step && self_ < 2 * step && !receive(words, count, self_ - step, limit_ns)) return false;
+bool ClockExchange::spread(uint64_t (&words)[2], uint64_t limit_ns) {
+    if (Datagrams* const datagrams = leaders_.datagrams.get()) {
+        if (parent_ >= 0) {
+            const auto decision = datagrams->ask_decision(parent_peer_, collectives_, limit_ns);
+            if (!decision) return false;
+            words[0] = decision->compares;
+            words[1] = decision->next;
+        }
+        datagrams->decide(collectives_, {words[0], words[1]});
+        return datagrams->serve_decision(child_peers_, collectives_, limit_ns);
     }
-    return true;
+    if (parent_ >= 0 && !receive(words, 2, parent_, limit_ns)) return false;
+    return std::all_of(children_.begin(), children_.end(), [&](int child) { return send(words, 2, child, limit_ns); });
 }
 
 void ClockExchange::end() {
-    if (works_) pmpi.Comm_free(&comm_);
+    if (!leaders_.datagrams && works_) pmpi.Comm_free(&comm_);
+    leaders_.datagrams.reset();
 }
 
 bool ClockExchange::wait(MPI_Request& request, uint64_t limit_ns) {
@@ -134,7 +184,7 @@ bool ClockExchange::receive(void* words, int count, int from, uint64_t limit_ns)
 bool ClockExchange::ask(int parent, uint64_t limit_ns, write::Archive* archive) {
     // A message that comes after all would still be written to these.
     static uint64_t question, there;
-    auto stamps = nlohmann::ordered_json::array();
+    std::vector<ClockStamps> stamps;
     uint64_t met = 0;
     clocks::Narrowing interval;
     do {
@@ -152,7 +202,7 @@ bool ClockExchange::ask(int parent, uint64_t limit_ns, write::Archive* archive) 
         interval.add(static_cast<int64_t>(before), static_cast<int64_t>(there), static_cast<int64_t>(back));
     } while (question != last);
     spent_ns_ += write::now() - met;
-    if (archive) archive->define({{"compared_with", ranks_[static_cast<size_t>(parent)]}, {"stamps", stamps}});
+    tell(archive, parent, stamps);
     return true;
 }
 

@@ -10,6 +10,7 @@
 
 #include "../../write/archive.hpp"
 #include "../core/mpi.hpp"
+#include "leaders.hpp"
 
 namespace polter::mpi {
 
@@ -23,9 +24,8 @@ class ClockExchange {
     static std::unique_ptr<ClockExchange> begin(const std::string& experiment, const std::string& world, int rank, int size,
                                                 const std::string& clock);
 
-    // Each leader with its parent and its children in a binomial tree, all pairs of a round at the same time. Gives up when a peer has not
-    // answered for `limit_ns`; nothing is exchanged any more then. Returns
-    // the time that it took without the waiting for others to come.
+    // Each leader with its parent and its children in a binomial tree. Gives up when a peer has not answered for `limit_ns`; nothing is
+    // exchanged any more then. Returns the time that it took without the waiting for others to come.
     uint64_t run(write::Archive*, uint64_t limit_ns);
     // From now on also about every so often, see joint_collective.
     void repeat(uint64_t interval_ns);
@@ -38,17 +38,27 @@ class ClockExchange {
     void end();
 
   private:
-    explicit ClockExchange(std::vector<int> ranks) : ranks_(std::move(ranks)) {}
+    explicit ClockExchange(Leaders);
+    bool make_communicator();
+    bool run_by_datagrams(write::Archive*, uint64_t limit_ns);
+    bool run_by_mpi(write::Archive*, uint64_t limit_ns);
+    void tell(write::Archive*, int parent, const std::vector<ClockStamps>&) const;
     bool ask(int parent, uint64_t limit_ns, write::Archive*);
     bool answer(int child, uint64_t limit_ns);
     bool wait(MPI_Request&, uint64_t limit_ns);
     bool send(const void* words, int count, int to, uint64_t limit_ns);
     bool receive(void* words, int count, int from, uint64_t limit_ns);
-    bool spread(void* words, int count, uint64_t limit_ns);  // from the first leader to all
-    int leaders() const { return static_cast<int>(ranks_.size()); }
+    bool spread(uint64_t (&words)[2], uint64_t limit_ns);  // from the first leader to all
+    int leaders() const { return static_cast<int>(leaders_.members.size()); }
 
-    std::vector<int> ranks_;  // of the leaders in MPI_COMM_WORLD
-    int self_ = 0;            // position in it
+    Leaders leaders_;
+    const int self_, parent_;  // positions among them
+    const std::vector<int> children_;
+    // By datagrams:
+    std::vector<Datagrams::Peer> child_peers_;
+    Datagrams::Peer parent_peer_;
+    uint64_t round_ = 0;
+    // Else:
     MPI_Comm comm_{};
     bool works_ = true;
     uint64_t spent_ns_ = 0;

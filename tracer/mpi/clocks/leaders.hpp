@@ -6,8 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "datagrams.hpp"
+#include "meeting.hpp"
 
 namespace polter::mpi {
 
@@ -19,10 +23,22 @@ LocalRank local_rank();
 // Names the clock that this process reads: equal for processes that read the same one. Empty: not known.
 std::string clock_name();
 
-// The ranks in MPI_COMM_WORLD that compare clocks, in order, this one among them; empty: this one does not. Waits for the first ranks of
-// other nodes, some twice `limit_ns` at most. `world`: names this MPI_COMM_WORLD; a killed job may have had the same name. `confirms`
-// false: a mutation, for the test that shows what confirming is for.
-std::vector<int> agree_on_leaders(const std::string& experiment, const std::string& world, int rank, int size, const std::string& clock,
-                                  uint64_t limit_ns, bool confirms = true);
+// Those who compare clocks, one a clock, in the order of their ranks in MPI_COMM_WORLD, and this one's position among them. None: this one
+// does not.
+struct Leaders {
+    std::vector<Leader> members;
+    int self = 0;
+    // By what they exchange; NULL: by MPI. Then they have compared already, each with its parent.
+    std::unique_ptr<Datagrams> datagrams;
+    std::vector<ClockStamps> compared;
+};
+// In a binomial tree over positions. The first one has no parent: -1.
+int parent_of(int position);
+std::vector<int> children_of(int position, int members);  // the nearest first
+
+// Waits for the first ranks of other nodes, some twice `limit_ns` at most. `world`: names this MPI_COMM_WORLD; a killed job may have had
+// the same name. `confirms` false: a mutation, for the test that shows what confirming is for.
+Leaders agree_on_leaders(const std::string& experiment, const std::string& world, int rank, int size, const std::string& clock,
+                         uint64_t limit_ns, bool confirms = true);
 
 }  // namespace polter::mpi

@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "../../conventions.hpp"
 
@@ -22,22 +25,45 @@ namespace {
 constexpr long most_age_s = 10;  // of what another process of the same job left
 constexpr const char *entered_prefix = "here.", *proposal = "proposed";
 constexpr size_t nonce_digits = 16;
+constexpr char answer_by_datagrams = 'd', answer_by_mpi = 'm';
 
-std::optional<Leader> parse(const std::string& text) {
+constexpr const char *hexadecimal = "0123456789abcdef", *datagrams_suffice = "datagrams\n";
+
+// The text up to the next full stop, which goes with it.
+std::string_view take_part(std::string_view& text) {
+    const size_t end = text.find('.');
+    if (end == std::string_view::npos) return {};
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    return part;
+}
+
+// All leaders read a line of each one: no scanf here.
+std::optional<Leader> parse(std::string_view text) {
     Leader leader;
-    char nonce[nonce_digits + 1] = "";
-    int read = 0;
-    if (std::sscanf(text.c_str(), "%d.%d.%16[0-9a-f].%n", &leader.rank, &leader.on_node, nonce, &read) != 3 || !read) return {};
-    leader.nonce = nonce;
-    leader.clock = text.substr(static_cast<size_t>(read));
-    if (leader.rank < 0 || leader.on_node <= 0 || leader.nonce.size() != nonce_digits) return {};
+    const auto take = [&](int& number, int least) {
+        const std::string_view part = take_part(text);
+        const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+        return !part.empty() && error == std::errc() && rest == part.data() + part.size() && number >= least;
+    };
+    if (!take(leader.rank, 0) || !take(leader.on_node, 1)) return {};
+    leader.nonce = take_part(text);
+    if (leader.nonce.size() != nonce_digits || leader.nonce.find_first_not_of(hexadecimal) != std::string::npos) return {};
+    if (text.find('.') == std::string_view::npos) return {};
+    leader.address = take_part(text);
+    if (leader.address.find_first_not_of(hexadecimal) != std::string::npos) return {};
+    leader.clock = text;
     return leader;
+}
+
+bool lower_rank(const Leader& a, const Leader& b) {
+    return a.rank < b.rank;
 }
 
 std::vector<Leader> parse_lines(const std::string& text) {
     std::vector<Leader> out;
     for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
-        if (const auto leader = parse(text.substr(at, end - at))) out.push_back(*leader);
+        if (auto leader = parse(std::string_view(text).substr(at, end - at))) out.push_back(std::move(*leader));
     return out;
 }
 
@@ -48,7 +74,7 @@ std::string lines(const std::vector<Leader>& leaders) {
 }
 
 void sort_by_rank(std::vector<Leader>& leaders) {
-    std::sort(leaders.begin(), leaders.end(), [](const Leader& a, const Leader& b) { return a.rank < b.rank; });
+    std::sort(leaders.begin(), leaders.end(), lower_rank);
 }
 
 // Calls `take` with the rest of each name that begins so.
@@ -71,7 +97,7 @@ std::string decision_on(const Meeting::Proposal& to) {
 }  // namespace
 
 std::string Leader::text() const {
-    return std::to_string(rank) + "." + std::to_string(on_node) + "." + nonce + "." + clock;
+    return std::to_string(rank) + "." + std::to_string(on_node) + "." + nonce + "." + address + "." + clock;
 }
 
 std::string new_nonce() {
@@ -102,12 +128,12 @@ bool Meeting::enter() {
     return true;
 }
 
-std::vector<Leader> Meeting::present() const {
+std::vector<Leader> Meeting::present(bool recently) const {
     std::vector<Leader> leaders;
     each_name(folder_, entered_prefix, [&](int folder, const char* name, const char* rest) {
         struct stat status {};
         const auto leader = parse(rest);
-        if (leader && fstatat(folder, name, &status, 0) == 0 && std::abs(status.st_mtime - entered_) <= most_age_s)
+        if (leader && (!recently || (fstatat(folder, name, &status, 0) == 0 && std::abs(status.st_mtime - entered_) <= most_age_s)))
             leaders.push_back(*leader);
     });
     sort_by_rank(leaders);
@@ -136,11 +162,14 @@ std::optional<std::string> Meeting::read(const std::string& name) const {
 }
 
 bool Meeting::Proposal::has(const Leader& leader) const {
-    return std::find(members.begin(), members.end(), leader) != members.end();
+    const auto [first, last] = std::equal_range(members.begin(), members.end(), leader, lower_rank);
+    return std::find(first, last, leader) != last;
 }
 
-void Meeting::propose(const std::vector<Leader>& members) const {
-    publish(proposal, new_nonce() + "\n" + lines(members));
+std::string Meeting::propose(const std::vector<Leader>& members) const {
+    const std::string nonce = new_nonce();
+    publish(proposal, nonce + "\n" + lines(members));
+    return nonce;
 }
 
 std::optional<Meeting::Proposal> Meeting::proposed() const {
@@ -148,34 +177,43 @@ std::optional<Meeting::Proposal> Meeting::proposed() const {
     if (!text) return {};
     Proposal out;
     out.nonce = text->substr(0, std::min(text->find('\n'), nonce_digits));
-    if (out.nonce.find_first_not_of("0123456789abcdef") != std::string::npos) out.nonce.clear();
+    if (out.nonce.find_first_not_of(hexadecimal) != std::string::npos) out.nonce.clear();
     out.members = parse_lines(*text);
+    sort_by_rank(out.members);  // a file may say anything
     return out;
 }
 
-bool Meeting::confirm(const Proposal& to) const {
-    const int file = ::open((folder_ + "/" + answer_to(to) + self_.text()).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+bool Meeting::confirm(const Proposal& to, bool by_datagrams) const {
+    const std::string name = folder_ + "/" + answer_to(to) + (by_datagrams ? answer_by_datagrams : answer_by_mpi) + self_.text();
+    const int file = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (file >= 0) ::close(file);
     return file >= 0;
 }
 
-std::vector<Leader> Meeting::confirmed(const Proposal& to) const {
-    std::vector<Leader> out;
+Meeting::Agreement Meeting::confirmed(const Proposal& to) const {
+    Agreement out;
+    bool all = true;
     each_name(folder_, answer_to(to), [&](int, const char*, const char* rest) {
-        if (const auto leader = parse(rest); leader && to.has(*leader)) out.push_back(*leader);
+        const bool by_datagrams = *rest == answer_by_datagrams;
+        if (!by_datagrams && *rest != answer_by_mpi) return;
+        const auto leader = parse(rest + 1);
+        if (!leader || !to.has(*leader)) return;
+        out.members.push_back(*leader);
+        all &= by_datagrams;
     });
-    sort_by_rank(out);
+    sort_by_rank(out.members);
+    out.by_datagrams = all && out.members.size() == to.members.size();
     return out;
 }
 
-void Meeting::decide(const Proposal& on, const std::vector<Leader>& leaders) const {
-    publish(decision_on(on), lines(leaders));
+void Meeting::decide(const Proposal& on, const Agreement& agreement) const {
+    publish(decision_on(on), (agreement.by_datagrams ? datagrams_suffice : "\n") + lines(agreement.members));
 }
 
-std::optional<std::vector<Leader>> Meeting::decided(const Proposal& on) const {
+std::optional<Meeting::Agreement> Meeting::decided(const Proposal& on) const {
     const auto text = read(decision_on(on));
     if (!text) return {};
-    return parse_lines(*text);
+    return Agreement{parse_lines(*text), text->rfind(datagrams_suffice, 0) == 0};
 }
 
 }  // namespace polter::mpi
