@@ -4,6 +4,8 @@
 #include <otf2/otf2.h>
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 #include "engine.hpp"
 
@@ -196,6 +198,14 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
             size};
 }
 
+// Where the sizes of all members are known they may tell more than one algorithm apart: a class for each octave of what all have together.
+static std::optional<CostClass> class_by_total(const Collective& collective) {
+    if (collective.nonblocking || collective.arrived < collective.members.size() || !has_sizes_by_member(collective)) return {};
+    CostClass of = structure_class(collective, 0, false);
+    of.size = std::bit_floor(std::max<uint64_t>(1, sizes_by_member(collective).total()));
+    return of;
+}
+
 static bool is_rooted(Waits waits) {
     return waits == Waits::one_to_n || waits == Waits::n_to_one;
 }
@@ -240,7 +250,10 @@ void Engine::learn_structure(Collective& collective) {
     const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
     if ((varies_by_member(collective.operation) || collective.operation == operation_window_free) && anyone_early())
         return model_.learn_apart(of, members);
-    if (!model_.wants_instance(of, members, ordinal)) return;
+    const std::optional<CostClass> by_total = class_by_total(collective);
+    const bool wanted = model_.wants_instance(of, members, ordinal);
+    const bool wanted_by_total = by_total && model_.wants_instance(*by_total, members, ordinal);
+    if (!wanted && !wanted_by_total) return;
     InstanceSample sample;
     sample.root = root;
     sample.partition = collective.partition;
@@ -256,7 +269,8 @@ void Engine::learn_structure(Collective& collective) {
     for (const Collective::Noise& noise : collective.noise) sample.noise[noise.member].push_back(noise.piece);
     for (auto& list : sample.noise)
         std::sort(list.begin(), list.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
-    model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample), any_size);
+    if (wanted_by_total) model_.learn_instance(*by_total, *by_total, members, waits, ordinal, sample);
+    if (wanted) model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample), any_size);
 }
 
 static uint32_t structural_root(const Collective& collective) {
@@ -270,7 +284,10 @@ const LearnedStructure* Engine::learned_structure(const Collective& collective, 
     const bool by_root = is_rooted(waits) && member == structural_root(collective);
     const LearnedStructure* learned = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members);
     if (!learned && collective.nonblocking) learned = model_.structure(structure_class(collective, 0, by_root), members);
-    return learned;
+    const auto by_total = class_by_total(collective);
+    const LearnedStructure* other = by_total ? model_.structure(*by_total, members) : nullptr;
+    const auto nearer = [&] { return !learned || !learned->structure || 2 * other->structure->error <= learned->structure->error; };
+    return other && other->structure && nearer() ? other : learned;
 }
 
 void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t size) {
@@ -284,8 +301,7 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
     if (!structure) return;
     if (likely) likely_algorithms_.insert(collective.operation);
-    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition,
-                              sizes_by_member(collective));
+    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition, sizes_by_member(collective));
 }
 
 void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {
