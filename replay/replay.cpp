@@ -208,7 +208,7 @@ LockTimes Stages::locks_in_turn(Lanes alone, EngineFacts facts, std::function<vo
 // When transfers begin decides how they share links, and that when others begin: pass after pass, until the cost of the noise stays.
 void Stages::follow_links() {
     constexpr int most_passes = 10;
-    constexpr int64_t stays = 1000;  // to this part
+    constexpr int64_t of_noise = 1000, of_run_time = 10'000;  // a change by less than such a part of them is none
     int64_t before = INT64_MAX;
     for (int passes = 0; links_ && passes < most_passes; ++passes) {
         Archive archive(options_.trace);
@@ -220,8 +220,9 @@ void Stages::follow_links() {
         if (!next) return;
         links_ = next;
         const auto ranks = rank_threads(engine, definitions().ranks);
-        const int64_t noise = program_ends(ranks, scenarios_->lanes().count).accumulated[scenarios_->all()];
-        if (std::abs(noise - before) <= std::abs(noise) / stays) return;
+        const Ends ends = program_ends(ranks, scenarios_->lanes().count);
+        const int64_t noise = ends.accumulated[scenarios_->all()];
+        if (std::abs(noise - before) <= std::max(std::abs(noise) / of_noise, (ends.last - ends.first) / of_run_time)) return;
         before = noise;
     }
 }

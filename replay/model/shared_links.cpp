@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // In words: time goes from one beginning or end of a transfer to the next. In between, every transfer goes on at its rate: all rise
-// together until a link is full, whose transfers then keep theirs; the others rise on. A transfer alone has the rate 1.
+// together until a link is full, whose transfers then keep theirs; the others rise on. A transfer alone has the rate 1. A beginning or an
+// end changes only the rates of those that are connected with it by links on which there is too much.
 #include "shared_links.hpp"
 
 #include <algorithm>
@@ -8,7 +9,9 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <queue>
 #include <set>
+#include <tuple>
 
 #include "model.hpp"
 
@@ -16,12 +19,11 @@ namespace polter::replay {
 
 namespace {
 
-constexpr double nothing_left = 1e-3;  // ns
-constexpr int64_t most_steps = 4'000'000'000;
+constexpr int64_t most_steps = 1'000'000'000;
 
 class Flows {
   public:
-    Flows(const std::vector<Flow>& transfers, double reverse) : transfers_(transfers), reverse_(reverse) {
+    Flows(const std::vector<Flow>& transfers, double reverse) : transfers_(transfers), reverse_(reverse), states_(transfers.size()) {
         uint32_t hosts = 0;
         for (const Flow& one : transfers) hosts = std::max({hosts, one.from + 1, one.to + 1});
         links_.resize(2 * static_cast<size_t>(hosts));
@@ -29,78 +31,139 @@ class Flows {
     bool run(std::vector<int64_t>& later);
 
   private:
-    struct Active {
-        uint32_t transfer;
-        double left, rate;
+    struct State {
+        double left = 0, rate = 0, since = 0;  // `left` at the time `since`
+        double next = 0;                       // the rate that is being found
+        uint32_t version = 0;                  // of the rate: an end that was foreseen by another one does not come
+        uint32_t seen = 0;
     };
     struct Link {
-        double capacity, weight;
-        std::vector<std::pair<uint32_t, double>> flows;  // active ones, and what they take of it
+        double weight = 0;                               // of all that is on it
+        std::vector<std::pair<uint32_t, double>> flows;  // and what they take of it
+        double capacity = 1, rising = 0;                 // left of it; weight of those whose rate still rises
+        uint32_t seen = 0;
     };
+    struct End {
+        double time;
+        uint32_t transfer, version;
+        bool operator<(const End& other) const {
+            return std::tie(time, transfer) > std::tie(other.time, other.transfer);
+        }  // earliest first
+    };
+    static constexpr double full = 1 + 1e-9;
     size_t out(uint32_t host) const { return 2 * static_cast<size_t>(host); }
     size_t in(uint32_t host) const { return out(host) + 1; }
     template <class Each>
-    void each_link(const Flow& of, Each each) const {
-        each(out(of.from), 1.0);
-        each(in(of.to), 1.0);
+    void each_link(uint32_t transfer, Each each) {
+        const Flow& of = transfers_[transfer];
+        each(links_[out(of.from)], 1.0);
+        each(links_[in(of.to)], 1.0);
         if (reverse_ <= 0) return;
-        each(out(of.to), reverse_);
-        each(in(of.from), reverse_);
+        each(links_[out(of.to)], reverse_);
+        each(links_[in(of.from)], reverse_);
     }
-    void set_rates();
+    void begin(uint32_t transfer);
+    void end(uint32_t transfer);
+    void gather(uint32_t changed);
+    void set_rates(uint32_t changed);
 
     const std::vector<Flow>& transfers_;
     const double reverse_;
+    std::vector<State> states_;
     std::vector<Link> links_;
-    std::vector<Active> active_;
-    std::vector<size_t> used_;
+    std::priority_queue<End> ends_;
+    double now_ = 0;
+    uint32_t round_ = 0;
     int64_t steps_ = 0;
+    std::vector<uint32_t> concerned_;  // transfers
+    std::vector<Link*> limits_;        // links that can be full
 };
 
-void Flows::set_rates() {
-    for (const size_t link : used_) {
-        links_[link].flows.clear();
-        links_[link].weight = 0;
-    }
-    used_.clear();
-    for (uint32_t i = 0; i < active_.size(); ++i) {
-        active_[i].rate = -1;
-        each_link(transfers_[active_[i].transfer], [&](size_t number, double weight) {
-            Link& link = links_[number];
-            if (link.flows.empty()) {
-                used_.push_back(number);
-                link.capacity = 1;
-                link.weight = 0;
-            }
-            link.flows.emplace_back(i, weight);
-            link.weight += weight;
+void Flows::begin(uint32_t transfer) {
+    State& state = states_[transfer];
+    state = {.left = static_cast<double>(transfers_[transfer].alone), .rate = 0, .since = now_};
+    each_link(transfer, [&](Link& link, double weight) {
+        link.weight += weight;
+        link.flows.emplace_back(transfer, weight);
+    });
+    set_rates(transfer);
+}
+
+void Flows::end(uint32_t transfer) {
+    ++states_[transfer].version;
+    each_link(transfer, [&](Link& link, double weight) {
+        const auto at = std::find(link.flows.begin(), link.flows.end(), std::pair(transfer, weight));
+        *at = link.flows.back();
+        link.flows.pop_back();
+        link.weight = link.flows.empty() ? 0 : link.weight - weight;
+        steps_ += static_cast<int64_t>(link.flows.size());
+    });
+    set_rates(transfer);
+}
+
+// All whose rate the change may change, and the links that can limit them.
+void Flows::gather(uint32_t changed) {
+    ++round_;
+    concerned_.clear();
+    limits_.clear();
+    const auto visit = [&](Link& link) {
+        if (link.seen == round_) return;
+        link.seen = round_;
+        if (link.weight > full) limits_.push_back(&link);
+        for (const auto& [transfer, weight] : link.flows) {
+            if (states_[transfer].seen == round_) continue;
+            states_[transfer].seen = round_;
+            concerned_.push_back(transfer);
+        }
+    };
+    each_link(changed, [&](Link& link, double) { visit(link); });
+    for (size_t i = 0; i < concerned_.size(); ++i)
+        each_link(concerned_[i], [&](Link& link, double) {
+            if (link.weight > full) visit(link);
         });
+    steps_ += static_cast<int64_t>(4 * concerned_.size());
+}
+
+void Flows::set_rates(uint32_t changed) {
+    constexpr double no_weight = 1e-9, slowest = 1e-6;
+    gather(changed);
+    for (Link* link : limits_) {
+        link->capacity = 1;
+        link->rising = link->weight;
     }
-    steps_ += static_cast<int64_t>(4 * active_.size());
-    constexpr double no_weight = 1e-9;
+    constexpr double rises = -1;
+    for (const uint32_t transfer : concerned_) {
+        State& state = states_[transfer];
+        state.left = std::max(0.0, state.left - state.rate * (now_ - state.since));
+        state.since = now_;
+        state.next = rises;
+    }
     while (true) {
         double least = 1;
-        const Link* full = nullptr;
-        for (const size_t number : used_) {
-            const Link& link = links_[number];
-            if (link.weight > no_weight && link.capacity < least * link.weight) {
-                least = std::max(0.0, link.capacity) / link.weight;
-                full = &link;
+        const Link* limit = nullptr;
+        for (const Link* link : limits_)
+            if (link->rising > no_weight && link->capacity < least * link->rising) {
+                least = std::max(0.0, link->capacity) / link->rising;
+                limit = link;
             }
-        }
-        steps_ += static_cast<int64_t>(used_.size());
-        if (!full) break;
-        for (const auto& [i, weight] : full->flows) {
-            if (active_[i].rate >= 0) continue;
-            active_[i].rate = std::max(least, 1e-6);
-            each_link(transfers_[active_[i].transfer], [&](size_t number, double of_it) {
-                links_[number].capacity -= least * of_it;
-                links_[number].weight -= of_it;
+        steps_ += static_cast<int64_t>(limits_.size());
+        if (!limit) break;
+        for (const auto& [transfer, weight] : limit->flows) {
+            if (states_[transfer].next != rises) continue;
+            states_[transfer].next = std::max(least, slowest);
+            each_link(transfer, [&](Link& link, double of_it) {
+                link.capacity -= least * of_it;
+                link.rising -= of_it;
             });
         }
     }
-    for (Active& flow : active_)
-        if (flow.rate < 0) flow.rate = 1;
+    for (const uint32_t transfer : concerned_) {
+        State& state = states_[transfer];
+        const double now = states_[transfer].next == rises ? 1 : states_[transfer].next;
+        if (now == state.rate) continue;
+        state.rate = now;
+        ends_.push({now_ + state.left / now, transfer, ++state.version});
+    }
 }
 
 bool Flows::run(std::vector<int64_t>& later) {
@@ -111,32 +174,24 @@ bool Flows::run(std::vector<int64_t>& later) {
     if (order.empty()) return true;
     const int64_t origin = transfers_[order.front()].begin;
     const auto begins = [&](size_t next) { return static_cast<double>(transfers_[order[next]].begin - origin); };
-    double now = 0;
-    for (size_t next = 0; next < order.size() || !active_.empty();) {
-        if (active_.empty()) now = begins(next);
-        for (; next < order.size() && begins(next) <= now; ++next)
-            if (transfers_[order[next]].alone > 0) active_.push_back({order[next], static_cast<double>(transfers_[order[next]].alone), 1});
-        if (active_.size() > 1)
-            set_rates();
-        else if (active_.size() == 1)
-            active_.front().rate = 1;
+    for (size_t next = 0; next < order.size() || !ends_.empty();) {
         if (steps_ > most_steps) return false;
-        double step = next < order.size() ? begins(next) - now : std::numeric_limits<double>::infinity();
-        for (const Active& flow : active_) step = std::min(step, flow.left / flow.rate);
-        if (active_.empty()) continue;
-        now += step;
-        size_t kept = 0;
-        for (Active& flow : active_) {
-            flow.left -= flow.rate * step;
-            if (flow.left > nothing_left) {
-                active_[kept++] = flow;
-                continue;
-            }
-            const Flow& ended = transfers_[flow.transfer];
-            const double took = now - static_cast<double>(ended.begin - origin);
-            later[flow.transfer] = std::max<int64_t>(0, std::llround(took) - ended.alone);
+        if (!ends_.empty() && states_[ends_.top().transfer].version != ends_.top().version) {
+            ends_.pop();
+            continue;
         }
-        active_.resize(kept);
+        if (ends_.empty() || (next < order.size() && begins(next) < ends_.top().time)) {
+            now_ = begins(next);
+            const uint32_t transfer = order[next++];
+            if (transfers_[transfer].alone > 0) begin(transfer);
+            continue;
+        }
+        now_ = ends_.top().time;
+        const uint32_t transfer = ends_.top().transfer;
+        ends_.pop();
+        const double took = now_ - static_cast<double>(transfers_[transfer].begin - origin);
+        later[transfer] = std::max<int64_t>(0, std::llround(took) - transfers_[transfer].alone);
+        end(transfer);
     }
     return true;
 }
@@ -166,7 +221,7 @@ class NetworkSearch {
     std::optional<Network> find();
 
   private:
-    static constexpr std::ptrdiff_t most_seen_ = 20'000;
+    static constexpr std::ptrdiff_t most_seen_ = 4'000;
     static constexpr size_t most_seen = static_cast<size_t>(most_seen_);
     struct Class {
         double bytes = 0, least = 0;  // mean; of what they took
