@@ -130,14 +130,15 @@ std::string broken_promise(const std::string& archive, const Observed& observed)
     // An access that comes behind the beginning of its target's call waits for its end; noise before that call may have spared it the wait.
     const bool target_first = calls(definitions.definitions(), "MPI_Win_complete");
     // Less noise may bring messages together on a link that were apart.
-    if (warns(observed.result, {"shared their hosts' links"})) v.monotonicity = 0;
+    const bool links_shared = warns(observed.result, {"shared their hosts' links"});
+    if (links_shared) v.monotonicity = 0;
     if (farm) v.causality = v.monotonicity = v.bounds = 0;
     if (locked_out) v.monotonicity = 0;
     if (target_first) v.monotonicity = v.bounds = 0;
     if (v.identity + v.causality + v.monotonicity + v.bounds + v.additivity > 0)
         return fmt::format("invariants broken: identity {}, causality {}, monotonicity {}, bounds {}, additivity {}", v.identity,
                            v.causality, v.monotonicity, v.bounds, v.additivity);
-    const bool reordered = farm || locked_out || target_first;
+    const bool reordered = farm || locked_out || target_first || links_shared;
     const replay::Result& r = observed.result;
     if (r.measured_ns < 0 || r.approximated_ns < 0 || (r.approximated_ns > r.measured_ns && !reordered))
         return fmt::format("measured {} ns, approximated {} ns", r.measured_ns, r.approximated_ns);
