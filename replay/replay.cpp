@@ -58,8 +58,8 @@ class Stages : public WhatIfs {
     }
 
     void learn();
-    void follow_links();
     void order_locks();
+    void follow_links();
     void replay_scenarios();
     Result result();
     void attribute_to(Result&);
@@ -91,7 +91,7 @@ class Stages : public WhatIfs {
 
     const Options& options_;
     const Hooks& hooks_;
-    double parts_ = 2;  // of the work, for the progress
+    double parts_ = 2, done_ = 1;  // of the work, for the progress; done: before the pass over all scenarios
     std::unique_ptr<Approximated> approximated_;
     std::vector<InjectedSource> injected_;
     std::optional<Model> foreign_;  // given, not learned
@@ -191,6 +191,7 @@ void Stages::order_locks() {
         (*foresight)[lane] = locks_in_turn(one_scenario(std::move(masks), false), facts(), progress(part(done), part(done + 1)));
     }
     lock_foresight_ = foresight;
+    done_ = 1.5;
 }
 
 LockTimes Stages::locks_in_turn(Lanes alone, EngineFacts facts, std::function<void(double)> progress) {
@@ -215,6 +216,8 @@ void Stages::follow_links() {
         auto semantics = std::make_unique<MpiRules>(learned_rules(farms_));
         const MpiRules& rules = *semantics;
         Engine engine(archive, scenarios_->lanes(), model(), false, std::move(semantics), facts(), hooks_.faults);
+        engine.observe({.at_event = {}, .at_noise = {}, .progress = progress(done_, done_ + (2 - done_) / 6)});
+        done_ += (2 - done_) / 6;  // how many passes there will be is not known
         run_pass(archive, engine, options_.group);
         const std::shared_ptr<const LinkPlan> next = rules.links->next();
         if (!next) return;
@@ -230,7 +233,7 @@ void Stages::follow_links() {
 // Attaches the observers.
 void Stages::watch() {
     const size_t lanes = scenarios_->lanes().count;
-    Observers observers{.at_event = {}, .at_noise = {}, .progress = progress(lock_foresight_ ? 1.5 : 1, 2)};
+    Observers observers{.at_event = {}, .at_noise = {}, .progress = progress(done_, 2)};
     if (hooks_.observer)
         observers.at_event = [this](const Thread& thread, int64_t time, const int64_t* delay) {
             hooks_.observer(*scenarios_, thread, time, delay);

@@ -199,8 +199,8 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
 }
 
 // Where the sizes of all members are known they may tell more than one algorithm apart: a class for each octave of what all have together.
-static std::optional<CostClass> class_by_total(const Collective& collective) {
-    if (collective.nonblocking || collective.arrived < collective.members.size() || !has_sizes_by_member(collective)) return {};
+static std::optional<CostClass> class_by_total(const Collective& collective, const Faults& faults) {
+    if (collective.arrived < collective.members.size() || !has_sizes_by_member(collective) || faults.sizes_together) return {};
     CostClass of = structure_class(collective, 0, false);
     of.size = std::bit_floor(std::max<uint64_t>(1, sizes_by_member(collective).total()));
     return of;
@@ -250,7 +250,7 @@ void Engine::learn_structure(Collective& collective) {
     const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
     if ((varies_by_member(collective.operation) || collective.operation == operation_window_free) && anyone_early())
         return model_.learn_apart(of, members);
-    const std::optional<CostClass> by_total = class_by_total(collective);
+    const std::optional<CostClass> by_total = class_by_total(collective, faults_);
     const bool wanted = model_.wants_instance(of, members, ordinal);
     const bool wanted_by_total = by_total && model_.wants_instance(*by_total, members, ordinal);
     if (!wanted && !wanted_by_total) return;
@@ -284,7 +284,7 @@ const LearnedStructure* Engine::learned_structure(const Collective& collective, 
     const bool by_root = is_rooted(waits) && member == structural_root(collective);
     const LearnedStructure* learned = model_.structure(structure_class(collective, class_size(collective, member, size), by_root), members);
     if (!learned && collective.nonblocking) learned = model_.structure(structure_class(collective, 0, by_root), members);
-    const auto by_total = class_by_total(collective);
+    const auto by_total = class_by_total(collective, faults_);
     const LearnedStructure* other = by_total ? model_.structure(*by_total, members) : nullptr;
     const auto nearer = [&] { return !learned || !learned->structure || 2 * other->structure->error <= learned->structure->error; };
     return other && other->structure && nearer() ? other : learned;

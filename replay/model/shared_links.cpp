@@ -11,6 +11,7 @@
 #include <numeric>
 #include <queue>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "model.hpp"
@@ -159,7 +160,7 @@ void Flows::set_rates(uint32_t changed) {
     }
     for (const uint32_t transfer : concerned_) {
         State& state = states_[transfer];
-        const double now = states_[transfer].next == rises ? 1 : states_[transfer].next;
+        const double now = state.next == rises ? 1 : state.next;
         if (now == state.rate) continue;
         state.rate = now;
         ends_.push({now_ + state.left / now, transfer, ++state.version});
@@ -217,12 +218,11 @@ int64_t Network::alone(uint64_t bytes) const {
 // Looks for the network with the smallest distance of what messages took and what they would have taken in it.
 class NetworkSearch {
   public:
-    explicit NetworkSearch(const std::vector<SeenTransfer>& seen) : seen_(seen.begin(), seen.begin() + std::min(seen.size(), most_seen)) {}
+    explicit NetworkSearch(std::span<const SeenTransfer> seen) : seen_(seen.first(std::min(seen.size(), most_seen))) {}
     std::optional<Network> find();
 
   private:
-    static constexpr std::ptrdiff_t most_seen_ = 4'000;
-    static constexpr size_t most_seen = static_cast<size_t>(most_seen_);
+    static constexpr size_t most_seen = 4'000;
     struct Class {
         double bytes = 0, least = 0;  // mean; of what they took
         uint32_t messages = 0;
@@ -241,7 +241,7 @@ class NetworkSearch {
     Trial tried(Network network);
     bool refine(Trial& best, double latency);
 
-    const std::vector<SeenTransfer> seen_;
+    const std::span<const SeenTransfer> seen_;  // the first ones, as many as are looked at
     std::map<uint64_t, Class> classes_;
     std::vector<Class*> class_of_;              // of what is seen; none: it tells nothing
     std::vector<std::vector<uint32_t>> calls_;  // what each waited for
@@ -385,13 +385,16 @@ std::optional<Network> NetworkSearch::find() {
                 latency = part * least_;
             }
     if (!(best.distance < apart)) return {};
-    for (bool nearer = true; nearer;) {
+    constexpr int most_steps_nearer = 100;  // some networks are approached without end
+    int steps = 0;
+    for (bool nearer = true; nearer && steps < most_steps_nearer;) {
         nearer = refine(best, latency);
         for (const double times : {0.8, 0.9, 0.95, 1.05, 1.1, 1.25}) {
             Trial trial = best;
             if (!refine(trial, times * latency)) continue;
-            while (refine(trial, times * latency)) {
-            }
+            do {
+                ++steps;
+            } while (steps < most_steps_nearer && refine(trial, times * latency));
             best = std::move(trial);
             latency *= times;
             nearer = true;

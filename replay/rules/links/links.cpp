@@ -16,6 +16,10 @@ namespace {
 constexpr size_t most_learned = 1'000'000;  // transfers
 constexpr size_t most_times = 16'000'000;   // of all lanes
 
+size_t most_begun(const Lanes& lanes) {
+    return most_times / lanes.count;
+}
+
 // Not all of the change at once: two transfers of which each would make way for the other would do so in turns, pass by pass.
 int32_t in_lane_after(int64_t before, int64_t now) {
     return static_cast<int32_t>(before + (now - before) * 3 / 5);
@@ -27,7 +31,8 @@ Links::Links(std::shared_ptr<const LinkPlan> plan, const Lanes& lanes) : plan_(s
 
 uint32_t Links::number(const Thread& sender) {
     if (sender.index >= numbers_.size()) numbers_.resize(sender.index + 1);
-    return ++numbers_[sender.index];
+    const uint32_t number = ++numbers_[sender.index];
+    return plan_ && number > plan_->count(sender.index) ? 0 : number;
 }
 
 void Links::learn(const Thread& receiver, const Match& match) {
@@ -35,6 +40,7 @@ void Links::learn(const Thread& receiver, const Match& match) {
     if (learned_.size() == most_learned) {
         too_many_ = true;
         learned_ = {};
+        sent_ = {};
         return;
     }
     const bool tells = receiver.pieces.empty() && match.send_noise == 0 &&
@@ -46,7 +52,7 @@ void Links::learn(const Thread& receiver, const Match& match) {
 }
 
 void Links::learn_send(const Match& match, int64_t enter, int64_t leave) {
-    if (!plan_ && !too_many_) sent_.push_back({match.sender->index, match.transfer, enter, leave});
+    if (!plan_ && !too_many_ && sent_.size() < most_learned) sent_.push_back({match.sender->index, match.transfer, enter, leave});
 }
 
 void Links::passes_by(const Operation& operation) {
@@ -58,7 +64,7 @@ void Links::passes_by(const Operation& operation) {
 
 void Links::begins(const Thread& receiver, const Match& match, const Scratch& scratch, size_t from) {
     if (!plan_ || from >= scratch.constraints.size()) return;
-    too_many_ = too_many_ || begins_.size() >= most_times;
+    too_many_ = too_many_ || begun_.size() == most_begun(lanes_);
     if (too_many_) return;
     begun_.push_back({match.sender->index, match.transfer, match.sender->host, receiver.host, match.size});
     for (size_t lane = 0; lane < lanes_.count; ++lane) {
@@ -85,7 +91,7 @@ void Links::delay(Engine& engine, Thread& thread, const Match& match, Scratch& s
         if (as_measured) continue;
         const LaneVector& shared = scratch.vectors.emplace_back(engine.lane_pool().copy(constraint.delay));
         for (size_t lane = 0; lane < lanes_.count; ++lane) shared[lane] += measured - of_lanes[lane];
-        if (Recorder* recorder = thread.engine->recorder()) {
+        if (Recorder* recorder = engine.recorder()) {
             recorder->start();
             recorder->candidate_by(constraint.node, [&](size_t lane) { return shared[lane]; });
             constraint.node = recorder->write(thread.index, thread.place(), constraint.time, shared[recorder->lane(1)], true);
@@ -136,7 +142,7 @@ class Hosts {
 }  // namespace
 
 std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) const {
-    if (too_many_ || learned_.empty()) return nullptr;
+    if (too_many_ || learned_.empty() || learned_.size() > most_learned) return nullptr;  // of all processes together
     const auto waits = [&](const Learned& one) { return one.synchronous || model.rendezvous(false, false, one.bytes); };
     const auto begin = [&](const Learned& one) { return waits(one) ? std::max(one.sent, one.posted) : one.sent; };
     std::vector<const Learned*> order;
@@ -186,7 +192,7 @@ std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) 
 }
 
 std::shared_ptr<const LinkPlan> Links::next() const {
-    if (too_many_) return nullptr;
+    if (too_many_ || begun_.size() > most_begun(lanes_)) return nullptr;
     auto plan = std::make_shared<LinkPlan>(*plan_);
     plan->lanes = &lanes_;
     plan->in_lanes.assign(plan->measured.size() * lanes_.count, 0);

@@ -30,6 +30,7 @@ struct LinkPlan {
     const Lanes* lanes = nullptr;   // of which the following is known; none: in all lanes as measured
     std::vector<int32_t> in_lanes;  // by transfer, lanes of one after another
 
+    size_t count(uint32_t thread) const { return first[thread + 1] - first[thread]; }
     size_t place(uint32_t thread, uint32_t number) const { return first[thread] + number - 1; }
 };
 
@@ -40,7 +41,7 @@ class Links {
     // `plan`: none in a first learning pass.
     Links(std::shared_ptr<const LinkPlan> plan, const Lanes& lanes);
 
-    uint32_t number(const Thread& sender);                              // of a send that begins; from 1 on
+    uint32_t number(const Thread& sender);                              // of a send that begins; from 1 on, 0: the plan does not know it
     void learn(const Thread& receiver, const Match& match);             // a call that received it
     void learn_send(const Match& match, int64_t enter, int64_t leave);  // a call that did nothing but send it, without noise
     // In each lane, when the last of the constraints from `from` on is there.

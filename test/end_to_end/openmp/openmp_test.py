@@ -108,7 +108,7 @@ class Records(unittest.TestCase):
                 done = p.Run([*p.launcher(flavour, 1), program], folder / "e", ["--exporter", "none"], {"OMP_DYNAMIC": "false"})
                 self.assertEqual(done.code, 0, done.explain())
                 if not shutil.which("otf2-print"):
-                    continue
+                    self.skipTest("otf2-print is not installed: the records were not counted")
                 found = records(folder / "e")
                 self.assertEqual(len(found), 3)
                 for location, of in found.items():

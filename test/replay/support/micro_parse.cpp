@@ -23,6 +23,7 @@ const std::map<std::string, int> operations = {
     {"alltoallv", OTF2_COLLECTIVE_OP_ALLTOALLV},
     {"allreduce", OTF2_COLLECTIVE_OP_ALLREDUCE},
     {"reduce", OTF2_COLLECTIVE_OP_REDUCE},
+    {"reduce_scatter", OTF2_COLLECTIVE_OP_REDUCE_SCATTER},
     {"scan", OTF2_COLLECTIVE_OP_SCAN},
     {"exscan", OTF2_COLLECTIVE_OP_EXSCAN},
     {"create", OTF2_COLLECTIVE_OP_CREATE_HANDLE},
