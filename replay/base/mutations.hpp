@@ -32,6 +32,7 @@ struct Faults {
     bool transfers_are_work = false;        // accuracy: all noise in a flush or an unlock counts, even while it waited for transfers
     bool eager_locks = false;               // causality: only the lock call itself waits for the lock, never a later call of its epoch
     bool links_apart = false;               // accuracy: each message has its hosts' links for itself
+    bool exchange_of_equals = false;        // accuracy: in an Alltoallv all members send and get equally much
     bool sizes_together = false;            // accuracy: where sizes differ between members one algorithm serves all of them
     bool no_access_waits = false;           // accuracy: a put never waits for what its target does meanwhile
     bool accesses_always_wait = false;      // accuracy: … or does so in every scenario

@@ -16,19 +16,22 @@ static const std::vector<NoisePiece> no_noise;
 
 // Whether its algorithm depends on what each member contributes or gets: then it is followed once all have come, which nobody leaves
 // before.
-static bool has_sizes_by_member(const Collective& collective) {
+static bool has_sizes_by_member(const Collective& collective, const Faults& faults) {
+    constexpr size_t most_members = 64;  // that exchange in pairs: each pair has a size of its own
+    const bool pairs = collective.operation == OTF2_COLLECTIVE_OP_ALLTOALLV;
+    if (pairs && (collective.members.size() > most_members || faults.exchange_of_equals)) return false;
     return !collective.nonblocking && replay::has_sizes_by_member(collective.operation);
 }
 
-static BlockSizes sizes_by_member(const Collective& collective) {
-    if (!has_sizes_by_member(collective)) return {};
-    std::vector<uint64_t> bytes;
-    uint64_t total = 0;
+static BlockSizes sizes_by_member(const Collective& collective, const Faults& faults) {
+    if (!has_sizes_by_member(collective, faults)) return {};
+    std::vector<uint64_t> bytes, others;
     for (const Collective::Member& member : collective.members) {
         bytes.push_back(member.part);
-        total = std::max(total, member.whole);
+        others.push_back(member.whole);
     }
-    return {bytes, total};
+    if (collective.operation == OTF2_COLLECTIVE_OP_ALLTOALLV) return BlockSizes::of_pairs(bytes, others);
+    return {bytes, *std::max_element(others.begin(), others.end())};
 }
 
 Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* member) {
@@ -120,7 +123,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         mine.injected = injection_->copies(thread.rank, arrival.enter, arrival.delay, thread.remote);
     ++collective->arrived;
     const bool root = *member == collective->root;
-    const bool each = collective->nonblocking || has_sizes_by_member(*collective) ||
+    const bool each = collective->nonblocking || has_sizes_by_member(*collective, faults_) ||
                       (collective->waits != Waits::n_to_n && collective->waits != Waits::for_nobody);
     if (each) mine.arrival = lane_pool_.take();
     if (each)
@@ -200,9 +203,9 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
 
 // Where the sizes of all members are known they may tell more than one algorithm apart: a class for each octave of what all have together.
 static std::optional<CostClass> class_by_total(const Collective& collective, const Faults& faults) {
-    if (collective.arrived < collective.members.size() || !has_sizes_by_member(collective) || faults.sizes_together) return {};
+    if (collective.arrived < collective.members.size() || !has_sizes_by_member(collective, faults) || faults.sizes_together) return {};
     CostClass of = structure_class(collective, 0, false);
-    of.size = std::bit_floor(std::max<uint64_t>(1, sizes_by_member(collective).total()));
+    of.size = std::bit_floor(std::max<uint64_t>(1, sizes_by_member(collective, faults).total()));
     return of;
 }
 
@@ -257,7 +260,7 @@ void Engine::learn_structure(Collective& collective) {
     InstanceSample sample;
     sample.root = root;
     sample.partition = collective.partition;
-    sample.sizes = sizes_by_member(collective);
+    sample.sizes = sizes_by_member(collective, faults_);
     sample.noise.resize(members);
     for (const Collective::Member& member : collective.members) {
         if (waits == Waits::n_to_n && member.leave < collective.last_enter) return;
@@ -301,7 +304,8 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
     if (!structure) return;
     if (likely) likely_algorithms_.insert(collective.operation);
-    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition, sizes_by_member(collective));
+    collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition,
+                              sizes_by_member(collective, faults_));
 }
 
 void Engine::wake_members(Collective& collective, const std::vector<uint32_t>& ended) {
@@ -337,7 +341,7 @@ static bool decides_structure(const Collective& collective, uint32_t member) {
 }
 
 void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
-    const bool by_sizes = has_sizes_by_member(collective);
+    const bool by_sizes = has_sizes_by_member(collective, faults_);
     if (by_sizes && collective.arrived < collective.members.size()) return;
     if (!collective.structured && !arrival.nonblocking && decides_structure(collective, member)) {
         begin_structure(collective, member, arrival.size);

@@ -51,6 +51,11 @@ class Flows {
             return std::tie(time, transfer) > std::tie(other.time, other.transfer);
         }  // earliest first
     };
+    struct Fill {
+        double at;  // the rate of its transfers
+        Link* link;
+        bool operator<(const Fill& other) const { return at > other.at; }  // the first that is full first
+    };
     static constexpr double full = 1 + 1e-9;
     size_t out(uint32_t host) const { return 2 * static_cast<size_t>(host); }
     size_t in(uint32_t host) const { return out(host) + 1; }
@@ -78,6 +83,7 @@ class Flows {
     int64_t steps_ = 0;
     std::vector<uint32_t> concerned_;  // transfers
     std::vector<Link*> limits_;        // links that can be full
+    std::vector<Fill> fills_;          // … when, as far as is known
 };
 
 void Flows::begin(uint32_t transfer) {
@@ -128,10 +134,6 @@ void Flows::gather(uint32_t changed) {
 void Flows::set_rates(uint32_t changed) {
     constexpr double no_weight = 1e-9, slowest = 1e-6;
     gather(changed);
-    for (Link* link : limits_) {
-        link->capacity = 1;
-        link->rising = link->weight;
-    }
     constexpr double rises = -1;
     for (const uint32_t transfer : concerned_) {
         State& state = states_[transfer];
@@ -139,21 +141,32 @@ void Flows::set_rates(uint32_t changed) {
         state.since = now_;
         state.next = rises;
     }
-    while (true) {
-        double least = 1;
-        const Link* limit = nullptr;
-        for (const Link* link : limits_)
-            if (link->rising > no_weight && link->capacity < least * link->rising) {
-                least = std::max(0.0, link->capacity) / link->rising;
-                limit = link;
-            }
-        steps_ += static_cast<int64_t>(limits_.size());
-        if (!limit) break;
-        for (const auto& [transfer, weight] : limit->flows) {
+    fills_.clear();
+    for (Link* link : limits_) {
+        link->capacity = 1;
+        link->rising = link->weight;
+        fills_.push_back({1 / link->weight, link});
+    }
+    std::make_heap(fills_.begin(), fills_.end());
+    while (!fills_.empty()) {
+        std::pop_heap(fills_.begin(), fills_.end());
+        const Fill next = fills_.back();
+        fills_.pop_back();
+        if (next.link->rising <= no_weight) continue;
+        // Where others have got their rates meanwhile, those that still rise have more left: it is full later.
+        const double at = std::max(0.0, next.link->capacity) / next.link->rising;
+        ++steps_;
+        if (at > next.at * full) {
+            fills_.push_back({at, next.link});
+            std::push_heap(fills_.begin(), fills_.end());
+            continue;
+        }
+        if (at >= 1) break;
+        for (const auto& [transfer, weight] : next.link->flows) {
             if (states_[transfer].next != rises) continue;
-            states_[transfer].next = std::max(least, slowest);
+            states_[transfer].next = std::max(at, slowest);
             each_link(transfer, [&](Link& link, double of_it) {
-                link.capacity -= least * of_it;
+                link.capacity -= at * of_it;
                 link.rising -= of_it;
             });
         }

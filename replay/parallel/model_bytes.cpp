@@ -11,7 +11,7 @@ void put(Bytes& to, const InstanceSample& sample) {
     to.put(sample.root);
     to.put(static_cast<uint64_t>(sample.partition ? sample.partition->size() : 0));
     for (size_t i = 0; sample.partition && i < sample.partition->size(); ++i) to.put((*sample.partition)[i]);
-    to.put(sample.sizes.upto());
+    sample.sizes.write(to);
     to.put(sample.enter);
     to.put(sample.leave);
     to.put(sample.resume);
@@ -52,9 +52,7 @@ InstanceSample get_sample(Input& from) {
     Partition partition(from.get<uint64_t>());
     for (auto& group : partition) from.get(group);
     if (!partition.empty()) sample.partition = interned(partition);
-    std::vector<double> upto;
-    from.get(upto);
-    sample.sizes = BlockSizes::from(std::move(upto));
+    sample.sizes.read(from);
     from.get(sample.enter);
     from.get(sample.leave);
     from.get(sample.resume);

@@ -176,6 +176,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_pscw", {.no_notices = true}},
         {"shared_links", {.links_apart = true}},
         {"reduce_scatter_sizes", {.sizes_together = true}},
+        {"alltoallv_sizes", {.exchange_of_equals = true}},
         {"rma_access", {.no_access_waits = true}},
         {"rma_access", {.accesses_always_wait = true}},
         {"rma_access_behind", {.no_access_waits = true}},

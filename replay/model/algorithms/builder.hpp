@@ -35,6 +35,7 @@ class Builder {
         const auto message = static_cast<uint32_t>(schedule_.shares.size());
         schedule_.shares.push_back(load.share);
         schedule_.blocks.push_back(load.blocks);
+        schedule_.ends.emplace_back(from, to);
         schedule_.steps[from].push_back({message, to, Kind::send, 1});
         return message;
     }

@@ -173,7 +173,8 @@ bool varies_by_member(uint8_t operation) {
 }
 
 bool has_sizes_by_member(uint8_t operation) {
-    return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
+    return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_ALLTOALLV ||
+           operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
 }
 
 Waits structural_waits(uint8_t operation, Waits waits) {

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "builder.hpp"
+#include "replay/base/bytes.hpp"
 
 namespace polter::replay {
 
@@ -86,8 +88,11 @@ Schedule Builder::take() {
     return std::move(schedule_);
 }
 
+static double at_most(uint64_t bytes) {
+    return static_cast<double>(std::min(uint64_t{1} << 40, bytes));
+}
+
 BlockSizes::BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total) {
-    const auto at_most = [](uint64_t number) { return static_cast<double>(std::min(uint64_t{1} << 40, number)); };
     double sum = 0;
     for (const uint64_t part : bytes) sum += at_most(part);
     const double scale = (sum > 0 && total > 0 ? at_most(total) / sum : 1) / static_cast<double>(unit);
@@ -95,14 +100,31 @@ BlockSizes::BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total) {
     for (size_t i = 0; i < 2 * bytes.size(); ++i) upto_.push_back(upto_.back() + at_most(bytes[i % bytes.size()]) * scale);
 }
 
-BlockSizes BlockSizes::from(std::vector<double> upto) {
+BlockSizes BlockSizes::of_pairs(const std::vector<uint64_t>& sent, const std::vector<uint64_t>& received) {
     BlockSizes sizes;
-    sizes.upto_ = std::move(upto);
+    double all = 0;
+    for (const uint64_t bytes : received) all += at_most(bytes);
+    for (const uint64_t bytes : sent) sizes.sent_.push_back(at_most(bytes) / static_cast<double>(unit));
+    for (const uint64_t bytes : received) sizes.received_.push_back(all > 0 ? at_most(bytes) / all : 0);
     return sizes;
 }
 
+void BlockSizes::write(Bytes& to) const {
+    to.put(upto_);
+    to.put(sent_);
+    to.put(received_);
+}
+
+void BlockSizes::read(Input& from) {
+    from.get(upto_);
+    from.get(sent_);
+    from.get(received_);
+}
+
 uint64_t BlockSizes::total() const {
-    return known() ? static_cast<uint64_t>(upto_[upto_.size() / 2] * static_cast<double>(unit)) : 0;
+    if (!known()) return 0;
+    const double all = sent_.empty() ? upto_[upto_.size() / 2] : std::accumulate(sent_.begin(), sent_.end(), 0.0);
+    return static_cast<uint64_t>(all * static_cast<double>(unit));
 }
 
 const Partition* interned(const Partition& partition) {

@@ -7,9 +7,13 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace polter::replay {
+
+class Bytes;
+class Input;
 
 // How messages go to place 0 or from it; from recursive_doubling on everybody has everything at the end.
 enum class Shape : uint8_t {
@@ -98,6 +102,7 @@ struct Schedule {
     std::vector<std::vector<Step>> steps;  // by place
     std::vector<double> shares;            // by message: which part of the collective's data it carries
     std::vector<Blocks> blocks;            // by message
+    std::vector<std::pair<uint32_t, uint32_t>> ends;  // by message: the places that it goes from and to
     bool uniform = true;                   // all shares are equal
     std::vector<double> distinct;          // the shares that occur, rising; few of many
     // Whether the send at this step returns only at the end of its rendezvous.
@@ -107,25 +112,31 @@ struct Schedule {
     }
 };
 
-// How many bytes each member contributes, or gets, where that differs between members. Shares are then of `unit` bytes.
+// How many bytes each member contributes, or gets, where that differs between members. Shares are then of `unit` bytes. Where each member
+// sends each other one another amount the records tell only what it sends and gets in all: a message then has its sender's bytes, divided
+// as all receivers' are.
 class BlockSizes {
   public:
     static constexpr uint64_t unit = uint64_t{1} << 20;
     BlockSizes() = default;
     // By place; `total`: of all of them. (Some recorders count a member's part once for each receiver.)
     BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total);
-    bool known() const { return !upto_.empty(); }  // else all are equal, and shares are of all data
-    uint64_t total() const;                                   // bytes
+    static BlockSizes of_pairs(const std::vector<uint64_t>& sent, const std::vector<uint64_t>& received);
+    bool known() const { return !upto_.empty() || !sent_.empty(); }  // else all are equal, and shares are of all data
+    uint64_t total() const;                                          // bytes
     double share(const Schedule& schedule, uint32_t message) const {
         if (!known()) return schedule.shares[message];
+        if (!sent_.empty()) return sent_[schedule.ends[message].first] * received_[schedule.ends[message].second];
         const Blocks& blocks = schedule.blocks[message];
         return blocks.count == 0 ? upto_[upto_.size() / 2] : upto_[blocks.first + blocks.count] - upto_[blocks.first];
     }
-    const std::vector<double>& upto() const { return upto_; }
-    static BlockSizes from(std::vector<double> upto);  // between processes
+    // Between processes.
+    void write(Bytes& to) const;
+    void read(Input& from);
 
   private:
-    std::vector<double> upto_;  // twice round: what the members in front have together
+    std::vector<double> upto_;             // twice round: what the members in front have together
+    std::vector<double> sent_, received_;  // of pairs: by member; received_: as a part of what all get
 };
 
 // The new communicators of a creation, each as members of the parent in their new order.

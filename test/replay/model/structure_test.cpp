@@ -41,6 +41,22 @@ Explanation explanation(const std::vector<InstanceSample>& samples) {
 
 }  // namespace
 
+TEST_CASE("what members send and get in all is divided among their messages") {
+    const BlockSizes sizes = BlockSizes::of_pairs({0, 2 << 20, 6 << 20}, {1 << 20, 3 << 20, 4 << 20});
+    CHECK(sizes.known());
+    CHECK(sizes.total() == 8 << 20);
+    const Schedule& of = schedule({.up = Shape::everyone, .cargo_up = Cargo::parts}, 3, 0, false);
+    for (uint32_t message = 0; message < of.ends.size(); ++message) {
+        constexpr double sent[] = {0, 2, 6}, part[] = {0.125, 0.375, 0.5};
+        const auto [from, to] = of.ends[message];
+        CHECK(std::abs(sizes.share(of, message) - sent[from] * part[to]) < 1e-9);
+    }
+    const BlockSizes nothing = BlockSizes::of_pairs({0, 0, 0}, {0, 0, 0});
+    CHECK(nothing.known());
+    CHECK(nothing.total() == 0);
+    CHECK(nothing.share(of, 0) == 0);
+}
+
 TEST_CASE("what is called once has a structure if that meets all leave times") {
     size_t found = 0;
     for (uint64_t seed = 1; seed <= 20; ++seed) {
