@@ -28,19 +28,28 @@ class FlatMap {
     }
 
     // `value` must convert to true. An equal key is overwritten.
-    void insert(const Key& key, Value value) {
+    void insert(const Key& key, Value value) { exchange(key, value); }
+
+    // What the key had before; a free slot's value if nothing.
+    Value exchange(const Key& key, Value value) {
         if ((size_ + 1) * 2 > slots_.size()) grow();
         size_t i = key.hash() & mask_;
         while (slots_[i].value && !(slots_[i].key == key)) i = (i + 1) & mask_;
         if (!slots_[i].value) ++size_;
+        Value before = slots_[i].value;
         slots_[i] = {key, value};
+        return before;
     }
 
-    bool erase(const Key& key) {
-        if (size_ == 0) return false;
+    bool erase(const Key& key) { return static_cast<bool>(take(key)); }
+
+    // Erases it; a free slot's value if there was none.
+    Value take(const Key& key) {
+        if (size_ == 0) return {};
         size_t i = key.hash() & mask_;
         while (slots_[i].value && !(slots_[i].key == key)) i = (i + 1) & mask_;
-        if (!slots_[i].value) return false;
+        if (!slots_[i].value) return {};
+        const Value taken = slots_[i].value;
         for (size_t j = (i + 1) & mask_; slots_[j].value; j = (j + 1) & mask_) {
             const size_t home = slots_[j].key.hash() & mask_;
             // An entry may move to the hole if its home does not lie cyclically in (hole, entry].
@@ -52,7 +61,7 @@ class FlatMap {
         }
         slots_[i] = {};
         --size_;
-        return true;
+        return taken;
     }
 
     size_t size() const { return size_; }

@@ -120,11 +120,10 @@ void Engine::wake(Thread* thread) {
 }
 
 Request* Engine::new_request(Thread& thread, uint64_t id, Request::Kind kind) {
-    drop_request(thread, id);  // the id is used again: its first request was freed
     Request* request = request_pool_.take();
     *request = Request{};
     request->kind = kind;
-    process(thread).requests.insert({id}, request);
+    if (Request* before = process(thread).requests.exchange({id}, request)) give_back(before);  // the id is used again: that was freed
     return request;
 }
 
@@ -133,13 +132,17 @@ Request* Engine::find_request(Thread& thread, uint64_t id) {
     return found ? *found : nullptr;
 }
 
-void Engine::drop_request(Thread& thread, uint64_t id) {
-    Request** found = process(thread).requests.find({id});
-    if (!found) return;
-    Request* request = *found;
+Request* Engine::take_request(Thread& thread, uint64_t id) {
+    return process(thread).requests.take({id});
+}
+
+void Engine::give_back(Request* request) {
     request->post_delay.reset();
-    process(thread).requests.erase({id});
     request_pool_.give(request);
+}
+
+void Engine::drop_request(Thread& thread, uint64_t id) {
+    if (Request* request = take_request(thread, id)) give_back(request);
 }
 
 // ---- scheduling ----------------------------------------------------------------------------------------------------------------

@@ -222,6 +222,8 @@ class Engine {
     Request* new_request(Thread& thread, uint64_t id, Request::Kind kind);
     Request* find_request(Thread& thread, uint64_t id);
     void drop_request(Thread& thread, uint64_t id);
+    Request* take_request(Thread& thread, uint64_t id);  // the caller gives it back
+    void give_back(Request* request);
 
   private:
     friend struct EventApplication;

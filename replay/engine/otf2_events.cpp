@@ -5,6 +5,8 @@
 
 #include <otf2/otf2.h>
 
+#include <optional>
+
 #include "event_application.hpp"
 
 namespace polter::replay {
@@ -128,20 +130,45 @@ struct EventCallbacks : EventApplication {
         return add(*static_cast<Thread*>(user), time, record, {.kind = Operation::Kind::isend_complete, .request = request});
     }
 
+    struct PostedAs {
+        int32_t source = -1, tag = -1;
+        uint32_t comm = 0;
+    };
+    // One by one, as they are in the list: OTF2 would search it twice for each.
+    static std::optional<PostedAs> posted_as(const Definitions& d, OTF2_AttributeList* list) {
+        PostedAs posted;
+        unsigned known = 0;
+        const uint32_t count = list ? OTF2_AttributeList_GetNumberOfElements(list) : 0;
+        for (uint32_t i = 0; i < count; ++i) {
+            OTF2_AttributeRef attribute = 0;
+            OTF2_Type type = OTF2_TYPE_NONE;
+            OTF2_AttributeValue value{};
+            if (OTF2_AttributeList_GetAttributeByIndex(list, i, &attribute, &type, &value) != OTF2_SUCCESS) continue;
+            if (attribute == d.source && type == OTF2_TYPE_INT32) {
+                posted.source = value.int32;
+                known |= 1;
+            } else if (attribute == d.tag && type == OTF2_TYPE_INT32) {
+                posted.tag = value.int32;
+                known |= 2;
+            } else if (attribute == d.comm && type == OTF2_TYPE_COMM) {
+                posted.comm = value.commRef;
+                known |= 4;
+            }
+        }
+        return known == 7 ? std::optional(posted) : std::nullopt;
+    }
+
     static OTF2_CallbackCode irecv_request(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
                                            uint64_t request) {
         Thread& t = *static_cast<Thread*>(user);
         Operation operation{.kind = Operation::Kind::irecv_post, .request = request};
-        int32_t source = -1, tag = -1;
-        uint32_t comm = 0;
-        if (get_int32(list, definitions(t).source, &source) && get_int32(list, definitions(t).tag, &tag) &&
-            get_comm(list, definitions(t).comm, &comm)) {
-            operation.comm = comm;
-            operation.wildcard = source < 0 || tag < 0;
-            operation.any_source = source < 0;
+        if (const std::optional<PostedAs> posted = posted_as(definitions(t), list)) {
+            operation.comm = posted->comm;
+            operation.wildcard = posted->source < 0 || posted->tag < 0;
+            operation.any_source = posted->source < 0;
             operation.posted_known = !operation.wildcard;
-            operation.peer = static_cast<uint32_t>(source);
-            operation.tag = static_cast<uint32_t>(tag);
+            operation.peer = static_cast<uint32_t>(posted->source);
+            operation.tag = static_cast<uint32_t>(posted->tag);
             operation.partitioned = partitioned(t, list);
         }
         return add(t, time, record, operation);

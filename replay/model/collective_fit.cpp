@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <optional>
+
+#include "predict_together.hpp"
 
 namespace polter::replay {
 
@@ -42,28 +45,6 @@ double typical(Distances& distances, bool noise_known) {
 }
 
 using Predictions = std::vector<std::vector<Prediction>>;  // by sample
-
-// Distance of prediction and measurement, or anything from `most` on where it is that or more: then not all are predicted.
-double error_of(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known, double most,
-                Predictions* predictions) {
-    static thread_local Distances distances;
-    distances.clear();
-    size_t all = 0;
-    for (const InstanceSample& sample : samples) all += sample.leave.size();
-    predictions->resize(samples.size());
-    double sum = 0;
-    for (size_t s = 0; s < samples.size(); ++s) {
-        std::vector<Prediction>& predicted = (*predictions)[s];
-        predict(structure, samples[s], &predicted);
-        for (size_t i = 0; i < predicted.size(); ++i) {
-            const int64_t distance = std::abs(predicted[i].leave - samples[s].leave[i]);
-            distances.add(samples[s], i, distance);
-            sum += static_cast<double>(distance);
-        }
-        if (noise_known && sum / static_cast<double>(all) >= most) return most;
-    }
-    return typical(distances, noise_known);
-}
 
 constexpr size_t terms = 4;  // o, L, and what the data adds to each
 
@@ -206,10 +187,13 @@ class Descent {
         : samples_(samples), noise_known_(noise_known), best_(plain) {
         const auto members = static_cast<uint32_t>(samples.front().enter.size());
         uniform_ = !plain.link && schedule(plain.pattern, members, samples.front().root, false).uniform && !samples.front().sizes.known();
-        least_ = error_of(best_, samples_, noise_known_, std::numeric_limits<double>::infinity(), &by_best_);
+        for (const InstanceSample& sample : samples) leave_times_ += sample.leave.size();
+        if (SamplesTogether::can_follow(samples)) together_.emplace(plain, samples);
+        least_ = error_of(best_, std::numeric_limits<double>::infinity());
+        by_best_.swap(by_trial_);
     }
     bool try_out(const Structure& trial) {
-        const double distance = error_of(trial, samples_, noise_known_, least_, &by_trial_);
+        const double distance = error_of(trial, least_);
         if (distance >= least_) return false;
         least_ = distance;
         best_ = trial;
@@ -222,6 +206,7 @@ class Descent {
         for (int round = 0; round < 16; ++round) {
             const Structure before = best_;
             Structure next = best_;
+            if (together_) together_->predict(best_, &by_best_);
             if (!regress(&next, uniform_, samples_, by_best_) || !try_out(allowed(next))) break;
             for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
         }
@@ -230,11 +215,41 @@ class Descent {
     }
 
   private:
+    // Distance of prediction and measurement, or anything from `most` on where it is that or more: then not all are predicted.
+    double error_of(const Structure& structure, double most) {
+        distances_.clear();
+        double sum = 0;
+        const auto add = [&](const InstanceSample& sample, size_t member, int64_t predicted) {
+            const int64_t distance = std::abs(predicted - sample.leave[member]);
+            distances_.add(sample, member, distance);
+            sum += static_cast<double>(distance);
+        };
+        const auto too_much = [&] { return noise_known_ && sum / static_cast<double>(leave_times_) >= most; };
+        if (together_) {
+            const int64_t* predicted = together_->leaves(structure).data();
+            for (const InstanceSample& sample : samples_) {
+                for (size_t i = 0; i < sample.leave.size(); ++i) add(sample, i, *predicted++);
+                if (too_much()) return most;
+            }
+            return typical(distances_, noise_known_);
+        }
+        by_trial_.resize(samples_.size());
+        for (size_t s = 0; s < samples_.size(); ++s) {
+            predict(structure, samples_[s], &by_trial_[s]);
+            for (size_t i = 0; i < by_trial_[s].size(); ++i) add(samples_[s], i, by_trial_[s][i].leave);
+            if (too_much()) return most;
+        }
+        return typical(distances_, noise_known_);
+    }
+
     const std::vector<InstanceSample>& samples_;
     bool noise_known_, uniform_ = true;
+    size_t leave_times_ = 0;
+    std::optional<SamplesTogether> together_;  // else by_best_ and by_trial_ hold what was predicted of the best and of the last trial
     Structure best_;
     double least_ = 0;
     Predictions by_best_, by_trial_;
+    Distances distances_;
 };
 
 }  // namespace

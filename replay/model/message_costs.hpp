@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "model.hpp"
 
@@ -36,9 +37,28 @@ class MessageCostCache {
   public:
     const MessageCosts& receive(const Model& model, const CostClass& of) { return ask(receive_, model, of, receive_costs); }
     const SendCosts& send(const Model& model, const CostClass& of) { return ask(send_, model, of, send_costs); }
+    // Whether a standard send of that size waits for its receiver.
+    bool rendezvous(const Model& model, bool same_host, bool partitioned, uint64_t size) {
+        Protocol& entry = protocols_[(size * 4 + same_host * 2 + partitioned) * 0x9e3779b97f4a7c15u >> (64 - place_bits)];
+        if (!entry.known || entry.size != size || entry.same_host != same_host || entry.partitioned != partitioned)
+            entry = {size, true, same_host, partitioned, model.rendezvous(same_host, partitioned, size)};
+        return entry.rendezvous;
+    }
+    // Of a call that completes so many whose messages are there.
+    const Cost& completing(const Model& model, uint32_t completions) {
+        const CostClass of{CostKind::wait_own, true, false, 0, completions};
+        if (completions >= completing_.size()) return model.cost(of);
+        if (!completing_[completions]) completing_[completions] = model.cost(of);
+        return *completing_[completions];
+    }
 
   private:
-    static constexpr size_t places = 64;
+    static constexpr int place_bits = 8;
+    static constexpr size_t places = size_t{1} << place_bits;
+    struct Protocol {
+        uint64_t size = 0;
+        bool known = false, same_host = false, partitioned = false, rendezvous = false;
+    };
     template <class Costs>
     struct Entry {
         CostClass of{};
@@ -50,7 +70,7 @@ class MessageCostCache {
                             Costs (*answer)(const Model&, CostClass)) {
         const uint64_t which = of.size ^ static_cast<uint64_t>(of.operation) << 40 ^ static_cast<uint64_t>(of.same_host) << 41 ^
                                static_cast<uint64_t>(of.synchronous) << 42;
-        Entry<Costs>& entry = entries[which * 0x9e3779b97f4a7c15u >> 58];
+        Entry<Costs>& entry = entries[which * 0x9e3779b97f4a7c15u >> (64 - place_bits)];
         const bool same = entry.known && entry.of.size == of.size && entry.of.same_host == of.same_host &&
                           entry.of.synchronous == of.synchronous && entry.of.operation == of.operation;
         if (!same) entry = {of, true, answer(model, of)};
@@ -59,6 +79,8 @@ class MessageCostCache {
 
     std::array<Entry<MessageCosts>, places> receive_{};
     std::array<Entry<SendCosts>, places> send_{};
+    std::array<Protocol, places> protocols_{};
+    std::array<std::optional<Cost>, 32> completing_;
 };
 
 }  // namespace polter::replay

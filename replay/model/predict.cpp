@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // In words: each member does its steps in order as far as the messages have come that it receives; what it sends lets others go on.
-// When messages come does not depend on who is asked first. Fitting costs asks for this some hundred times a class of collectives.
+// When messages come does not depend on who is asked first.
 #include <algorithm>
 #include <numeric>
 #include <optional>
 
-#include "collective_algorithm.hpp"
+#include "predict_together.hpp"
 
 namespace polter::replay {
 
@@ -32,24 +32,6 @@ struct Message {
 struct Rendezvous {
     Prediction ready{INT64_MIN, 0, 0, 0, 0}, posted{INT64_MIN, 0, 0, 0, 0};  // of the sender, of the receiver
     uint32_t sender_waits = nobody;                                          // … for the end
-};
-
-// What a message costs by a structure.
-struct MessageCost {
-    double share = 0;
-    int64_t flight = 0, work = 0, taking = 0, by_length = 0, behind_another = 0;
-    bool rendezvous = false, by_link = false;
-
-    MessageCost() = default;
-    MessageCost(const Structure& structure, double of)
-        : share(of),
-          flight(structure.flight(of)),
-          work(structure.work(of)),
-          taking(structure.taking(of)),
-          by_length(structure.by_length(of)),
-          behind_another(structure.behind_another(of)),
-          rendezvous(structure.rendezvous(of)),
-          by_link(structure.by_link(of)) {}
 };
 
 class Followed {

@@ -273,7 +273,7 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
     }
     const bool blocking = !dependency.own_posting;
     const MessageCosts* costs = &scratch.costs.receive(model, message_class(CostKind::receive_after_send, match));
-    const Cost* own_wait = &model.cost({CostKind::wait_own, true, false, 0, thread.completions});
+    const Cost* own_wait = &scratch.costs.completing(model, thread.completions);
     MessageCosts changed;
     Cost changed_wait;
     if (match.of_farm && !costs->rendezvous) {

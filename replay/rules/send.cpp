@@ -15,7 +15,7 @@ namespace {
 
 bool waits_for_receiver(Engine& engine, const Operation& operation, bool same_host) {
     if (operation.mode == SendMode::buffered || engine.learning()) return false;
-    return engine.model().rendezvous(same_host, operation.partitioned > 0, operation.size);
+    return of(engine).scratch->costs.rendezvous(engine.model(), same_host, operation.partitioned > 0, operation.size);
 }
 
 // Whether the call waits, too, once its message is on its way.
@@ -89,7 +89,7 @@ void publish_send(Engine& engine, Thread& thread, const Operation& operation, bo
 
 void publish_send_complete(Engine& engine, Thread& thread, const Operation& operation) {
     ++thread.completions;
-    Request* request = engine.find_request(thread, operation.request);
+    Request* request = engine.take_request(thread, operation.request);
     if (!request) return;  // eager: nothing was kept
     if (Match* match = request->match) {
         if (match->synchronous)
@@ -97,7 +97,7 @@ void publish_send_complete(Engine& engine, Thread& thread, const Operation& oper
         else
             thread.watched.push_back(match);
     }
-    engine.drop_request(thread, operation.request);
+    engine.give_back(request);
 }
 
 // The transfer begins when both sides have come. It is the network's: the sender's own work is what completing a request costs.
@@ -113,8 +113,7 @@ void constrain_posting(Engine& engine, Thread& thread, const Dependency& depende
         add_message(engine, thread, match, costs.after_send, match.post_time + shared + costs.after_post.mid, scratch);
     add_posting(engine, thread, match, costs.after_post, match.send_time + shared + costs.after_send.mid, scratch);
     if (match.transfer > 0) share_links(engine, thread, match, scratch, from);
-    own_at_least(scratch,
-                 thread.completions > 0 ? engine.model().cost({CostKind::wait_own, true, false, 0, thread.completions}) : costs.own);
+    own_at_least(scratch, thread.completions > 0 ? scratch.costs.completing(engine.model(), thread.completions) : costs.own);
 }
 
 }  // namespace polter::replay::rules

@@ -153,9 +153,21 @@ Last last_of(Engine& engine, Collective& c, uint32_t member, const Thread& threa
     return {true, c.last_enter, c.last_arrival, {}, node};
 }
 
-CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last, bool recorded) {
+// Where the wait for the last one ends.
+int64_t end_of_wait(const Thread& thread, const Last& last) {
+    return std::min(std::max(last.enter, thread.enter), thread.leave);
+}
+
+CallEnd end_after_all(const Engine& engine, const Thread& thread, const Last& last) {
+    const size_t all = engine.lanes().all;
+    const int64_t m = end_of_wait(thread, last);
+    return {
+        .tail = thread.leave - m, .waited_until = m, .approximated_until = std::max(last.arrival[all], thread.enter - thread.delay[all])};
+}
+
+CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t member, const Last& last) {
     const Lanes& lanes = engine.lanes();
-    const int64_t m = std::min(std::max(last.enter, thread.enter), thread.leave), tail = thread.leave - m;
+    const int64_t m = end_of_wait(thread, last), tail = thread.leave - m;
     const bool others_hit = std::any_of(c.noise.begin(), c.noise.end(),
                                         [&](const Collective::Noise& noise) { return noise.piece.end > m && may_delay(c, noise, member); });
     if (engine.learning()) {
@@ -163,8 +175,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
         engine.model().learn_tail(cost_class(c, CostKind::collective_tail, member), tail, delays.likely, delays.most, delays.apart);
         return {};
     }
-    const size_t all = engine.lanes().all;
-    const CallEnd end{.tail = tail, .waited_until = m, .approximated_until = std::max(last.arrival[all], thread.enter - thread.delay[all])};
+    const CallEnd end = end_after_all(engine, thread, last);
     LaneVector out = engine.lane_pool().take();
     const int64_t slip = std::max<int64_t>(0, thread.leave < last.enter ? 0 : m - last.enter);  // own coming is part of the last
     for (size_t i = 0; i < lanes.count; ++i) {
@@ -173,7 +184,7 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
         if (engine.faults().residual_of_binding) ++out[i];
         if (engine.faults().drop_dependency) out[i] = thread.delay[i];
     }
-    Recorder* recorder = recorded ? engine.recorder() : nullptr;
+    Recorder* recorder = engine.recorder();
     if (recorder) {
         recorder->start();
         recorder->candidate_by(last.node, [&](size_t lane) { return last.enter + slip - last.arrival[lane]; });
@@ -334,7 +345,7 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
     if (last.any && (c.waits == Waits::one_to_n || c.members[dependency.member].held))
         end = leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
     else if (last.any)
-        end = leave_after_all(engine, thread, c, dependency.member, last, !by_structure);
+        end = by_structure ? end_after_all(engine, thread, last) : leave_after_all(engine, thread, c, dependency.member, last);
     if (by_structure) {
         end.tail = 0;  // noise has hit its steps
         end.stepwise = true;

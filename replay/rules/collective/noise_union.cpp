@@ -115,8 +115,10 @@ int64_t hit_for(const std::vector<Collective::Noise>& pieces, int64_t from, int6
 // after the other.
 Delays delays_inside(const Engine& engine, const Collective& c, uint32_t member, int64_t from, int64_t leave) {
     const int64_t levels = std::bit_width(c.members.size());
-    std::vector<NoisePiece> pieces;
-    std::vector<int64_t> lengths;  // by member
+    static thread_local std::vector<NoisePiece> pieces;  // kept for their memory, as the next ones
+    static thread_local std::vector<int64_t> lengths;    // by member
+    pieces.clear();
+    lengths.clear();
     int64_t within = 0, longest = 0;  // what hit one member meanwhile; the most
     uint32_t of = UINT32_MAX;
     for (const Collective::Noise& noise : c.noise) {
@@ -135,7 +137,8 @@ Delays delays_inside(const Engine& engine, const Collective& c, uint32_t member,
     std::sort(pieces.begin(), pieces.end(), [&](const NoisePiece& a, const NoisePiece& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end > b.end && !engine.faults().order_of_coming;
     });
-    std::vector<int64_t> hits;  // the union, by what each adds
+    static thread_local std::vector<int64_t> hits;  // the union, by what each adds
+    hits.clear();
     Delays delays;
     int64_t reached = from;
     for (const NoisePiece& piece : pieces) {

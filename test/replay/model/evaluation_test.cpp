@@ -9,6 +9,7 @@
 
 #include "replay/base/pool.hpp"
 #include "replay/model/collective_execution.hpp"
+#include "replay/model/predict_together.hpp"
 
 namespace {
 
@@ -118,4 +119,56 @@ TEST_CASE("learning and the replay follow the messages of a collective to the sa
                         followed_by_link += link && eager_ppm == 0;
                     }
     CHECK(followed_by_link > 20);
+}
+
+TEST_CASE("samples that are followed together leave as each of them does alone") {
+    std::mt19937_64 random(7);
+    size_t compared = 0, by_link = 0, in_order = 0;
+    const auto same = [](const Prediction& a, const Prediction& b) {
+        return a.leave == b.leave && a.works == b.works && a.hops == b.hops && a.work_data == b.work_data && a.hop_data == b.hop_data;
+    };
+    for (const uint8_t operation : {OTF2_COLLECTIVE_OP_ALLREDUCE, OTF2_COLLECTIVE_OP_ALLTOALL, OTF2_COLLECTIVE_OP_BCAST,
+                                    OTF2_COLLECTIVE_OP_GATHER, OTF2_COLLECTIVE_OP_REDUCE_SCATTER, OTF2_COLLECTIVE_OP_SCAN})
+        for (const uint32_t members : {2u, 3u, 5u, 8u, 13u})
+            for (const Candidate& candidate :
+                 candidates({.operation = operation, .waits = collective_waits(operation), .data = 40'000}, members))
+                for (const bool link : {false, true})
+                    for (const int64_t eager_ppm : {int64_t{0}, int64_t{300'000}, Structure::all_eager}) {
+                        const Structure plain{.pattern = candidate.pattern, .eager_ppm = eager_ppm, .link = link};
+                        std::vector<InstanceSample> samples;
+                        for (size_t i = random() % 20 + 1; i > 0; --i) {
+                            samples.push_back(instance(members, static_cast<uint32_t>(random() % members), random));
+                            for (auto& noise : samples.back().noise)
+                                if (i % 3 == 0 || random() % 2) noise.clear();
+                        }
+                        REQUIRE(SamplesTogether::can_follow(samples));
+                        SamplesTogether together(plain, samples);
+                        Structure costly = plain;
+                        costly.hop = static_cast<int64_t>(random() % 9'000);
+                        costly.own = static_cast<int64_t>(random() % 3) * 400;
+                        costly.hop_data = static_cast<int64_t>(random() % 5'000);
+                        costly.own_data = static_cast<int64_t>(random() % 9'000);
+                        CAPTURE(to_string(candidate.pattern));
+                        CAPTURE(members);
+                        CAPTURE(link);
+                        CAPTURE(eager_ppm);
+                        for (const Structure& structure : {plain, costly}) {
+                            std::vector<std::vector<Prediction>> predicted;
+                            together.predict(structure, &predicted);
+                            const int64_t* leave = together.leaves(structure).data();
+                            for (size_t s = 0; s < samples.size(); ++s) {
+                                std::vector<Prediction> alone;
+                                predict(structure, samples[s], &alone);
+                                CHECK(std::equal(alone.begin(), alone.end(), predicted[s].begin(), predicted[s].end(), same));
+                                for (const Prediction& one : alone) compared += *leave++ == one.leave;
+                                in_order += taken_as_they_come(structure, members, samples[s].root);
+                            }
+                            CHECK(leave == together.leaves(structure).data() + samples.size() * members);
+                        }
+                        by_link += link && eager_ppm == 0;
+                        compared = compared == 2 * samples.size() * members ? 0 : SIZE_MAX;
+                        REQUIRE(compared == 0);
+                    }
+    CHECK(by_link > 20);
+    CHECK(in_order > 20);
 }

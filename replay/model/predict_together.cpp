@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "predict_together.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace polter::replay {
+
+namespace {
+
+using Kind = Schedule::Kind;
+using Together = SamplesTogether;
+using Operation = Together::Operation;
+using Noise = Together::Noise;
+using Way = Together::Way;
+using Times = SampleTimes;
+
+// Columns do not overlap unless they are the same.
+#define POLTER_COLUMN_LOOP _Pragma("GCC ivdep") for (size_t i = 0; i < samples_together; ++i)
+#define POLTER_INLINE [[gnu::always_inline]] inline
+
+// The steps in an order in which they can be done.
+class Ordering {
+  public:
+    Ordering(const Schedule& schedule, const std::vector<MessageCost>& costs, bool link)
+        : schedule_(schedule), costs_(costs), link_(link), members_(schedule.steps.size()), messages_(costs.size()) {}
+
+    std::vector<Operation> find() {
+        ready_.resize(members_.size());
+        std::iota(ready_.begin(), ready_.end(), 0u);
+        while (!ready_.empty()) {
+            const uint32_t place = ready_.back();
+            ready_.pop_back();
+            const auto& steps = schedule_.steps[place];
+            for (size_t& at = members_[place].at; at < steps.size() && done(steps[at], place);)
+                at += steps[at].kind == Kind::receive ? steps[at].together : 1;
+        }
+        return std::move(program_);
+    }
+
+  private:
+    static constexpr uint32_t nobody = UINT32_MAX;
+    struct Member {
+        size_t at = 0;
+        bool link_used = false;
+    };
+    struct Message {
+        bool came = false, ready = false, posted = false;
+        std::vector<uint32_t> awaited_by;
+    };
+
+    void come(Message& message) {
+        message.came = true;
+        ready_.insert(ready_.end(), message.awaited_by.begin(), message.awaited_by.end());
+        message.awaited_by.clear();
+    }
+    bool settle(Message& message) {
+        if (!message.ready || !message.posted || message.came) return false;
+        come(message);
+        return true;
+    }
+    bool has_come(uint32_t number, uint32_t place) {
+        if (!messages_[number].came) messages_[number].awaited_by.push_back(place);
+        return messages_[number].came;
+    }
+    void post(uint32_t number, uint32_t place) {
+        Message& message = messages_[number];
+        if (!costs_[number].rendezvous || message.posted) return;
+        message.posted = true;
+        program_.push_back({.kind = Operation::Kind::post, .settles = settle(message), .place = place, .message = number});
+    }
+    bool done(const Schedule::Step& step, uint32_t place) {
+        Member& member = members_[place];
+        const MessageCost& cost = costs_[step.message];
+        switch (step.kind) {
+            case Kind::send: {
+                Operation send{.kind = Operation::Kind::send, .place = place, .message = step.message};
+                send.own_work = !cost.by_link || !schedule_.send_blocks(place, member.at);
+                if (cost.rendezvous) {
+                    messages_[step.message].ready = true;
+                    send.settles = settle(messages_[step.message]);
+                    send.first_on_link = link_ && !std::exchange(member.link_used, true);
+                } else {
+                    come(messages_[step.message]);
+                }
+                program_.push_back(send);
+                return true;
+            }
+            case Kind::post:
+                post(step.message, place);
+                return true;
+            case Kind::receive:
+                for (uint32_t i = 0; i < step.together; ++i) post((&step)[i].message, place);
+                for (uint32_t i = 0; i < step.together; ++i)
+                    if (!has_come((&step)[i].message, place)) return false;
+                program_.push_back({.kind = step.together == 1 ? Operation::Kind::receive : Operation::Kind::receive_in_order,
+                                    .place = place,
+                                    .message = step.message,
+                                    .steps = &step});
+                return true;
+            case Kind::complete:
+                if (!cost.rendezvous) return true;
+                if (!has_come(step.message, place)) return false;
+                program_.push_back({.kind = Operation::Kind::complete, .place = place, .message = step.message});
+                return true;
+        }
+        return true;
+    }
+
+    const Schedule& schedule_;
+    const std::vector<MessageCost>& costs_;
+    bool link_;
+    std::vector<Member> members_;
+    std::vector<Message> messages_;
+    std::vector<uint32_t> ready_;
+    std::vector<Operation> program_;
+};
+
+POLTER_INLINE void choose(Way& to, const Way& from, const std::array<int64_t, samples_together>& which) {
+    POLTER_COLUMN_LOOP {
+        to.works.of[i] = which[i] ? from.works.of[i] : to.works.of[i];
+        to.hops.of[i] = which[i] ? from.hops.of[i] : to.hops.of[i];
+        to.work_data.of[i] = which[i] ? from.work_data.of[i] : to.work_data.of[i];
+        to.hop_data.of[i] = which[i] ? from.hop_data.of[i] : to.hop_data.of[i];
+    }
+}
+
+// One column of samples, step by step: as Followed in predict.cpp, which says what each step does. Noise is as in MemberClock.
+template <bool with_ways>
+struct Follower {
+    Together::State& state;
+    const std::vector<MessageCost>& costs;
+    const std::vector<uint8_t>& noisy;
+    bool link;
+
+    // Of one sample.
+    POLTER_INLINE void hit(int64_t& now, Noise& noise) const {  // MemberClock::end
+        for (; noise.next != noise.end && noise.next->begin < now; ++noise.next) now = std::max(now, noise.next->end);
+    }
+    POLTER_INLINE void work_one(uint32_t place, size_t i, int64_t ns) {
+        if (ns <= 0 && link) return;
+        int64_t& now = state.now[place].of[i];
+        Noise& noise = state.noise[place * samples_together + i];
+        int64_t end = now + ns;
+        for (; noise.next != noise.end && noise.next->begin < end; ++noise.next)
+            end += std::max<int64_t>(0, noise.next->end - std::max(noise.next->begin, now));
+        now = end;
+    }
+    POLTER_INLINE void wait_one(uint32_t place, size_t i, int64_t until) {
+        int64_t& now = state.now[place].of[i];
+        Noise& noise = state.noise[place * samples_together + i];
+        if (link) {
+            now = std::max(now, until);
+            while (noise.next != noise.end && noise.next->end <= now) ++noise.next;
+        } else if (until > now) {
+            now = until;
+            hit(now, noise);
+        }
+    }
+    // Of all.
+    POLTER_INLINE void work(uint32_t place, int64_t ns) {
+        if (noisy[place]) {
+            for (size_t i = 0; i < samples_together; ++i) work_one(place, i, ns);
+            return;
+        }
+        Times& now = state.now[place];
+        POLTER_COLUMN_LOOP now.of[i] += ns;
+    }
+    POLTER_INLINE void wait(uint32_t place, const Times& until) {
+        if (noisy[place]) {
+            for (size_t i = 0; i < samples_together; ++i) wait_one(place, i, until.of[i]);
+            return;
+        }
+        Times& now = state.now[place];
+        POLTER_COLUMN_LOOP now.of[i] = std::max(now.of[i], until.of[i]);
+    }
+    POLTER_INLINE void add(SampleTimes& to, int64_t what) const { POLTER_COLUMN_LOOP to.of[i] += what; }
+    POLTER_INLINE void add(SampleParts& to, double what) const { POLTER_COLUMN_LOOP to.of[i] += what; }
+
+    POLTER_INLINE void depart(uint32_t message, const Times& from, const Way* way) {
+        const MessageCost& cost = costs[message];
+        Times& arrival = state.arrival[message];
+        POLTER_COLUMN_LOOP arrival.of[i] = from.of[i] + cost.flight;
+        if constexpr (with_ways) {
+            Way& to = state.arrival_way[message];
+            to = *way;
+            add(to.hops, 1);
+            add(to.hop_data, cost.share);
+        }
+    }
+    POLTER_INLINE void settle(uint32_t message) {
+        const Times &ready = state.ready[message], &posted = state.posted[message];
+        Times later;
+        POLTER_COLUMN_LOOP later.of[i] = std::max(ready.of[i], posted.of[i]);
+        if constexpr (with_ways) {
+            std::array<int64_t, samples_together> sender;
+            POLTER_COLUMN_LOOP sender[i] = ready.of[i] >= posted.of[i];
+            Way way = state.posted_way[message];
+            choose(way, state.ready_way[message], sender);
+            depart(message, later, &way);
+        } else {
+            depart(message, later, nullptr);
+        }
+    }
+    POLTER_INLINE void share_link(const Operation& operation) {
+        const MessageCost& cost = costs[operation.message];
+        Times &ready = state.ready[operation.message], &sent = state.sent[operation.place];
+        if (!operation.first_on_link) {
+            std::array<int64_t, samples_together> behind;
+            POLTER_COLUMN_LOOP {
+                const int64_t after = sent.of[i] + cost.by_length;
+                behind[i] = after >= ready.of[i];
+                ready.of[i] = std::max(after, ready.of[i]);
+            }
+            if constexpr (with_ways) {
+                Way shared = state.sent_way[operation.place];
+                add(shared.work_data, cost.share);
+                choose(state.ready_way[operation.message], shared, behind);
+            }
+        }
+        sent = ready;
+        if constexpr (with_ways) state.sent_way[operation.place] = state.ready_way[operation.message];
+    }
+    POLTER_INLINE void send(const Operation& operation) {
+        const MessageCost& cost = costs[operation.message];
+        if (operation.own_work) work(operation.place, cost.work);
+        Way* way = nullptr;
+        if constexpr (with_ways) {
+            way = &state.way[operation.place];
+            add(way->works, operation.own_work);
+            add(way->work_data, cost.by_link ? 0 : cost.share);
+        }
+        if (!cost.rendezvous) return depart(operation.message, state.now[operation.place], way);
+        state.ready[operation.message] = state.now[operation.place];
+        if constexpr (with_ways) state.ready_way[operation.message] = *way;
+        if (link) share_link(operation);
+        if (operation.settles) settle(operation.message);
+    }
+    POLTER_INLINE void post(const Operation& operation) {
+        state.posted[operation.message] = state.now[operation.place];
+        if constexpr (with_ways) state.posted_way[operation.message] = state.way[operation.place];
+        if (operation.settles) settle(operation.message);
+    }
+    POLTER_INLINE void receive(const Operation& operation) {
+        const MessageCost& cost = costs[operation.message];
+        const Times& arrival = state.arrival[operation.message];
+        std::array<int64_t, samples_together> came_last;
+        if constexpr (with_ways) POLTER_COLUMN_LOOP came_last[i] = arrival.of[i] > state.now[operation.place].of[i];
+        wait(operation.place, arrival);
+        work(operation.place, cost.taking);
+        if constexpr (with_ways) {
+            Way& way = state.way[operation.place];
+            choose(way, state.arrival_way[operation.message], came_last);
+            add(way.works, cost.rendezvous ? 0 : 1);
+            add(way.work_data, cost.by_link ? 0 : cost.share);
+        }
+    }
+    POLTER_INLINE void take_one(uint32_t place, uint32_t message, size_t i, bool first) {
+        const MessageCost& cost = costs[message];
+        const int64_t arrival = state.arrival[message].of[i], free = state.now[place].of[i] + (first ? 0 : cost.behind_another);
+        const bool came_last = arrival > free;
+        wait_one(place, i, std::max(arrival, free));
+        work_one(place, i, cost.taking);
+        if constexpr (with_ways) {
+            Way& way = state.way[place];
+            const Way& from = state.arrival_way[message];
+            if (came_last) {
+                way.works.of[i] = from.works.of[i];
+                way.hops.of[i] = from.hops.of[i];
+                way.work_data.of[i] = from.work_data.of[i];
+                way.hop_data.of[i] = from.hop_data.of[i];
+            }
+            way.works.of[i] += !cost.rendezvous;
+            way.work_data.of[i] += cost.by_link && (first || came_last) ? 0 : cost.share;
+        }
+    }
+    POLTER_INLINE void receive_in_order(const Operation& operation) {
+        for (size_t i = 0; i < samples_together; ++i) {
+            arrived_in_order(
+                operation.steps, [&](uint32_t message) { return state.arrival[message].of[i]; }, &state.order);
+            for (const uint32_t message : state.order) take_one(operation.place, message, i, message == state.order.front());
+        }
+    }
+    POLTER_INLINE void complete(const Operation& operation) {
+        const Times& arrival = state.arrival[operation.message];
+        if constexpr (with_ways) {
+            std::array<int64_t, samples_together> later;
+            POLTER_COLUMN_LOOP later[i] = arrival.of[i] > state.now[operation.place].of[i];
+            choose(state.way[operation.place], state.arrival_way[operation.message], later);
+        }
+        wait(operation.place, arrival);
+    }
+    POLTER_INLINE void run(const std::vector<Operation>& program) {
+        for (const Operation& operation : program) {
+            switch (operation.kind) {
+                case Operation::Kind::send:
+                    send(operation);
+                    break;
+                case Operation::Kind::post:
+                    post(operation);
+                    break;
+                case Operation::Kind::receive:
+                    receive(operation);
+                    break;
+                case Operation::Kind::receive_in_order:
+                    receive_in_order(operation);
+                    break;
+                case Operation::Kind::complete:
+                    complete(operation);
+                    break;
+            }
+        }
+        for (uint32_t place = 0; link && place < noisy.size(); ++place)
+            for (size_t i = 0; noisy[place] && i < samples_together; ++i)
+                hit(state.now[place].of[i], state.noise[place * samples_together + i]);
+    }
+};
+
+// For several processors, as the loops over lanes (scenario/lanes.cpp).
+template <bool with_ways>
+void run_plain(Follower<with_ways> follower, const std::vector<Operation>& program) {
+    follower.run(program);
+}
+#if defined(__x86_64__)
+template <bool with_ways>
+[[gnu::target("avx2")]] void run_avx2(Follower<with_ways> follower, const std::vector<Operation>& program) {
+    follower.run(program);
+}
+#endif
+
+template <bool with_ways>
+void run(Follower<with_ways> follower, const std::vector<Operation>& program) {
+#if defined(__x86_64__)
+    static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
+    if (avx2) return run_avx2(follower, program);
+#endif
+    run_plain(follower, program);
+}
+
+}  // namespace
+
+bool SamplesTogether::can_follow(const std::vector<InstanceSample>& samples) {
+    constexpr size_t most_members = 16;
+    return std::none_of(samples.begin(), samples.end(), [&](const InstanceSample& sample) {
+        return sample.sizes.known() || !sample.resume.empty() || sample.enter.size() != samples.front().enter.size() ||
+               sample.enter.size() > most_members;
+    });
+}
+
+SamplesTogether::SamplesTogether(const Structure& plain, const std::vector<InstanceSample>& samples)
+    : samples_(samples), members_(static_cast<uint32_t>(samples.front().enter.size())) {
+    const auto group_of = [&](const InstanceSample& sample) {
+        const Schedule* its = &schedule(plain.pattern, members_, sample.root, plain.any_rendezvous(), sample.partition);
+        size_t group = 0;
+        while (group < groups_.size() && groups_[group].schedule != its) ++group;
+        if (group == groups_.size()) groups_.emplace_back().schedule = its;
+        return group;
+    };
+    std::vector<size_t> filled;  // by group: the column that is not full yet
+    for (size_t s = 0; s < samples.size(); ++s) {
+        const size_t group = group_of(samples[s]);
+        if (group >= filled.size()) filled.push_back(SIZE_MAX);
+        if (filled[group] == SIZE_MAX || columns_[filled[group]].samples.size() == samples_together) {
+            filled[group] = columns_.size();
+            columns_.emplace_back().group = group;
+        }
+        Column& column = columns_[filled[group]];
+        column.samples.push_back(s);
+        column.first.push_back(first_member(plain.pattern, samples[s].root));
+    }
+    for (Column& column : columns_) {
+        column.enter.resize(members_);
+        column.noise.resize(members_ * samples_together);
+        column.noisy.resize(members_);
+        for (size_t i = 0; i < samples_together; ++i) {
+            const bool missing = i >= column.samples.size();
+            const InstanceSample& sample = samples[column.samples[missing ? 0 : i]];
+            for (uint32_t place = 0; place < members_; ++place) {
+                const uint32_t member = (place + column.first[missing ? 0 : i]) % members_;
+                column.enter[place].of[i] = sample.enter[member];
+                const std::vector<NoisePiece>& noise = sample.noise[member];
+                if (missing || noise.empty()) continue;
+                column.noise[place * samples_together + i] = {noise.data(), noise.data() + noise.size()};
+                column.noisy[place] = true;
+            }
+        }
+    }
+    find_costs(plain);
+    for (Group& group : groups_) group.program = Ordering(*group.schedule, group.costs, plain.link).find();
+}
+
+void SamplesTogether::find_costs(const Structure& structure) {
+    for (Group& group : groups_) {
+        const std::vector<double>& shares = group.schedule->shares;
+        group.costs.resize(shares.size());
+        for (size_t message = 0; message < shares.size(); ++message)
+            group.costs[message] =
+                message > 0 && shares[message] == shares[message - 1] ? group.costs[message - 1] : MessageCost(structure, shares[message]);
+    }
+}
+
+template <bool with_ways>
+void SamplesTogether::follow(const Structure& structure, const Column& column) {
+    const Group& group = groups_[column.group];
+    const size_t messages = group.costs.size();
+    state_.now = column.enter;
+    state_.noise = column.noise;
+    state_.arrival.resize(messages);
+    if (structure.any_rendezvous()) {
+        state_.ready.resize(messages);
+        state_.posted.resize(messages);
+        state_.sent.resize(members_);
+    }
+    if constexpr (with_ways) {
+        state_.way.assign(members_, Way{});
+        state_.arrival_way.resize(messages);
+        if (structure.any_rendezvous()) {
+            state_.ready_way.resize(messages);
+            state_.posted_way.resize(messages);
+            state_.sent_way.resize(members_);
+        }
+    }
+    run(Follower<with_ways>{state_, group.costs, column.noisy, structure.link}, group.program);
+}
+
+const std::vector<int64_t>& SamplesTogether::leaves(const Structure& structure) {
+    find_costs(structure);
+    leaves_.resize(samples_.size() * members_);
+    for (const Column& column : columns_) {
+        follow<false>(structure, column);
+        for (size_t i = 0; i < column.samples.size(); ++i) {
+            int64_t* of = &leaves_[column.samples[i] * members_];
+            for (uint32_t place = 0, member = column.first[i]; place < members_; ++place) {
+                of[member] = state_.now[place].of[i];
+                if (++member == members_) member = 0;
+            }
+        }
+    }
+    return leaves_;
+}
+
+void SamplesTogether::predict(const Structure& structure, std::vector<std::vector<Prediction>>* predictions) {
+    find_costs(structure);
+    predictions->resize(samples_.size());
+    for (const Column& column : columns_) {
+        follow<true>(structure, column);
+        for (size_t i = 0; i < column.samples.size(); ++i) {
+            std::vector<Prediction>& of = (*predictions)[column.samples[i]];
+            of.resize(members_);
+            for (uint32_t place = 0; place < members_; ++place) {
+                const Way& way = state_.way[place];
+                of[(place + column.first[i]) % members_] = {state_.now[place].of[i], static_cast<uint32_t>(way.works.of[i]),
+                                                            static_cast<uint32_t>(way.hops.of[i]), way.work_data.of[i], way.hop_data.of[i]};
+            }
+        }
+    }
+}
+
+}  // namespace polter::replay

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// predict() for all samples of a class at once, by structures that differ in nothing but their costs: fitting asks for this some hundred
+// times an algorithm. The order in which steps can be done does not depend on times, so it is found once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "collective_algorithm.hpp"
+
+namespace polter::replay {
+
+// What a message costs by a structure.
+struct MessageCost {
+    double share = 0;
+    int64_t flight = 0, work = 0, taking = 0, by_length = 0, behind_another = 0;
+    bool rendezvous = false, by_link = false;
+
+    MessageCost() = default;
+    MessageCost(const Structure& structure, double of)
+        : share(of),
+          flight(structure.flight(of)),
+          work(structure.work(of)),
+          taking(structure.taking(of)),
+          by_length(structure.by_length(of)),
+          behind_another(structure.behind_another(of)),
+          rendezvous(structure.rendezvous(of)),
+          by_link(structure.by_link(of)) {}
+};
+
+// So many samples are followed side by side.
+constexpr size_t samples_together = 8;
+struct SampleTimes {
+    int64_t of[samples_together];
+};
+struct SampleParts {
+    double of[samples_together];
+};
+
+class SamplesTogether {
+  public:
+    // Whether it can follow these, and faster than one by one: blocking ones, whose messages cost the same in all samples. Of many members
+    // some always have noise, and what comes to one from all others is sorted for each sample.
+    static bool can_follow(const std::vector<InstanceSample>& samples);
+    // `plain` has the algorithm and the protocol of all that will be asked for; the samples outlive this.
+    SamplesTogether(const Structure& plain, const std::vector<InstanceSample>& samples);
+
+    // By sample and member, one sample behind the other.
+    const std::vector<int64_t>& leaves(const Structure& structure);
+    // The same as predict(), by sample.
+    void predict(const Structure& structure, std::vector<std::vector<Prediction>>* predictions);
+
+    struct Operation {
+        enum class Kind : uint8_t { send, post, receive, receive_in_order, complete };
+        Kind kind;
+        bool own_work = false;       // of a send
+        bool settles = false;        // of a rendezvous: both sides are there now
+        bool first_on_link = false;  // of a rendezvous send: its member has sent none before
+        uint32_t place = 0, message = 0;
+        const Schedule::Step* steps = nullptr;  // of receives that belong together
+    };
+    struct Noise {
+        const NoisePiece *next = nullptr, *end = nullptr;
+    };
+    struct Way {
+        SampleTimes works, hops;
+        SampleParts work_data, hop_data;
+    };
+    // Samples that follow one schedule; those missing to a whole number of columns repeat the first one, without noise.
+    struct Column {
+        size_t group = 0;
+        std::vector<size_t> samples;
+        std::vector<uint32_t> first;     // by sample: the member at place 0
+        std::vector<SampleTimes> enter;  // by place
+        std::vector<Noise> noise;        // by place and sample
+        std::vector<uint8_t> noisy;      // by place
+    };
+    struct State {
+        std::vector<SampleTimes> now, arrival, ready, posted, sent;  // by place; by message; …; sent: by place
+        std::vector<Way> way, arrival_way, ready_way, posted_way, sent_way;
+        std::vector<Noise> noise;
+        std::vector<uint32_t> order;
+    };
+
+  private:
+    struct Group {
+        const Schedule* schedule = nullptr;
+        std::vector<Operation> program;
+        std::vector<MessageCost> costs;  // by message
+    };
+    void find_program(const Structure& plain, Group& group) const;
+    void find_costs(const Structure& structure);
+    template <bool with_ways>
+    void follow(const Structure& structure, const Column& column);
+
+    const std::vector<InstanceSample>& samples_;
+    uint32_t members_ = 0;
+    std::vector<Group> groups_;
+    std::vector<Column> columns_;
+    State state_;
+    std::vector<int64_t> leaves_;
+};
+
+}  // namespace polter::replay
