@@ -204,6 +204,7 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
 // Where the sizes of all members are known they may tell more than one algorithm apart: a class for each octave of what all have together.
 static std::optional<CostClass> class_by_total(const Collective& collective, const Faults& faults) {
     if (collective.arrived < collective.members.size() || !has_sizes_by_member(collective, faults) || faults.sizes_together) return {};
+    if (collective.operation == OTF2_COLLECTIVE_OP_ALLTOALLV) return {};  // each class takes long to find
     CostClass of = structure_class(collective, 0, false);
     of.size = std::bit_floor(std::max<uint64_t>(1, sizes_by_member(collective, faults).total()));
     return of;

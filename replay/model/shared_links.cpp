@@ -231,8 +231,15 @@ int64_t Network::alone(uint64_t bytes) const {
 // Looks for the network with the smallest distance of what messages took and what they would have taken in it.
 class NetworkSearch {
   public:
-    explicit NetworkSearch(std::span<const SeenTransfer> seen) : seen_(seen.first(std::min(seen.size(), most_seen))) {}
-    std::optional<Network> find();
+    explicit NetworkSearch(std::span<const SeenTransfer> seen) : seen_(seen.first(std::min(seen.size(), most_seen))) { classify(); }
+    size_t calls() const { return calls_.size(); }  // that tell
+
+    // The latency as a part of the shortest message, of the rest what is data, and of that what goes back.
+    struct Start {
+        double part = 0, scale = 1, reverse = 0;
+    };
+    std::optional<Start> start();
+    std::optional<Network> find(const Start&);
 
   private:
     static constexpr size_t most_seen = 4'000;
@@ -247,6 +254,7 @@ class NetworkSearch {
         std::vector<int64_t> later;
     };
     void classify();
+    double distance_apart();
     Network with(double latency, double scale, double reverse) const;
     std::vector<int64_t> later_in(const Network&) const;
     void find_ends(const Network&, const std::vector<int64_t>& later);
@@ -380,24 +388,33 @@ bool NetworkSearch::refine(Trial& best, double latency) {
     return true;
 }
 
-std::optional<Network> NetworkSearch::find() {
-    constexpr size_t few = 16;
-    constexpr double explained = 0.5;  // of the distance without sharing; more must not be left
-    classify();
-    if (calls_.size() < few) return {};
+// Without sharing.
+double NetworkSearch::distance_apart() {
     find_ends(with(0, 1, 0), {});
-    const double apart = distance({});
-    Trial best;
-    double latency = 0;
+    return distance({});
+}
+
+std::optional<NetworkSearch::Start> NetworkSearch::start() {
+    constexpr double little = 0.005;  // of what the shortest take: there is nothing to explain
+    constexpr double hopeful = 0.95;  // of the distance without sharing: coming nearer later makes some of it less, but not all
+    const double apart = distance_apart();
+    if (!(apart > little * least_)) return {};
+    Start best;
+    double least = hopeful * apart;
     for (const double reverse : {0.0, 0.05})
         for (const double scale : {1.0, 0.6, 0.35})
-            for (const double part : {0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85}) {
-                Trial trial = tried(with(part * least_, scale, reverse));
-                if (trial.distance >= best.distance) continue;
-                best = std::move(trial);
-                latency = part * least_;
-            }
-    if (!(best.distance < apart)) return {};
+            for (const double part : {0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85})
+                if (const double now = tried(with(part * least_, scale, reverse)).distance; now < least)
+                    std::tie(least, best) = std::pair(now, Start{part, scale, reverse});
+    if (!(least < hopeful * apart)) return {};
+    return best;
+}
+
+std::optional<Network> NetworkSearch::find(const Start& start) {
+    constexpr double explained = 0.5;  // of the distance without sharing; more must not be left
+    const double apart = distance_apart();
+    double latency = start.part * least_;
+    Trial best = tried(with(latency, start.scale, start.reverse));
     constexpr int most_steps_nearer = 100;  // some networks are approached without end
     int steps = 0;
     for (bool nearer = true; nearer && steps < most_steps_nearer;) {
@@ -418,8 +435,14 @@ std::optional<Network> NetworkSearch::find() {
     return best.network;
 }
 
+// Where to start, some of the messages tell.
 std::optional<Network> Network::found(const std::vector<SeenTransfer>& seen) {
-    return NetworkSearch(seen).find();
+    constexpr size_t few = 16, some = 1'500;
+    NetworkSearch all(seen);
+    if (all.calls() < few) return {};
+    NetworkSearch first(std::span<const SeenTransfer>(seen).first(std::min(seen.size(), some)));
+    const auto start = first.calls() < few ? all.start() : first.start();
+    return start ? all.find(*start) : std::nullopt;
 }
 
 }  // namespace polter::replay

@@ -258,8 +258,8 @@ static int64_t millionths(double share) {
 }
 
 // Where members' parts differ there are many lengths: limits between those of them that lie furthest apart.
-static std::vector<int64_t> eager_limits(const Schedule& schedule, const std::vector<const BlockSizes*>& sizes) {
-    constexpr size_t most_gaps = 6, most_samples = 8;
+static std::vector<int64_t> eager_limits(const Schedule& schedule, const std::vector<const BlockSizes*>& sizes, size_t most_gaps) {
+    constexpr size_t most_samples = 8;
     std::set<double> shares;
     for (size_t i = 0; i < std::min(sizes.size(), most_samples); ++i)
         for (uint32_t message = 0; message < schedule.shares.size(); ++message) shares.insert(sizes[i]->share(schedule, message));
@@ -279,7 +279,9 @@ std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& 
                                   const std::vector<const BlockSizes*>& sizes) {
     constexpr size_t most = 8;  // thresholds between the shares that occur
     const Schedule& of = schedule(pattern, members, 0, false);
-    if (!sizes.empty()) return eager_limits(of, sizes);
+    // Each pair of an exchange has a length of its own, and most algorithms have many messages: to look at many limits takes too long.
+    const size_t most_gaps = kind.operation != OTF2_COLLECTIVE_OP_ALLTOALLV ? 6 : members <= 16 ? 1 : 0;
+    if (!sizes.empty()) return eager_limits(of, sizes, most_gaps);
     std::vector<int64_t> limits{all_eager};
     const std::vector<double>& shares = of.distinct;
     if (shares.empty() || kind.data == 0) return limits;
