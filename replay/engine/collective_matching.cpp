@@ -17,9 +17,8 @@ static const std::vector<NoisePiece> no_noise;
 // Whether its algorithm depends on what each member contributes or gets: then it is followed once all have come, which nobody leaves
 // before.
 static bool has_sizes_by_member(const Collective& collective, const Faults& faults) {
-    constexpr size_t most_members = 64;  // that exchange in pairs: each pair has a size of its own
-    const bool pairs = collective.operation == OTF2_COLLECTIVE_OP_ALLTOALLV;
-    if (pairs && (collective.members.size() > most_members || faults.exchange_of_equals)) return false;
+    const bool left_out = collective.members.size() > most_members_in_pairs || faults.exchange_of_equals;
+    if (has_sizes_by_pair(collective.operation) && left_out) return false;
     return !collective.nonblocking && replay::has_sizes_by_member(collective.operation);
 }
 
@@ -30,7 +29,7 @@ static BlockSizes sizes_by_member(const Collective& collective, const Faults& fa
         bytes.push_back(member.part);
         others.push_back(member.whole);
     }
-    if (collective.operation == OTF2_COLLECTIVE_OP_ALLTOALLV) return BlockSizes::of_pairs(bytes, others);
+    if (has_sizes_by_pair(collective.operation)) return BlockSizes::of_pairs(bytes, others);
     return {bytes, *std::max_element(others.begin(), others.end())};
 }
 
@@ -204,7 +203,7 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
 // Where the sizes of all members are known they may tell more than one algorithm apart: a class for each octave of what all have together.
 static std::optional<CostClass> class_by_total(const Collective& collective, const Faults& faults) {
     if (collective.arrived < collective.members.size() || !has_sizes_by_member(collective, faults) || faults.sizes_together) return {};
-    if (collective.operation == OTF2_COLLECTIVE_OP_ALLTOALLV) return {};  // each class takes long to find
+    if (has_sizes_by_pair(collective.operation)) return {};  // its algorithms take long to look at
     CostClass of = structure_class(collective, 0, false);
     of.size = std::bit_floor(std::max<uint64_t>(1, sizes_by_member(collective, faults).total()));
     return of;

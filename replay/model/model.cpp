@@ -265,7 +265,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
         if (!one.samples.empty() && one.samples.front().sizes.known()) {
             one.kind.by_member = true;
             one.kind.data = one.samples.front().sizes.total();
-            if (one.kind.operation == OTF2_COLLECTIVE_OP_ALLTOALLV)  // what looking at one takes grows with the square of the members
+            if (has_sizes_by_pair(one.kind.operation))  // what looking at one takes grows with the square of the members
                 one.samples.resize(std::min<size_t>(one.samples.size(), std::clamp<size_t>(1000 / (key.second * key.second), 4, 12)));
         }
         if (!noise_placed)

@@ -26,38 +26,9 @@ bool waits_for_unlock(Engine& engine, const Thread& thread) {
     });
 }
 
-// Of other calls nothing is open, and they are most.
-constexpr uint64_t concerned = [] {
-    using enum CallKind;
-    uint64_t kinds = 0;
-    for (const CallKind kind : {begins_unrecorded,
-                                begins_unrecorded_persistent,
-                                partitioned_init,
-                                part_arrived,
-                                may_wait,
-                                file,
-                                file_begin,
-                                file_end,
-                                neighbourhood,
-                                window,
-                                win_lock,
-                                win_unlock,
-                                win_flush,
-                                win_start,
-                                win_complete,
-                                win_wait,
-                                wait,
-                                wait_any,
-                                poll,
-                                poll_any})
-        kinds |= uint64_t{1} << static_cast<unsigned>(kind);
-    return kinds;
-}();
-
 }  // namespace
 
 bool may_have_waited(Engine& engine, Thread& thread) {
-    if ((concerned >> static_cast<unsigned>(thread.kind) & 1) == 0) return false;
     if (thread.rank < 0 || engine.processes().size() == 1) return false;  // nobody, or nobody else
     Process& process = engine.process(thread);
     const bool silent = thread.operations.empty();

@@ -173,8 +173,11 @@ bool varies_by_member(uint8_t operation) {
 }
 
 bool has_sizes_by_member(uint8_t operation) {
-    return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_ALLTOALLV ||
-           operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
+    return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER || has_sizes_by_pair(operation);
+}
+
+bool has_sizes_by_pair(uint8_t operation) {
+    return operation == OTF2_COLLECTIVE_OP_ALLTOALLV;
 }
 
 Waits structural_waits(uint8_t operation, Waits waits) {
@@ -279,8 +282,7 @@ std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& 
                                   const std::vector<const BlockSizes*>& sizes) {
     constexpr size_t most = 8;  // thresholds between the shares that occur
     const Schedule& of = schedule(pattern, members, 0, false);
-    // Each pair of an exchange has a length of its own, and most algorithms have many messages: to look at many limits takes too long.
-    const size_t most_gaps = kind.operation != OTF2_COLLECTIVE_OP_ALLTOALLV ? 6 : members <= 16 ? 1 : 0;
+    const size_t most_gaps = !has_sizes_by_pair(kind.operation) ? 6 : members <= 16 ? 1 : 0;
     if (!sizes.empty()) return eager_limits(of, sizes, most_gaps);
     std::vector<int64_t> limits{all_eager};
     const std::vector<double>& shares = of.distinct;

@@ -34,6 +34,11 @@ struct CollectiveKind {
 // Whether the records say how long each member's part is, and the algorithms whose. Of blocking ones.
 bool has_sizes_by_member(uint8_t operation);
 
+// … what each pair of members exchanges (BlockSizes::of_pairs). Its algorithms have many messages of as many lengths, so each is looked at
+// in fewer instances and for fewer eager limits than others, and where members are too many, sizes are not followed.
+bool has_sizes_by_pair(uint8_t operation);
+constexpr size_t most_members_in_pairs = 64;
+
 // From the size as the trace records it for a member that is not the root.
 uint64_t data_of(uint8_t operation, uint64_t size, uint32_t members);
 

@@ -163,16 +163,16 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
 
 std::vector<uint8_t> waited_for(const Schedule& schedule, uint32_t place) {
     using Kind = Schedule::Kind;
-    struct Ends {
-        uint32_t from = 0, sent = 0, to = 0, posted = UINT32_MAX;  // places; indices of their steps
+    struct Steps {
+        uint32_t sent = 0, posted = UINT32_MAX;  // by place of the sender, of the receiver
     };
-    std::vector<Ends> messages(schedule.shares.size());
+    std::vector<Steps> messages(schedule.shares.size());
     for (uint32_t at = 0; at < schedule.steps.size(); ++at)
         for (uint32_t number = 0; number < schedule.steps[at].size(); ++number) {
             const Schedule::Step& step = schedule.steps[at][number];
-            Ends& ends = messages[step.message];
-            if (step.kind == Kind::send) std::tie(ends.from, ends.sent) = {at, number};
-            if (step.kind == Kind::post || step.kind == Kind::receive) ends.to = at, ends.posted = std::min(ends.posted, number);
+            Steps& of_message = messages[step.message];
+            if (step.kind == Kind::send) of_message.sent = number;
+            if (step.kind == Kind::post || step.kind == Kind::receive) of_message.posted = std::min(of_message.posted, number);
         }
     std::vector<uint32_t> done(schedule.steps.size(), 0);  // by place: so many steps come before
     std::vector<uint8_t> of(schedule.steps.size(), 0);
@@ -187,9 +187,9 @@ std::vector<uint8_t> waited_for(const Schedule& schedule, uint32_t place) {
         open.pop_back();
         for (; done[at] < upto; ++done[at]) {
             const Schedule::Step& step = schedule.steps[at][done[at]];
-            const Ends& ends = messages[step.message];
-            if (step.kind == Kind::receive) waits(at, ends.from, ends.sent);
-            if (step.kind == Kind::complete) waits(at, ends.to, ends.posted);
+            const auto [from, to] = schedule.ends[step.message];
+            if (step.kind == Kind::receive) waits(at, from, messages[step.message].sent);
+            if (step.kind == Kind::complete) waits(at, to, messages[step.message].posted);
         }
     }
     return of;

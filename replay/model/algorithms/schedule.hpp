@@ -99,12 +99,12 @@ struct Schedule {
         Kind kind;
         uint32_t together;  // so many receives from here on are taken in the order in which their messages come
     };
-    std::vector<std::vector<Step>> steps;  // by place
-    std::vector<double> shares;            // by message: which part of the collective's data it carries
-    std::vector<Blocks> blocks;            // by message
+    std::vector<std::vector<Step>> steps;             // by place
+    std::vector<double> shares;                       // by message: which part of the collective's data it carries
+    std::vector<Blocks> blocks;                       // by message
     std::vector<std::pair<uint32_t, uint32_t>> ends;  // by message: the places that it goes from and to
-    bool uniform = true;                   // all shares are equal
-    std::vector<double> distinct;          // the shares that occur, rising; few of many
+    bool uniform = true;                              // all shares are equal
+    std::vector<double> distinct;                     // the shares that occur, rising; few of many
     // Whether the send at this step returns only at the end of its rendezvous.
     bool send_blocks(uint32_t place, size_t at) const {
         const std::vector<Step>& of = steps[place];

@@ -123,7 +123,7 @@ TEST_CASE("learning and the replay follow the messages of a collective to the sa
 
 TEST_CASE("samples that are followed together leave as each of them does alone") {
     std::mt19937_64 random(7);
-    size_t compared = 0, by_link = 0, in_order = 0;
+    size_t by_link = 0, in_order = 0;
     const auto same = [](const Prediction& a, const Prediction& b) {
         return a.leave == b.leave && a.works == b.works && a.hops == b.hops && a.work_data == b.work_data && a.hop_data == b.hop_data;
     };
@@ -160,14 +160,12 @@ TEST_CASE("samples that are followed together leave as each of them does alone")
                                 std::vector<Prediction> alone;
                                 predict(structure, samples[s], &alone);
                                 CHECK(std::equal(alone.begin(), alone.end(), predicted[s].begin(), predicted[s].end(), same));
-                                for (const Prediction& one : alone) compared += *leave++ == one.leave;
+                                for (const Prediction& one : alone) REQUIRE(*leave++ == one.leave);
                                 in_order += taken_as_they_come(structure, members, samples[s].root);
                             }
                             CHECK(leave == together.leaves(structure).data() + samples.size() * members);
                         }
                         by_link += link && eager_ppm == 0;
-                        compared = compared == 2 * samples.size() * members ? 0 : SIZE_MAX;
-                        REQUIRE(compared == 0);
                     }
     CHECK(by_link > 20);
     CHECK(in_order > 20);

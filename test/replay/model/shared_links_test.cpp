@@ -95,9 +95,9 @@ TEST_CASE("the link that is shared most is never idle") {
 }
 
 // Messages of some sizes between hosts, as a network with this latency, bandwidth and share of what goes back would carry them.
-std::vector<SeenTransfer> carried(double latency, double ns_per_byte, double reverse, bool shared, uint64_t seed) {
+std::vector<SeenTransfer> carried(double latency, double ns_per_byte, double reverse, bool shared, uint64_t seed, size_t count = 600) {
     std::mt19937_64 random(seed);
-    std::vector<Flow> flows = random_flows(random, 6, 600, 3'000'000, 4);
+    std::vector<Flow> flows = random_flows(random, 6, count, 5'000 * static_cast<int64_t>(count), 4);
     std::sort(flows.begin(), flows.end(), [](const Flow& a, const Flow& b) { return a.begin < b.begin; });
     std::vector<SeenTransfer> seen;
     for (Flow& flow : flows) {
@@ -126,9 +126,25 @@ TEST_CASE("the network is found") {
         }
 }
 
-TEST_CASE("none is found where messages take longer for other reasons, or few tell") {
+// The first ones tell where to start, unless they tell nothing: then all do.
+TEST_CASE("the network is found from many, whether the first ones tell or not") {
+    std::vector<SeenTransfer> many = carried(5000, 0.3, 0.05, true, 4, 3000);
+    const auto from_first = Network::found(many);
+    for (size_t i = 0; i < 1800; ++i) many[i].call = 0;
+    const auto from_all = Network::found(many);
+    for (const auto& network : {from_first, from_all}) {
+        REQUIRE(network);
+        CHECK(network->reverse() == 0.05);
+        CHECK(std::abs(static_cast<double>(network->alone(65536)) - 0.3 * 65536) <= 600);
+    }
+}
+
+TEST_CASE("none is found where messages take longer for other reasons, all equally long, or few tell") {
     CHECK(!Network::found(carried(5000, 0.3, 0, false, 2)));
     CHECK(!Network::found({}));
+    std::vector<SeenTransfer> equal = carried(5000, 0.3, 0, true, 5);
+    for (SeenTransfer& one : equal) one.took = one.in_call = 5000 + static_cast<int64_t>(0.3 * static_cast<double>(one.bytes));
+    CHECK(!Network::found(equal));
     std::vector<SeenTransfer> few = carried(5000, 0.3, 0, true, 3);
     for (size_t i = 10; i < few.size(); ++i) few[i].call = 0;
     CHECK(!Network::found(few));
