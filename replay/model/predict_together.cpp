@@ -19,7 +19,6 @@ using Times = SampleTimes;
 
 // Columns do not overlap unless they are the same.
 #define POLTER_COLUMN_LOOP _Pragma("GCC ivdep") for (size_t i = 0; i < samples_together; ++i)
-#define POLTER_INLINE [[gnu::always_inline]] inline
 
 // The steps in an order in which they can be done.
 class Ordering {
@@ -118,7 +117,7 @@ class Ordering {
     std::vector<Operation> program_;
 };
 
-POLTER_INLINE void choose(Way& to, const Way& from, const std::array<int64_t, samples_together>& which) {
+void choose(Way& to, const Way& from, const std::array<int64_t, samples_together>& which) {
     POLTER_COLUMN_LOOP {
         to.works.of[i] = which[i] ? from.works.of[i] : to.works.of[i];
         to.hops.of[i] = which[i] ? from.hops.of[i] : to.hops.of[i];
@@ -136,10 +135,10 @@ struct Follower {
     bool link;
 
     // Of one sample.
-    POLTER_INLINE void hit(int64_t& now, Noise& noise) const {  // MemberClock::end
+    void hit(int64_t& now, Noise& noise) const {  // MemberClock::end
         for (; noise.next != noise.end && noise.next->begin < now; ++noise.next) now = std::max(now, noise.next->end);
     }
-    POLTER_INLINE void work_one(uint32_t place, size_t i, int64_t ns) {
+    void work_one(uint32_t place, size_t i, int64_t ns) {
         if (ns <= 0 && link) return;
         int64_t& now = state.now[place].of[i];
         Noise& noise = state.noise[place * samples_together + i];
@@ -148,7 +147,7 @@ struct Follower {
             end += std::max<int64_t>(0, noise.next->end - std::max(noise.next->begin, now));
         now = end;
     }
-    POLTER_INLINE void wait_one(uint32_t place, size_t i, int64_t until) {
+    void wait_one(uint32_t place, size_t i, int64_t until) {
         int64_t& now = state.now[place].of[i];
         Noise& noise = state.noise[place * samples_together + i];
         if (link) {
@@ -160,7 +159,7 @@ struct Follower {
         }
     }
     // Of all.
-    POLTER_INLINE void work(uint32_t place, int64_t ns) {
+    void work(uint32_t place, int64_t ns) {
         if (noisy[place]) {
             for (size_t i = 0; i < samples_together; ++i) work_one(place, i, ns);
             return;
@@ -168,7 +167,7 @@ struct Follower {
         Times& now = state.now[place];
         POLTER_COLUMN_LOOP now.of[i] += ns;
     }
-    POLTER_INLINE void wait(uint32_t place, const Times& until) {
+    void wait(uint32_t place, const Times& until) {
         if (noisy[place]) {
             for (size_t i = 0; i < samples_together; ++i) wait_one(place, i, until.of[i]);
             return;
@@ -176,10 +175,10 @@ struct Follower {
         Times& now = state.now[place];
         POLTER_COLUMN_LOOP now.of[i] = std::max(now.of[i], until.of[i]);
     }
-    POLTER_INLINE void add(SampleTimes& to, int64_t what) const { POLTER_COLUMN_LOOP to.of[i] += what; }
-    POLTER_INLINE void add(SampleParts& to, double what) const { POLTER_COLUMN_LOOP to.of[i] += what; }
+    void add(SampleTimes& to, int64_t what) const { POLTER_COLUMN_LOOP to.of[i] += what; }
+    void add(SampleParts& to, double what) const { POLTER_COLUMN_LOOP to.of[i] += what; }
 
-    POLTER_INLINE void depart(uint32_t message, const Times& from, const Way* way) {
+    void depart(uint32_t message, const Times& from, const Way* way) {
         const MessageCost& cost = costs[message];
         Times& arrival = state.arrival[message];
         POLTER_COLUMN_LOOP arrival.of[i] = from.of[i] + cost.flight;
@@ -190,7 +189,7 @@ struct Follower {
             add(to.hop_data, cost.share);
         }
     }
-    POLTER_INLINE void settle(uint32_t message) {
+    void settle(uint32_t message) {
         const Times &ready = state.ready[message], &posted = state.posted[message];
         Times later;
         POLTER_COLUMN_LOOP later.of[i] = std::max(ready.of[i], posted.of[i]);
@@ -204,7 +203,7 @@ struct Follower {
             depart(message, later, nullptr);
         }
     }
-    POLTER_INLINE void share_link(const Operation& operation) {
+    void share_link(const Operation& operation) {
         const MessageCost& cost = costs[operation.message];
         Times &ready = state.ready[operation.message], &sent = state.sent[operation.place];
         if (!operation.first_on_link) {
@@ -223,7 +222,7 @@ struct Follower {
         sent = ready;
         if constexpr (with_ways) state.sent_way[operation.place] = state.ready_way[operation.message];
     }
-    POLTER_INLINE void send(const Operation& operation) {
+    void send(const Operation& operation) {
         const MessageCost& cost = costs[operation.message];
         if (operation.own_work) work(operation.place, cost.work);
         Way* way = nullptr;
@@ -238,12 +237,12 @@ struct Follower {
         if (link) share_link(operation);
         if (operation.settles) settle(operation.message);
     }
-    POLTER_INLINE void post(const Operation& operation) {
+    void post(const Operation& operation) {
         state.posted[operation.message] = state.now[operation.place];
         if constexpr (with_ways) state.posted_way[operation.message] = state.way[operation.place];
         if (operation.settles) settle(operation.message);
     }
-    POLTER_INLINE void receive(const Operation& operation) {
+    void receive(const Operation& operation) {
         const MessageCost& cost = costs[operation.message];
         const Times& arrival = state.arrival[operation.message];
         std::array<int64_t, samples_together> came_last;
@@ -257,7 +256,7 @@ struct Follower {
             add(way.work_data, cost.by_link ? 0 : cost.share);
         }
     }
-    POLTER_INLINE void take_one(uint32_t place, uint32_t message, size_t i, bool first) {
+    void take_one(uint32_t place, uint32_t message, size_t i, bool first) {
         const MessageCost& cost = costs[message];
         const int64_t arrival = state.arrival[message].of[i], free = state.now[place].of[i] + (first ? 0 : cost.behind_another);
         const bool came_last = arrival > free;
@@ -276,14 +275,14 @@ struct Follower {
             way.work_data.of[i] += cost.by_link && (first || came_last) ? 0 : cost.share;
         }
     }
-    POLTER_INLINE void receive_in_order(const Operation& operation) {
+    void receive_in_order(const Operation& operation) {
         for (size_t i = 0; i < samples_together; ++i) {
             arrived_in_order(
                 operation.steps, [&](uint32_t message) { return state.arrival[message].of[i]; }, &state.order);
             for (const uint32_t message : state.order) take_one(operation.place, message, i, message == state.order.front());
         }
     }
-    POLTER_INLINE void complete(const Operation& operation) {
+    void complete(const Operation& operation) {
         const Times& arrival = state.arrival[operation.message];
         if constexpr (with_ways) {
             std::array<int64_t, samples_together> later;
@@ -292,7 +291,7 @@ struct Follower {
         }
         wait(operation.place, arrival);
     }
-    POLTER_INLINE void run(const std::vector<Operation>& program) {
+    void run(const std::vector<Operation>& program) {
         for (const Operation& operation : program) {
             switch (operation.kind) {
                 case Operation::Kind::send:
@@ -317,27 +316,6 @@ struct Follower {
                 hit(state.now[place].of[i], state.noise[place * samples_together + i]);
     }
 };
-
-// For several processors, as the loops over lanes (scenario/lanes.cpp).
-template <bool with_ways>
-void run_plain(Follower<with_ways> follower, const std::vector<Operation>& program) {
-    follower.run(program);
-}
-#if defined(__x86_64__)
-template <bool with_ways>
-[[gnu::target("avx2")]] void run_avx2(Follower<with_ways> follower, const std::vector<Operation>& program) {
-    follower.run(program);
-}
-#endif
-
-template <bool with_ways>
-void run(Follower<with_ways> follower, const std::vector<Operation>& program) {
-#if defined(__x86_64__)
-    static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
-    if (avx2) return run_avx2(follower, program);
-#endif
-    run_plain(follower, program);
-}
 
 }  // namespace
 
@@ -422,7 +400,7 @@ void SamplesTogether::follow(const Structure& structure, const Column& column) {
             state_.sent_way.resize(members_);
         }
     }
-    run(Follower<with_ways>{state_, group.costs, column.noisy, structure.link}, group.program);
+    Follower<with_ways>{state_, group.costs, column.noisy, structure.link}.run(group.program);
 }
 
 const std::vector<int64_t>& SamplesTogether::leaves(const Structure& structure) {
