@@ -9,7 +9,6 @@ namespace polter::quality {
 
 namespace {
 
-constexpr double least_deviation = 1e-9;  // of logarithms: where all samples lie on the curve, rounding is no error
 constexpr double least_rest = 1e-9;       // of 1 - leverage
 
 }  // namespace

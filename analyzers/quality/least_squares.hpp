@@ -7,6 +7,9 @@
 
 namespace polter::quality {
 
+// Of logarithms: where all samples lie on the curve, rounding is no error.
+constexpr double least_deviation = 1e-9;
+
 // y = X b + Z u + error. The errors have one variance. u are effects of groups of samples, which vary by `ratio` times that variance (a
 // mixed model; Henderson's equations: Searle, Casella and McCulloch, "Variance Components", section 7.6). Ratio 0: no groups.
 struct Solved {

@@ -16,8 +16,7 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-constexpr size_t least_freedom = 3;       // jobs beyond the coefficients
-constexpr double least_deviation = 1e-9;  // of logarithms: rounding is no error
+constexpr size_t least_freedom = 3;  // jobs beyond the coefficients
 constexpr size_t jobs_a_component = 5;
 constexpr double variance_kept = 0.95;
 constexpr const char* bent = "log size^2";

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr size_t least_samples = 20;  // with fewer, a mean says nothing
-constexpr const char* injector = "polter-inject";
+constexpr const char* injector_task = "polter-inject";
 
 // Single events that the hypervisor stopped for milliseconds are left out.
 int64_t middle_mean(std::vector<int64_t> values) {
@@ -48,7 +48,7 @@ std::vector<Detour> detours_of(const Json& loop) {
             const auto source = event.at("source").get<std::string>();
             detour.timers += source == "timer";
             if (source != "preempt" && source != "runqueue") continue;
-            ++(event.at("culprit") == injector ? detour.ours : detour.others);
+            ++(event.at("culprit") == injector_task ? detour.ours : detour.others);
         }
         detours.push_back(detour);
     }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t least_work_ns = 100'000;  // shorter work is not known well enough
 constexpr size_t nearby = 6;                // pieces before and behind that tell the runs' speeds
-constexpr size_t least_samples = 50;
+constexpr size_t least_pieces = 50;
 
 struct Work {
     int64_t length = 0, noise = 0;  // length: with noise
@@ -74,7 +74,7 @@ std::vector<int64_t> hidden_in_work(const std::vector<Call>& first, const std::v
 
 EventCost with_program(EventCost loop, const std::map<int32_t, std::vector<int64_t>>& hidden) {
     for (const auto& [cpu, values] : hidden) {
-        if (values.size() < least_samples) continue;
+        if (values.size() < least_pieces) continue;
         CpuCost cost = loop.of(cpu);
         const int64_t measured = std::max<int64_t>(0, trimmed_mean(values));
         cost.beyond += measured - cost.hidden;

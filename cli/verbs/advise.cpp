@@ -16,14 +16,14 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct AdviseArguments {
     Common common;
     std::string trace;
     double least = 0.5;
     size_t most = 8;
 };
 
-void run(const Arguments& arguments) {
+void run_advise(const AdviseArguments& arguments) {
     go_apart();
     launch::seal_left_behind(arguments.trace, false);
     advice::Options options;
@@ -42,7 +42,7 @@ void run(const Arguments& arguments) {
 
 void add_advise(CLI::App& parent) {
     auto* verb = parent.add_subcommand("advise", "What to change on the machine, and what each change would save");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<AdviseArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("TRACE", arguments->trace, "Directory that polter run wrote, or an .otf2 file with noise metrics")
         ->required()
@@ -52,7 +52,7 @@ void add_advise(CLI::App& parent) {
         ->capture_default_str();
     verb->add_option("--most", arguments->most, "At most so many suggestions")->check(CLI::Range(1, 64))->capture_default_str();
     verb->footer("Example: polter advise polter-lmp-20260102-030405");
-    verb->callback([arguments] { run(*arguments); });
+    verb->callback([arguments] { run_advise(*arguments); });
 }
 
 }  // namespace polter::cli

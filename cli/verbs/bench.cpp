@@ -15,13 +15,13 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct BenchArguments {
     Common common;
     bench::Bsp bsp;
     std::string grain = "10ms";
 };
 
-void run(const Arguments& arguments) {
+void run_bench(const BenchArguments& arguments) {
     const std::string text = bench::run_bsp(arguments.bsp);
     if (arguments.common.json) {
         fmt::print("{}", text);
@@ -42,7 +42,7 @@ void run(const Arguments& arguments) {
 
 void add_bench(CLI::App& parent) {
     auto* verb = parent.add_subcommand("bench", "Run a known workload: intervals of work, each ended by one collective");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<BenchArguments>();
     add_common(*verb, arguments->common);
     auto& bsp = arguments->bsp;
     verb->add_option("NAME", "The benchmark: bsp")->required()->check(CLI::IsMember({"bsp"}))->option_text("bsp");
@@ -93,7 +93,7 @@ void add_bench(CLI::App& parent) {
         if (!behind.empty()) launcher.insert(launcher.end(), behind.begin() + (launcher.empty() ? 1 : 0), behind.end());
         arguments->bsp.grain_ns = inject::parse_time(arguments->grain);
         if (arguments->bsp.grain_ns < 1'000) throw CLI::ValidationError("--grain", "at least 1us");
-        run(*arguments);
+        run_bench(*arguments);
     });
 }
 

@@ -18,14 +18,14 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct CompareArguments {
     Common common;
     std::vector<std::string> sides;
     uint64_t seed = 1;
     bool all = false;
 };
 
-void run(const Arguments& arguments) {
+void run_compare(const CompareArguments& arguments) {
     go_apart();
     compare::Options options;
     for (const std::string& side : arguments.sides) options.sides.push_back(runs_of(side));
@@ -47,7 +47,7 @@ void run(const Arguments& arguments) {
 void add_compare(CLI::App& parent) {
     auto* verb =
         parent.add_subcommand("compare", "How experiments differ, by cause, process, rank and MPI call, and which differences are certain");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<CompareArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("TRACE", arguments->sides, "Two or more traces; several runs of one side joined by commas: A1,A2,A3 B1,B2,B3")
         ->required()
@@ -58,7 +58,7 @@ void add_compare(CLI::App& parent) {
     verb->footer(
         "Example: polter compare polter-lmp-before polter-lmp-after\n"
         "         polter compare before1,before2,before3 after1,after2,after3");
-    verb->callback([arguments] { run(*arguments); });
+    verb->callback([arguments] { run_compare(*arguments); });
 }
 
 }  // namespace polter::cli

@@ -24,7 +24,7 @@ const std::map<std::string, Format> formats{{"perfetto", Format::perfetto},
                                             {"loggopsim", Format::loggopsim},
                                             {"goal", Format::goal}};
 
-struct Arguments {
+struct ExportArguments {
     Common common;
     std::string trace, to, output, window, ranks;
     size_t aggregate = 0;
@@ -32,7 +32,7 @@ struct Arguments {
     CLI::Option *window_option = nullptr, *ranks_option = nullptr;
 };
 
-void run(const Arguments& arguments) {
+void run_export(const ExportArguments& arguments) {
     exports::ExportOptions options;
     options.trace = arguments.trace;
     options.format = formats.at(arguments.to);
@@ -69,7 +69,7 @@ CLI::Validator readable(std::function<void(const std::string&)> parse) {
 }
 
 // Of the options, those that the format has no use for are wrong.
-void check_use(const Arguments& arguments) {
+void check_use(const ExportArguments& arguments) {
     const bool goal = arguments.to == "goal", noise = arguments.to == "loggopsim";
     const auto refuse = [](const char* option, const char* why) { throw CLI::ValidationError(option, why); };
     if (goal && arguments.window_option->count() > 0) refuse("--window", "a GOAL program is always the whole run");
@@ -84,7 +84,7 @@ void check_use(const Arguments& arguments) {
 
 void add_export(CLI::App& parent) {
     auto* verb = parent.add_subcommand("export", "Write a trace for Perfetto, Chrome, spreadsheets (CSV) or LogGOPSim");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<ExportArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("TRACE", arguments->trace, "Directory that polter run wrote, or an .otf2 file of any tool")->required()->check(named);
     verb->add_option(
@@ -120,7 +120,7 @@ void add_export(CLI::App& parent) {
         "         polter export --to csv -o tables polter-lmp-20260102-030405");
     verb->callback([arguments] {
         check_use(*arguments);
-        run(*arguments);
+        run_export(*arguments);
     });
 }
 

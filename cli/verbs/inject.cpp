@@ -16,7 +16,7 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct InjectArguments {
     Common common;
     std::vector<std::string> specs;
     double seconds = 10;
@@ -36,7 +36,7 @@ std::string summary(const inject::Log& log) {
     return text;
 }
 
-void run(const Arguments& arguments) {
+void run_inject(const InjectArguments& arguments) {
     inject::Request request;
     for (const std::string& text : arguments.specs) {
         request.specs.push_back(inject::parse_spec(text));
@@ -61,7 +61,7 @@ void run(const Arguments& arguments) {
 
 void add_inject(CLI::App& parent) {
     auto* verb = parent.add_subcommand("inject", "Inject known noise on chosen CPUs, and log each event");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<InjectArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("SPEC", arguments->specs, "What to inject, and where; see below")->required()->option_text("SPEC...");
     verb->add_option("--seconds", arguments->seconds, "Duration (default: 10); Ctrl-C ends it earlier")
@@ -75,7 +75,7 @@ void add_inject(CLI::App& parent) {
                  "Takes a CPU by a real-time thread; where that is not allowed, as an ordinary task, with a warning.\n"
                  "Example: polter inject --seconds 5 -o noise.json ferreira-100hz,cpus=1\n"
                  "         polter run --inject periodic,period=10ms,load=5%,ranks=0 mpirun -n 2 --bind-to core ./app");
-    verb->callback([arguments] { run(*arguments); });
+    verb->callback([arguments] { run_inject(*arguments); });
 }
 
 }  // namespace polter::cli

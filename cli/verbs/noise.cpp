@@ -19,7 +19,7 @@
 namespace polter::cli {
 namespace {
 
-struct Arguments {
+struct NoiseArguments {
     Common common;
     node::TextOptions text;
     double seconds = 10;
@@ -28,7 +28,7 @@ struct Arguments {
     CLI::Option* seconds_option = nullptr;
 };
 
-std::string formatted(const Arguments& arguments, const node::Observation& observation, const char* measured_by, int indent) {
+std::string formatted(const NoiseArguments& arguments, const node::Observation& observation, const char* measured_by, int indent) {
     if (!arguments.common.json) {
         node::TextOptions options = arguments.text;
         options.columns = output_columns();
@@ -37,7 +37,7 @@ std::string formatted(const Arguments& arguments, const node::Observation& obser
     return node::to_json(observation, measured_by).dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-void watch(const Arguments& arguments) {
+void watch(const NoiseArguments& arguments) {
     node::Interrupt interrupt;
     auto made = node::make_observer();
     if (const auto* why = std::get_if<std::string>(&made))
@@ -63,7 +63,7 @@ void watch(const Arguments& arguments) {
 
 void add_noise(CLI::App& parent) {
     auto* verb = parent.add_subcommand("noise", "Show the OS noise of this node, without any program: by source and process");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<NoiseArguments>();
     add_common(*verb, arguments->common);
     arguments->seconds_option =
         verb->add_option("--seconds", arguments->seconds, "Duration; Ctrl-C ends it earlier (default: 10; with --live: until Ctrl-C)")

@@ -22,7 +22,7 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct ReplayArguments {
     Common common;
     std::string trace, remove, write_approximated, inject, save_model, use_model, mpi_algorithms = "auto";
     bool model = false, attribution = false, timeline = false, seal_foreign = false, all = false, verbose = false, all_processes = false;
@@ -45,7 +45,7 @@ std::vector<std::string> split(const std::string& list) {
 
 // The text shows more than the JSON unless asked: a finer line over time; and whose noise caused the delay, where the trace is small
 // enough for that to take a few seconds. The rule depends on the trace alone, so several processes agree.
-replay::Result replayed(const Arguments& arguments, replay::Options& options) {
+replay::Result replayed(const ReplayArguments& arguments, replay::Options& options) {
     constexpr uint32_t usual_windows = 60;
     constexpr uint64_t small_trace = uint64_t{64} << 20;
     if (arguments.common.json) return replay::replay(options);
@@ -64,7 +64,7 @@ replay::Result replayed(const Arguments& arguments, replay::Options& options) {
 }
 
 // Whether all processes take part: not where they would talk more than they read. The first one decides, and the others wait for that.
-bool shared(const Arguments& arguments, replay::Group& group) {
+bool shared(const ReplayArguments& arguments, replay::Group& group) {
     replay::Bytes decision;
     if (group.rank() == 0) {
         double crossing = 0;
@@ -84,7 +84,7 @@ bool shared(const Arguments& arguments, replay::Group& group) {
     return replay::Input(said.front()).get<bool>();
 }
 
-void run_one(const Arguments& arguments, replay::Group* group) {
+void run_one(const ReplayArguments& arguments, replay::Group* group) {
     const bool prints = !group || group->rank() == 0;
     replay::Options options;
     options.group = group;
@@ -132,7 +132,7 @@ void run_one(const Arguments& arguments, replay::Group* group) {
 
 void add_replay(CLI::App& parent) {
     auto* verb = parent.add_subcommand("replay", "Compute what the noise in a trace cost, by cause, process, MPI call and rank");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<ReplayArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("TRACE", arguments->trace, "Directory that polter run wrote, or an .otf2 file of any tool")->required()->check(named);
     arguments->remove_option =

@@ -30,7 +30,7 @@ std::string report_beside(const std::string& trace) {
 
 namespace {
 
-struct Arguments {
+struct ReportArguments {
     Common common;
     std::vector<std::string> traces;
     std::string output, latency, quality, prediction;
@@ -44,7 +44,7 @@ std::vector<std::vector<std::string>> sides_of(const std::vector<std::string>& t
     return sides;
 }
 
-void run(const Arguments& arguments) {
+void run_report(const ReportArguments& arguments) {
     report::check_built();
     go_apart();
     const auto sides = sides_of(arguments.traces);
@@ -65,7 +65,7 @@ void run(const Arguments& arguments) {
 void add_report(CLI::App& parent) {
     if (report::page().empty()) return;  // built without Node.js
     auto* verb = parent.add_subcommand("report", "Write the result as one HTML page with the timeline; it needs no network");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<ReportArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("TRACE", arguments->traces,
                      "Directory that polter run wrote, or an .otf2 file of any tool; several: side by side, runs of one side joined by "
@@ -86,7 +86,7 @@ void add_report(CLI::App& parent) {
         "Prints the name of the page. It opens from disk in any current browser, and makes no request.\n"
         "Example: polter report polter-lmp-20260102-030405 -o lmp.html\n"
         "         polter report polter-lmp-before polter-lmp-after");
-    verb->callback([arguments] { run(*arguments); });
+    verb->callback([arguments] { run_report(*arguments); });
 }
 
 }  // namespace polter::cli

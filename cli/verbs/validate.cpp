@@ -21,7 +21,7 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct ValidateArguments {
     Common common;
     validation::Options options;
     bool quick = false;
@@ -31,7 +31,7 @@ struct Arguments {
     double seconds = 2;
 };
 
-void add_cases(Arguments& arguments) {
+void add_cases(ValidateArguments& arguments) {
     auto& cases = arguments.options.cases;
     const bool own = !arguments.options.command.empty();
     for (const std::string& kind : own ? std::vector<std::string>{"command"} : arguments.kinds)
@@ -48,7 +48,7 @@ void add_cases(Arguments& arguments) {
     for (const auto& one : cases) inject::check({inject::parse_spec(one.spec)}, inject::limits_here());
 }
 
-void check_windows(Arguments& arguments) {
+void check_windows(ValidateArguments& arguments) {
     constexpr int64_t least_periods = 5;
     const int64_t ns = arguments.options.windows_ns = inject::parse_time(arguments.windows);
     for (const auto& one : arguments.options.cases) {
@@ -76,7 +76,7 @@ std::function<void(const validation::Progress&)> progress_lines(bool terminal) {
     };
 }
 
-void check_trace(const Arguments& arguments) {
+void check_trace(const ValidateArguments& arguments) {
     const auto log = std::filesystem::path(arguments.trace) / inject::log_name;
     if (!std::filesystem::exists(log))
         throw inject::Error(fmt::format("{}: has no log of injected noise; name an experiment of polter run --inject", arguments.trace));
@@ -88,14 +88,14 @@ void check_trace(const Arguments& arguments) {
         fmt::print("{}", validation::to_text(found, arguments.trace));
 }
 
-void print(const Arguments& arguments, const validation::Validated& validated) {
+void print(const ValidateArguments& arguments, const validation::Validated& validated) {
     if (arguments.common.json)
         fmt::print("{}\n", validation::to_json(validated).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     else
         fmt::print("{}", validation::to_text(validated));
 }
 
-void run(Arguments& arguments) {
+void run_validate(ValidateArguments& arguments) {
     if (!arguments.trace.empty()) return check_trace(arguments);
     if (!arguments.kept.empty()) {
         go_apart();
@@ -122,7 +122,7 @@ void run(Arguments& arguments) {
 void add_validate(CLI::App& parent) {
     auto* verb =
         parent.add_subcommand("validate", "Inject known noise, and compare what it cost with what the replay says, on this machine");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<ValidateArguments>();
     add_common(*verb, arguments->common);
     auto& options = arguments->options;
     verb->add_flag("--quick", arguments->quick, "One case only: 5 %, intervals of 10 ms, runs of 1 s");
@@ -196,7 +196,7 @@ void add_validate(CLI::App& parent) {
         if (!command.empty() && command.front().starts_with("-")) throw CLI::ExtrasError(verb->get_name(), {command.front()});
         const auto& behind = behind_separator();
         if (!behind.empty()) command.insert(command.end(), behind.begin() + (command.empty() ? 1 : 0), behind.end());
-        run(*arguments);
+        run_validate(*arguments);
     });
 }
 

@@ -9,8 +9,6 @@ namespace polter::replay {
 
 namespace {
 
-constexpr int size_bits = CostClass::size_bits;
-
 int64_t interpolated(int64_t a, int64_t b, double part) {
     return std::max<int64_t>(0, a + static_cast<int64_t>(std::llround(static_cast<double>(b - a) * part)));
 }
@@ -56,8 +54,9 @@ const Cost& Model::cost(const CostClass& of) const {
     const uint64_t key = of.key();
     if (const Cost* known = asked_.get(key)) return *known;
     const LearnedCost *below = nullptr, *above = nullptr, *further = nullptr;  // further: on the side where the size lies outside
-    const uint64_t first = key >> size_bits << size_bits;
-    for (auto entry = costs_.lower_bound(first); entry != costs_.end() && entry->first >> size_bits == key >> size_bits; ++entry) {
+    const uint64_t first = key >> CostClass::size_bits << CostClass::size_bits;
+    for (auto entry = costs_.lower_bound(first);
+         entry != costs_.end() && entry->first >> CostClass::size_bits == key >> CostClass::size_bits; ++entry) {
         if (!same_protocol(of, entry->second.of)) continue;
         if (entry->first <= key) {
             further = below;
@@ -92,8 +91,8 @@ bool Model::rendezvous(bool same_host, bool partitioned, uint64_t size) const {
     constexpr int64_t proof = 50;
     const uint64_t key = protocol_key(same_host, partitioned, size);
     if (const bool* known = rendezvous_asked_.get(key)) return *known;
-    const auto begin = protocols_.lower_bound(key >> size_bits << size_bits);
-    const auto end = protocols_.lower_bound(((key >> size_bits) + 1) << size_bits);
+    const auto begin = protocols_.lower_bound(key >> CostClass::size_bits << CostClass::size_bits);
+    const auto end = protocols_.lower_bound(((key >> CostClass::size_bits) + 1) << CostClass::size_bits);
     int64_t wrong = 0;  // where the limit is below all
     for (auto protocol = begin; protocol != end; ++protocol) wrong += proof * protocol->second.eager;
     int64_t least = INT64_MAX;

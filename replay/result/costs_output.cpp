@@ -16,7 +16,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr size_t most_rows = 6;
+constexpr size_t places_shown = 6;
 
 template <class At>
 std::string in(const At& at) {
@@ -83,9 +83,10 @@ std::string path_text(const CostReport& report, const std::string& without, size
         left_then -= then;
     };
     const auto add_left = [&](size_t all, const char* what) {
-        if (all > most_rows) places.add({fmt::format("and {} other {}", all - most_rows, what), short_time(left), short_time(left_then)});
+        if (all > places_shown)
+            places.add({fmt::format("and {} other {}", all - places_shown, what), short_time(left), short_time(left_then)});
     };
-    for (size_t i = 0; i < std::min(most_rows, before.by_place.size()); ++i) {
+    for (size_t i = 0; i < std::min(places_shown, before.by_place.size()); ++i) {
         const PathPlace& place = before.by_place[i];
         int64_t then = 0;
         for (const PathPlace& other : after.by_place)
@@ -96,7 +97,7 @@ std::string path_text(const CostReport& report, const std::string& without, size
     left = left_then = 0;
     for (const auto& [rank, ns] : before.by_rank) left += ns;
     for (const auto& [rank, ns] : after.by_rank) left_then += ns;
-    for (size_t i = 0; i < std::min(most_rows, before.by_rank.size()); ++i) {
+    for (size_t i = 0; i < std::min(places_shown, before.by_rank.size()); ++i) {
         const auto& [rank, ns] = before.by_rank[i];
         int64_t then = 0;
         for (const auto& [other, there] : after.by_rank)

@@ -109,9 +109,9 @@ OTF2_CallbackCode written(EventCopy& copy, OTF2_ErrorCode code) {
 
 // The reader's callback and the writer take the same arguments.
 template <auto Write, bool Begins>
-struct Plain;
+struct PlainRecord;
 template <class... Values, OTF2_ErrorCode (*Write)(OTF2_EvtWriter*, OTF2_AttributeList*, OTF2_TimeStamp, Values...), bool Begins>
-struct Plain<Write, Begins> {
+struct PlainRecord<Write, Begins> {
     static OTF2_CallbackCode copy(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
                                   Values... values) {
         EventCopy& copy = copy_of(user);
@@ -213,8 +213,8 @@ OTF2_CallbackCode unknown_event(OTF2_LocationRef, OTF2_TimeStamp, uint64_t, void
 
 OTF2_EvtReaderCallbacks* copying_callbacks() {
     OTF2_EvtReaderCallbacks* callbacks = OTF2_EvtReaderCallbacks_New();
-#define POLTER_BEGINNING(Kind) OTF2_EvtReaderCallbacks_Set##Kind##Callback(callbacks, Plain<OTF2_EvtWriter_##Kind, true>::copy);
-#define POLTER_OTHER(Kind) OTF2_EvtReaderCallbacks_Set##Kind##Callback(callbacks, Plain<OTF2_EvtWriter_##Kind, false>::copy);
+#define POLTER_BEGINNING(Kind) OTF2_EvtReaderCallbacks_Set##Kind##Callback(callbacks, PlainRecord<OTF2_EvtWriter_##Kind, true>::copy);
+#define POLTER_OTHER(Kind) OTF2_EvtReaderCallbacks_Set##Kind##Callback(callbacks, PlainRecord<OTF2_EvtWriter_##Kind, false>::copy);
     POLTER_BEGINNING_EVENTS(POLTER_BEGINNING)
     POLTER_OTHER_EVENTS(POLTER_OTHER)
 #undef POLTER_BEGINNING

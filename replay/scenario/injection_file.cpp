@@ -21,13 +21,13 @@ constexpr size_t most_sources = 62;                 // a set of sources is a bit
 constexpr int64_t most_ns = 1'000'000'000'000'000;  // eleven days; sums of such times fit into a word
 constexpr int64_t most_rank = (int64_t{1} << 31) - 1;
 
-struct Place {
+struct FilePlace {
     const std::string& path;
     std::string at;  // where in the file, for messages
     [[noreturn]] void fail(const std::string& what) const { throw InputError(fmt::format("{}: {}: {}", path, at, what)); }
 };
 
-int64_t number(const Json& object, const char* key, int64_t least, int64_t most, const Place& place) {
+int64_t number(const Json& object, const char* key, int64_t least, int64_t most, const FilePlace& place) {
     const auto found = object.find(key);
     if (found == object.end()) place.fail(fmt::format("lacks \"{}\"", key));
     const bool fits = found->is_number_unsigned() ? found->get<uint64_t>() <= static_cast<uint64_t>(most) : found->is_number_integer();
@@ -36,16 +36,16 @@ int64_t number(const Json& object, const char* key, int64_t least, int64_t most,
     return found->get<int64_t>();
 }
 
-void only_keys(const Json& object, const std::set<std::string>& known, const Place& place) {
+void only_keys(const Json& object, const std::set<std::string>& known, const FilePlace& place) {
     if (!object.is_object()) place.fail("must be an object {…}");
     for (const auto& [key, value] : object.items())
         if (!known.contains(key)) place.fail(fmt::format("unknown key \"{}\"; known are {}", key, fmt::join(known, ", ")));
 }
 
-void read_events(const Json& list, InjectedSource& source, const Place& of) {
+void read_events(const Json& list, InjectedSource& source, const FilePlace& of) {
     if (!list.is_array() || list.empty()) of.fail("\"events\" must be a list of at least one");
     for (size_t i = 0; i < list.size(); ++i) {
-        const Place place{of.path, fmt::format("{}, event {}", of.at, i)};
+        const FilePlace place{of.path, fmt::format("{}, event {}", of.at, i)};
         only_keys(list[i], {"rank", "time_ns", "duration_ns", "cpu"}, place);
         const auto rank = static_cast<int32_t>(number(list[i], "rank", 0, most_rank, place));
         source.events[rank].push_back({number(list[i], "time_ns", 0, most_ns, place), number(list[i], "duration_ns", 0, most_ns, place)});
@@ -58,7 +58,7 @@ void read_events(const Json& list, InjectedSource& source, const Place& of) {
     }
 }
 
-void read_arrivals(const Json& json, InjectedSource& source, const Place& place) {
+void read_arrivals(const Json& json, InjectedSource& source, const FilePlace& place) {
     const std::string arrival = json.value("arrival", Json("periodic")).is_string() ? json.value("arrival", "periodic") : "";
     if (arrival != "periodic" && arrival != "random") place.fail("\"arrival\" must be \"periodic\" or \"random\"");
     source.arrival = arrival == "random" ? InjectedSource::Arrival::random : InjectedSource::Arrival::periodic;
@@ -86,7 +86,7 @@ void read_arrivals(const Json& json, InjectedSource& source, const Place& place)
 
 std::vector<InjectedSource> read_injected_noise(const std::string& path) {
     const Json json = read_json(path, fmt::format("--inject takes a file of schema {}", schema));
-    const Place whole{path, "the file"};
+    const FilePlace whole{path, "the file"};
     only_keys(json, {"schema", "sources", "injector"}, whole);  // injector: what polter inject notes of itself
     if (json.value("schema", Json()) != schema) whole.fail(fmt::format("\"schema\" must be \"{}\"", schema));
     const auto list = json.find("sources");
@@ -96,7 +96,7 @@ std::vector<InjectedSource> read_injected_noise(const std::string& path) {
     std::set<std::string> names;
     for (size_t i = 0; i < list->size(); ++i) {
         const Json& each = (*list)[i];
-        const Place place{path, fmt::format("source {}", i)};
+        const FilePlace place{path, fmt::format("source {}", i)};
         const bool listed = each.is_object() && each.contains("events");
         only_keys(each,
                   listed ? std::set<std::string>{"name", "events"}

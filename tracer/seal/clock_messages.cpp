@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t batch = 2048;             // events of a location at a time
 constexpr size_t most_under_way = 4u << 20;  // sends without their receive, or the other way round
-constexpr auto least_time = std::chrono::seconds(20);
-constexpr uint64_t bytes_per_second = 8 << 20;
+constexpr auto least_seconds_to_read = std::chrono::seconds(20);
+constexpr uint64_t message_bytes_per_second = 8 << 20;
 
 struct Location {
     const Process* process = nullptr;
@@ -304,7 +304,7 @@ std::string read_clock_messages(const ClockSources& sources, const Definitions& 
     const auto result = sources.work / "clocks.txt";
     fs::create_directories(sources.work);
     fs::remove(result);
-    in_child(least_time + std::chrono::seconds(32 * events / bytes_per_second), [&] {
+    in_child(least_seconds_to_read + std::chrono::seconds(32 * events / message_bytes_per_second), [&] {
         QuietOtf2 quiet;
         const std::string why = read_all(sources, definitions, hosts);
         if (!why.empty()) hosts.drop_messages();

@@ -25,7 +25,7 @@ namespace {
     } catch (const std::exception& failure) {
         error = failure.what();
     }
-    const auto written = write(told, error.data(), error.size());
+    const auto written = ::write(told, error.data(), error.size());
     _exit(written == static_cast<ssize_t>(error.size()) ? 1 : 2);
 }
 

@@ -18,13 +18,13 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct InterferenceArguments {
     Common common;
     interference::Options options;
     bool all = false, no_noise = false;
 };
 
-void run(Arguments arguments, replay::Group* group) {
+void run_interference(InterferenceArguments arguments, replay::Group* group) {
     const bool prints = !group || group->rank() == 0;
     if (prints)
         for (const std::string& trace : arguments.options.traces) launch::seal_left_behind(trace, false);
@@ -46,7 +46,7 @@ void run(Arguments arguments, replay::Group* group) {
 
 void add_interference(CLI::App& parent) {
     auto* verb = parent.add_subcommand("interference", "How much of a run was interference from outside, estimated from that run alone");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<InterferenceArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("TRACE", arguments->options.traces,
                      "Directory that polter run wrote, or an .otf2 file of any tool; of several runs, the estimates are also compared with "
@@ -60,7 +60,7 @@ void add_interference(CLI::App& parent) {
         "Example: polter interference polter-lmp-20260102-030405\n"
         "         polter interference run1 run2 run3\n"
         "         mpirun -n 4 polter interference DIR      # a large trace: four processes replay it, the same result");
-    verb->callback([arguments] { together_or_apart([&](replay::Group* group) { run(*arguments, group); }); });
+    verb->callback([arguments] { together_or_apart([&](replay::Group* group) { run_interference(*arguments, group); }); });
 }
 
 }  // namespace polter::cli

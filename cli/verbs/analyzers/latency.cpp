@@ -20,7 +20,7 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct LatencyArguments {
     Common common;
     latency::Bench bench;
     std::string width = "50ns", top = "1s", output, from;
@@ -32,7 +32,7 @@ std::string text_of(const nlohmann::json& json) {
     return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-void compare(const Arguments& arguments) {
+void compare(const LatencyArguments& arguments) {
     const std::string wanted = "a result of polter latency";
     latency::Comparison comparison = latency::compare(replay::read_json(arguments.compared[0], wanted),
                                                       replay::read_json(arguments.compared[1], wanted), arguments.seed);
@@ -45,7 +45,7 @@ void compare(const Arguments& arguments) {
                    latency::to_text(comparison, output_columns()));
 }
 
-void measure(Arguments arguments) {
+void measure(LatencyArguments arguments) {
     latency::Bench& bench = arguments.bench;
     bench.bins.width = static_cast<double>(inject::parse_time(arguments.width));
     bench.bins.top = static_cast<double>(inject::parse_time(arguments.top));
@@ -68,7 +68,7 @@ void measure(Arguments arguments) {
 
 void add_latency(CLI::App& parent) {
     auto* verb = parent.add_subcommand("latency", "Measure the latency between all pairs of ranks, as distributions with their modes");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<LatencyArguments>();
     add_common(*verb, arguments->common);
     auto& bench = arguments->bench;
     const auto number = [&](const char* name, int64_t& value, const char* help, int64_t least, int64_t most) {

@@ -16,13 +16,13 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct PredictArguments {
     Common common;
     prediction::Options options;
     bool recorded = false;
 };
 
-void run(Arguments arguments) {
+void run_predict(PredictArguments arguments) {
     go_apart();
     launch::seal_left_behind(arguments.options.trace, false);
     arguments.options.resample = !arguments.recorded;
@@ -38,7 +38,7 @@ void run(Arguments arguments) {
 
 void add_predict(CLI::App& parent) {
     auto* verb = parent.add_subcommand("predict", "What noise would cost the program on more ranks, from one trace");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<PredictArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("TRACE", arguments->options.trace, "Directory that polter run wrote, or an .otf2 file of any tool")
         ->required()
@@ -61,7 +61,7 @@ void add_predict(CLI::App& parent) {
         "Weak scaling: each rank has as much work as now. The messages must form a regular neighbourhood (ring, grid, pipeline), or\n"
         "there must be collectives only; else the answer is that there is no basis.\n"
         "Example: polter predict polter-lmp-20260102-030405 --ranks 256,1024");
-    verb->callback([arguments] { run(*arguments); });
+    verb->callback([arguments] { run_predict(*arguments); });
 }
 
 }  // namespace polter::cli

@@ -18,7 +18,7 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct QualityArguments {
     Common common;
     std::string folder, id, interval, followed;
     double size = 0;
@@ -29,7 +29,7 @@ void list_jobs(const std::vector<quality::Store::Entry>& entries) {
     for (const auto& entry : entries) fmt::print("{}  {}\n", replay::printable(entry.id), replay::printable(entry.application));
 }
 
-int64_t interval_of(const Arguments& arguments) {
+int64_t interval_of(const QualityArguments& arguments) {
     if (arguments.interval.empty()) return 0;
     try {
         if (const int64_t ns = inject::parse_time(arguments.interval); ns > 0) return ns;
@@ -39,7 +39,7 @@ int64_t interval_of(const Arguments& arguments) {
     throw CLI::ValidationError("--interval", "must be longer than 0");
 }
 
-void run(const Arguments& arguments) {
+void run_quality(const QualityArguments& arguments) {
     const int64_t interval_ns = interval_of(arguments);
     if (!arguments.followed.empty())
         return follow_running_job({arguments.followed, arguments.folder, arguments.size, interval_ns, arguments.common.json});
@@ -74,7 +74,7 @@ void run(const Arguments& arguments) {
 void add_quality(CLI::App& parent) {
     auto* verb =
         parent.add_subcommand("quality", "Was a job as fast as the recorded jobs of the same program let expect, and if not, why?");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<QualityArguments>();
     add_common(*verb, arguments->common);
     verb->add_option("HISTORY", arguments->folder, "Directory that polter run --record keeps jobs in")->required()->check(named);
     verb->add_option("--job", arguments->id, "The job to judge; default: the latest")->option_text("ID")->check(named);
@@ -97,7 +97,7 @@ void add_quality(CLI::App& parent) {
     verb->footer(
         "Jobs of one program are compared; their size, processes and nodes may differ.\n"
         "Example: polter run --record history --size 16000 mpirun -n 4 lmp -in melt.in; polter quality history");
-    verb->callback([arguments] { run(*arguments); });
+    verb->callback([arguments] { run_quality(*arguments); });
 }
 
 }  // namespace polter::cli

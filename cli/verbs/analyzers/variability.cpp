@@ -19,13 +19,13 @@ namespace polter::cli {
 
 namespace {
 
-struct Arguments {
+struct VariabilityArguments {
     Common common;
     variability::Options options;
     bool all = false, no_noise = false;
 };
 
-void run(Arguments arguments) {
+void run_variability(VariabilityArguments arguments) {
     go_apart();
     for (const std::string& input : {arguments.options.input, arguments.options.check})
         if (std::filesystem::is_directory(input)) launch::seal_left_behind(input, false);
@@ -45,7 +45,7 @@ void run(Arguments arguments) {
 void add_variability(CLI::App& parent) {
     auto* verb =
         parent.add_subcommand("variability", "How much intervals between collectives vary, and how long they will take on more ranks");
-    const auto arguments = std::make_shared<Arguments>();
+    const auto arguments = std::make_shared<VariabilityArguments>();
     add_common(*verb, arguments->common);
     auto& options = arguments->options;
     verb->add_option("INPUT", options.input,
@@ -68,7 +68,7 @@ void add_variability(CLI::App& parent) {
         "Intervals end with a blocking collective of all ranks. The program must do as much on each rank, however many there are.\n"
         "Example: polter bench bsp --phases 1000 --json > bsp.json; polter variability bsp.json --ranks 1024\n"
         "         polter variability polter-lmp-20260102-030405");
-    verb->callback([arguments] { run(*arguments); });
+    verb->callback([arguments] { run_variability(*arguments); });
 }
 
 }  // namespace polter::cli

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t hop_ns = 20'000, own_ns = 300;  // of messages inside collectives
 
-class Simulator : RandomWindows {
+class ProgramSimulator : RandomWindows {
   public:
-    explicit Simulator(const ProgramOptions& options) : RandomWindows(options) {}
+    explicit ProgramSimulator(const ProgramOptions& options) : RandomWindows(options) {}
 
     Program run() {
         for (size_t step = 0; step < options_.steps; ++step) {
@@ -279,7 +279,7 @@ ProgramOptions mixed_options(uint64_t seed) {
 }
 
 Program random_program(const ProgramOptions& options) {
-    return Simulator(options).run();
+    return ProgramSimulator(options).run();
 }
 
 Program mixed_program(uint64_t seed) {

@@ -1,0 +1,17 @@
+# polter_compile_together(TARGET…): their C++ sources in units of eight, where a target exists.
+function(polter_compile_together)
+  foreach(target ${ARGN})
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # C sources share no namespace within which a name can be private.
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.c$")
+    if(sources)
+      get_target_property(folder ${target} SOURCE_DIR)
+      list(TRANSFORM sources PREPEND ${folder}/)
+      set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
