@@ -70,6 +70,7 @@ struct Faults {
     bool posting_waits = false;          // accuracy: a call that posts and sends several messages waits after the first one
     bool posted_at_enter = false;        // accuracy: noise at the beginning of a call that posts a receive does not delay the posting
     bool flight_counts = false;          // bounds: in the lower bound noise counts while a message is certainly under way
+    bool own_noise_whole = false;        // accuracy: a member's own noise prolonged its collective, however long that usually takes
     bool delays_nobody = false;          // accuracy: of a collective's end, noise inside it is taken for what it usually takes
     bool senders_never_wait = false;     // accuracy: members of a rooted collective that only send wait for nobody, however long they took
     bool freeing_waits = false;          // accuracy: freeing a communicator waits for the others even where it was seen not to

@@ -201,6 +201,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"flight_noise", {.flight_counts = true}},
         {"waited_for_all", {.each_message_alone = true}},
         {"allreduce_once", {.delays_nobody = true}},
+        {"allreduce_waits", {.own_noise_whole = true}},
         {"clock_error", {.trust_clocks = true}},
         {"gatherv_held", {.senders_never_wait = true}},
         {"free_apart", {.freeing_waits = true}},

@@ -8,8 +8,9 @@
 //
 // A collective is made of messages, so noise that hits one member after m delays the others. By how much a member's completion overhead
 // exceeds the noise-free one is due to noise after m and before its leave, up to the length U of the union of that noise: the overhead
-// shrinks by min(excess, U − U of what is not removed), and by the member's own removed noise at least (noise_union.cpp). Where the
-// algorithm is known, its messages tell more (by_messages.cpp).
+// shrinks by min(excess, U − U of what is not removed) (noise_union.cpp). Only in the lower bound it shrinks by the member's own removed
+// noise at least: a member waits for messages in there, and noise that lies in such a wait costs nothing. Where the algorithm is known, its
+// messages tell more (by_messages.cpp).
 #include "collective.hpp"
 
 #include <otf2/otf2.h>
@@ -217,14 +218,13 @@ CallEnd leave_after_all(Engine& engine, Thread& thread, Collective& c, uint32_t 
             const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;
             const int64_t without = low ? cost.low : high ? most_without : cost.mid;
             const int64_t longer = std::max<int64_t>(0, tail - without), excess = low || high ? longer : cost.noise_of(longer);
-            int64_t mine = own[i];
-            if (!placed_noise && high) mine = 0;                                     // all of it may have lain in the wait state
-            if (engine.facts().counter_only && !low) mine = std::min(mine, excess);  // the rest lay in the wait state
+            // Own noise, too, counts by how much longer than usual it took: the rest lay in the wait for messages.
+            int64_t mine = low || engine.faults().own_noise_whole ? own[i] : std::min(own[i], excess);
+            if (!placed_noise && high) mine = 0;  // all of it may have lain in that wait
             const int64_t gain = std::max(mine, std::min(high ? certain : excess, held[i]));
             out[i] += gain;
             if (recorder && i == recorder->lane(1))
-                record_gain(*recorder, thread, c, member,
-                            {m, last.enter, own[i], engine.facts().counter_only ? excess : INT64_MAX, std::min(excess, held[i]), !last.partial});
+                record_gain(*recorder, thread, c, member, {m, last.enter, own[i], mine, std::min(excess, held[i]), !last.partial});
         }
     }
     if (recorder) thread.node = recorder->write(thread.index, thread.place(), thread.leave, out[recorder->lane(1)]);
