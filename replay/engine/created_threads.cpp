@@ -3,6 +3,7 @@
 // number in the process, an acquisition of a lock by its order. A thread that executes a task in a barrier has not come to that barrier
 // yet.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "steps.hpp"
@@ -69,16 +70,40 @@ void Engine::on_thread_wait(Thread& thread, uint32_t comm, uint64_t number) {
     close_call(thread);
 }
 
-void Engine::on_acquire(Thread& thread, uint32_t lock, uint32_t order) {
+void Engine::on_acquire(Thread& thread, uint32_t number, uint32_t order) {
     come_to(thread);
     thread.last = thread.now;
-    if (!learning_) {
-        thread.teams.lock = &locks_[{thread.rank, lock}];
+    const bool in_call = thread.in_call && thread.depth == 0;
+    ThreadLock* lock = learning_ ? nullptr : &locks_[{thread.rank, number}];
+    if (in_call && thread.kind == CallKind::thread_condition) {
+        if (lock) meets(thread, *lock, order);
+        return;
+    }
+    if (lock) {
+        thread.teams.lock = lock;
         thread.teams.order = order;
     }
-    const bool waits = thread.in_call && thread.kind == CallKind::thread_lock && thread.depth == 0;
-    if (waits) return close_call(thread);
+    if (in_call && thread.kind == CallKind::thread_lock) return close_call(thread);
     acquired(thread, INT64_MAX);  // without waiting
+}
+
+// A wait for a condition has several of these: the signal by which it ended, then the mutex.
+void Engine::meets(Thread& thread, ThreadLock& lock, uint32_t order) {
+    thread.teams.met.push_back({&lock, order});
+    if (order <= 1) return;
+    ThreadEvent& release = lock.releases[order - 1];
+    ++release.wanted;
+    thread.teams.awaited.push_back(&release);
+}
+
+void Engine::conditions_met(Thread& thread) {
+    for (const auto& [lock, order] : thread.teams.met) {
+        const auto release = lock->releases.find(order - 1);
+        if (release != lock->releases.end() && --release->second.wanted == 0) lock->releases.erase(release);
+        lock->asked = std::max(lock->asked, thread.leave - thread.delay[lanes_.all]);
+        lock->latest = std::max(lock->latest, order);
+    }
+    thread.teams.met.clear();
 }
 
 void Engine::on_release(Thread& thread, uint32_t lock, uint32_t order) {
@@ -96,15 +121,24 @@ void Engine::on_release(Thread& thread, uint32_t lock, uint32_t order) {
 
 void Engine::lock_releases(Thread& thread, std::vector<ThreadEvent*>& others) {
     const TeamPlaces& teams = thread.teams;
-    if (teams.lock && teams.order > 1) others.push_back(&teams.lock->releases[teams.order - 1]);
+    if (!teams.lock || teams.order <= 1) return;
+    ThreadEvent& release = teams.lock->releases[teams.order - 1];
+    ++release.wanted;
+    others.push_back(&release);
 }
 
+// When the one before asked is not known where its acquisition has no record: it was before this one did, as measured.
 bool Engine::acquired(Thread& thread, int64_t asked) {
     ThreadLock* lock = std::exchange(thread.teams.lock, nullptr);
     if (!lock) return true;
-    const bool in_order = asked >= lock->asked;
+    const uint32_t order = thread.teams.order;
+    const bool in_order = asked >= lock->asked && (order <= lock->latest + 1 || asked >= thread.enter);
     lock->asked = asked == INT64_MAX ? std::max(lock->asked, thread.now - thread.delay[lanes_.all]) : asked;
-    lock->releases.erase(lock->releases.begin(), lock->releases.lower_bound(thread.teams.order));
+    lock->latest = std::max(lock->latest, order);
+    const auto before = lock->releases.find(order - 1);
+    if (before != lock->releases.end() && before->second.wanted > 0 && asked != INT64_MAX) --before->second.wanted;
+    for (auto release = lock->releases.begin(); release != lock->releases.end() && release->first < order;)
+        release = release->second.wanted == 0 ? lock->releases.erase(release) : std::next(release);
     return in_order;
 }
 
