@@ -79,12 +79,13 @@ void Engine::on_acquire(Thread& thread, uint32_t number, uint32_t order) {
         if (lock) meets(thread, *lock, order);
         return;
     }
-    if (lock) {
-        thread.teams.lock = lock;
-        thread.teams.order = order;
-    }
-    if (in_call && thread.kind == CallKind::thread_lock) return close_call(thread);
-    acquired(thread, INT64_MAX);  // without waiting
+    const bool waits = in_call && thread.kind == CallKind::thread_lock;
+    if (!waits) end_of_idleness(thread);
+    if (!waits && (learning_ || thread.in_call)) return;
+    thread.teams.lock = lock;
+    thread.teams.order = order;
+    if (!waits) open_call(thread, CallKind::thread_lock, no_region, no_call_site);  // it had the lock at once
+    close_call(thread);
 }
 
 // A wait for a condition has several of these: the signal by which it ended, then the mutex.
@@ -127,18 +128,22 @@ void Engine::lock_releases(Thread& thread, std::vector<ThreadEvent*>& others) {
     others.push_back(&release);
 }
 
-// When the one before asked is not known where its acquisition has no record: it was before this one did, as measured.
+// When the one before asked is not known where its acquisition has no record: it was before this one did, as measured. Of releases behind
+// which the next acquisition has no record a few are kept, as another thread's acquisition may not have been read yet.
 bool Engine::acquired(Thread& thread, int64_t asked) {
+    constexpr uint32_t kept = 64;
     ThreadLock* lock = std::exchange(thread.teams.lock, nullptr);
     if (!lock) return true;
     const uint32_t order = thread.teams.order;
     const bool in_order = asked >= lock->asked && (order <= lock->latest + 1 || asked >= thread.enter);
-    lock->asked = asked == INT64_MAX ? std::max(lock->asked, thread.now - thread.delay[lanes_.all]) : asked;
+    lock->asked = asked;
     lock->latest = std::max(lock->latest, order);
     const auto before = lock->releases.find(order - 1);
-    if (before != lock->releases.end() && before->second.wanted > 0 && asked != INT64_MAX) --before->second.wanted;
-    for (auto release = lock->releases.begin(); release != lock->releases.end() && release->first < order;)
-        release = release->second.wanted == 0 ? lock->releases.erase(release) : std::next(release);
+    if (before != lock->releases.end() && before->second.wanted > 0) --before->second.wanted;
+    for (auto release = lock->releases.begin(); release != lock->releases.end() && release->first < order;) {
+        const bool needed = release->second.wanted > 0 || (release->first + 1 < order && release->first + kept > order);
+        release = needed ? std::next(release) : lock->releases.erase(release);
+    }
     return in_order;
 }
 

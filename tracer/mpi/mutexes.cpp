@@ -153,6 +153,8 @@ constexpr uint32_t recorded_behind_wait = 8;
 
 void record(Place& place, write::Location& location, uint64_t time, uint32_t more) {
     const int reasons = (place.held != 0) + (place.more != 0);
+    // Whoever had it released it unseen, or has ended with it.
+    if (place.held) location.released(time, OTF2_PARADIGM_PTHREAD, number(place), place.held);
     place.held = ++place.order;
     place.more = more;
     change(place, 1 + (more != 0) - reasons);
