@@ -61,10 +61,13 @@ inline constexpr const char* openmp_taskwait_name = "!$omp taskwait";
 inline constexpr const char* openmp_lock_name = "omp_set_lock";
 
 // What a program may have that is not recorded, in the order of enum polter_not_recorded (threads/openmp_hooks.h).
-inline constexpr std::array<const char*, 3> not_recorded_names = {"nested", "ordered", "detached"};
+inline constexpr std::array<const char*, 5> not_recorded_names = {"nested", "ordered", "detached", "uncontended", "teams"};
 
 // A thread's wait for another one; Score-P's name.
 inline constexpr const char* pthread_join_name = "pthread_join";
+// The same for a mutex and for a condition variable, by whichever function; Score-P's names.
+inline constexpr const char* pthread_mutex_name = "pthread_mutex_lock";
+inline constexpr const char* pthread_condition_name = "pthread_cond_wait";
 
 // Parameters: what MPI_Pcontrol was given.
 inline constexpr uint32_t parameter_level = 0;
@@ -180,7 +183,7 @@ inline constexpr const char* mpi = "POLTER::MPI";                // "Open MPI 4.
 inline constexpr const char* hosts = "POLTER::HOSTS";            // comma-separated
 inline constexpr const char* rank_cpus = "POLTER::RANK_CPUS";    // that ranks may use: "0-1:0-3;2:4"
 inline constexpr const char* detail_off = "POLTER::DETAIL_OFF";  // "queries;functions=MPI_File_seek;ranks=1,2;window=1.5:3;pcontrol_ns=7"
-inline constexpr const char* not_recorded = "POLTER::NOT_RECORDED";  // of OpenMP, if the program has it: "nested,ordered,detached"
+inline constexpr const char* not_recorded = "POLTER::NOT_RECORDED";  // of threads, if the program has it: not_recorded_names
 inline constexpr const char* warnings = "POLTER::WARNINGS";          // newline-separated
 }  // namespace property
 

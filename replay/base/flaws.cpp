@@ -116,15 +116,17 @@ constexpr FlawKind kinds[] = {
      "team have done. The replay lets such a loop end earlier by the mean of its threads' delays; the bounds reach from perfectly shared "
      "work to the measured distribution."},
     {Flaw::created_threads, severe, conditional, "Threads of the program",
-     "conditional: {0} threads that the program started and joined had noise; how they waited for each other is not in the trace",
-     "{0}, waits between them unknown",
-     "The program starts threads itself (pthread_create). The replay follows their start and their join. Between them their noise counts "
-     "as if they waited for nobody; the upper bound of the run time allows for threads that waited long enough to absorb it."},
+     "conditional: {0} threads that the program started and joined had noise; not all of how they waited for each other is in the trace",
+     "{0}, not all waits between them known",
+     "The program starts threads itself (pthread_create). The replay follows their start and their join, and between them their waits for "
+     "mutexes and conditions. Otherwise their noise counts as if they waited for nobody; the upper bound of the run time allows for "
+     "threads that waited long enough to absorb it."},
     {Flaw::lock_order, severe, conditional, "Order of locks",
      "conditional: threads would have asked for a lock in another order without noise, {0} times",
      "{0} times another thread would have asked first",
-     "Threads of a process get a critical section or a lock in the order in which they ask for it. The replay keeps the measured order; "
-     "the lower bound of the run time allows for a thread that gets the lock at once."},
+     "Threads of a process get a critical section, a lock or a mutex in the order in which they ask for it. The replay keeps the measured "
+     "order; the lower bound of the run time allows for a thread that gets the lock at once. Of a mutex that was free the trace does not "
+     "say when it was taken, so whoever waits for that thread may have been earlier."},
     {Flaw::clock_disorder, caution, none, "Clock disorder",
      "messages end up to {0} ns before they begin: the clocks of the trace disagree by at least that",
      "clocks disagree by {1} or more, messages end before they begin",
@@ -178,9 +180,11 @@ constexpr FlawKind kinds[] = {
     {Flaw::threads_not_recorded, severe, conditional, "Waits of threads without records",
      "conditional: the program has {0}, which the tracer does not record: where threads wait for each other there, noise is not passed on",
      "the trace lacks {0}",
-     "The tracer does not record this part of OpenMP. Threads of regions within regions have no noise in the trace. At ordered sections, "
-     "and for the event of a detached task, threads wait for each other: the replay takes that time as the thread's own, so noise of one "
-     "of them delays no other there, and noise that made such a wait longer is not in the result. The bounds do not include that."},
+     "The tracer does not record this part of what threads do. Threads of regions within regions have no noise in the trace. At ordered "
+     "sections, and for the event of a detached task, threads wait for each other: the replay takes that time as the thread's own, so "
+     "noise of one of them delays no other there, and noise that made such a wait longer is not in the result. Of mutexes and condition "
+     "variables the trace has the waits. A thread that found a mutex free, or a condition fulfilled, may have to wait without the noise "
+     "that delayed it; the replay lets it go on at once. The bounds do not include that."},
     {Flaw::events_dropped, caution, none, "Noise events lost",
      "{0} noise events ({1} ns) were lost to a full ring: their counters are right, their places in time are not",
      "{0} ({1} ns); counted, but their places in time are lost",

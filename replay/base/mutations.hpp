@@ -79,6 +79,7 @@ struct Faults {
     bool keep_completion_order = false;  // conditional: a Waitany is taken to complete the same request in every scenario
     bool threads_apart = false;          // causality: threads of a process do not wait for each other
     bool locks_apart = false;            // causality: threads do not wait for each other's locks
+    bool signals_apart = false;          // causality: threads do not wait for each other's signals
     bool lock_order_kept = false;        // conditional: a lock is taken to be asked for in the same order in every scenario
     bool tasks_in_barrier = false;       // accuracy: a thread that executes a task in a barrier has come to that before
     bool iterations_stay = false;        // accuracy: each thread does the iterations of a dynamic loop that it was measured to do

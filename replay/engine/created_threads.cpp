@@ -3,6 +3,7 @@
 // number in the process, an acquisition of a lock by its order. A thread that executes a task in a barrier has not come to that barrier
 // yet.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "steps.hpp"
@@ -69,16 +70,41 @@ void Engine::on_thread_wait(Thread& thread, uint32_t comm, uint64_t number) {
     close_call(thread);
 }
 
-void Engine::on_acquire(Thread& thread, uint32_t lock, uint32_t order) {
+void Engine::on_acquire(Thread& thread, uint32_t number, uint32_t order) {
     come_to(thread);
     thread.last = thread.now;
-    if (!learning_) {
-        thread.teams.lock = &locks_[{thread.rank, lock}];
-        thread.teams.order = order;
+    const bool in_call = thread.in_call && thread.depth == 0;
+    ThreadLock* lock = learning_ ? nullptr : &locks_[{thread.rank, number}];
+    if (in_call && thread.kind == CallKind::thread_condition) {
+        if (lock) meets(thread, *lock, order);
+        return;
     }
-    const bool waits = thread.in_call && thread.kind == CallKind::thread_lock && thread.depth == 0;
-    if (waits) return close_call(thread);
-    acquired(thread, INT64_MAX);  // without waiting
+    const bool waits = in_call && thread.kind == CallKind::thread_lock;
+    if (!waits) end_of_idleness(thread);
+    if (!waits && (learning_ || thread.in_call)) return;
+    thread.teams.lock = lock;
+    thread.teams.order = order;
+    if (!waits) open_call(thread, CallKind::thread_lock, no_region, no_call_site);  // it had the lock at once
+    close_call(thread);
+}
+
+// A wait for a condition has several of these: the signal by which it ended, then the mutex.
+void Engine::meets(Thread& thread, ThreadLock& lock, uint32_t order) {
+    thread.teams.met.push_back({&lock, order});
+    if (order <= 1) return;
+    ThreadEvent& release = lock.releases[order - 1];
+    ++release.wanted;
+    thread.teams.awaited.push_back(&release);
+}
+
+void Engine::conditions_met(Thread& thread) {
+    for (const auto& [lock, order] : thread.teams.met) {
+        const auto release = lock->releases.find(order - 1);
+        if (release != lock->releases.end() && --release->second.wanted == 0) lock->releases.erase(release);
+        lock->asked = std::max(lock->asked, thread.leave - thread.delay[lanes_.all]);
+        lock->latest = std::max(lock->latest, order);
+    }
+    thread.teams.met.clear();
 }
 
 void Engine::on_release(Thread& thread, uint32_t lock, uint32_t order) {
@@ -96,15 +122,28 @@ void Engine::on_release(Thread& thread, uint32_t lock, uint32_t order) {
 
 void Engine::lock_releases(Thread& thread, std::vector<ThreadEvent*>& others) {
     const TeamPlaces& teams = thread.teams;
-    if (teams.lock && teams.order > 1) others.push_back(&teams.lock->releases[teams.order - 1]);
+    if (!teams.lock || teams.order <= 1) return;
+    ThreadEvent& release = teams.lock->releases[teams.order - 1];
+    ++release.wanted;
+    others.push_back(&release);
 }
 
+// When the one before asked is not known where its acquisition has no record: it was before this one did, as measured. Of releases behind
+// which the next acquisition has no record a few are kept, as another thread's acquisition may not have been read yet.
 bool Engine::acquired(Thread& thread, int64_t asked) {
+    constexpr uint32_t kept = 64;
     ThreadLock* lock = std::exchange(thread.teams.lock, nullptr);
     if (!lock) return true;
-    const bool in_order = asked >= lock->asked;
-    lock->asked = asked == INT64_MAX ? std::max(lock->asked, thread.now - thread.delay[lanes_.all]) : asked;
-    lock->releases.erase(lock->releases.begin(), lock->releases.lower_bound(thread.teams.order));
+    const uint32_t order = thread.teams.order;
+    const bool in_order = asked >= lock->asked && (order <= lock->latest + 1 || asked >= thread.enter);
+    lock->asked = asked;
+    lock->latest = std::max(lock->latest, order);
+    const auto before = lock->releases.find(order - 1);
+    if (before != lock->releases.end() && before->second.wanted > 0) --before->second.wanted;
+    for (auto release = lock->releases.begin(); release != lock->releases.end() && release->first < order;) {
+        const bool needed = release->second.wanted > 0 || (release->first + 1 < order && release->first + kept > order);
+        release = needed ? std::next(release) : lock->releases.erase(release);
+    }
     return in_order;
 }
 

@@ -215,8 +215,9 @@ class Engine {
     void lock_releases(Thread& thread, std::vector<ThreadEvent*>& others);  // of whoever had the lock before
     // Whether tasks were executed by a member since the barrier before.
     bool at_barrier_of_tasks(const Thread& thread) const;
-    // `asked`: when the thread asked for it in the scenario "all". False: whoever had it before asked later in that scenario.
+    // `asked`: when the thread asked for it in the scenario "all". False: whoever had it before asked later in that scenario, or may have.
     bool acquired(Thread& thread, int64_t asked);
+    void conditions_met(Thread& thread);  // the end of the wait is known
 
     // Requests.
     Request* new_request(Thread& thread, uint64_t id, Request::Kind kind);
@@ -268,6 +269,7 @@ class Engine {
     void on_thread_wait(Thread& thread, uint32_t comm, uint64_t number);
     void on_acquire(Thread& thread, uint32_t lock, uint32_t order);
     void on_release(Thread& thread, uint32_t lock, uint32_t order);
+    static void meets(Thread& thread, ThreadLock& lock, uint32_t order);
     void leave_barrier_for_task(Thread& thread);
     void return_to_barrier(Thread& thread);
     inline void end_of_idleness(Thread& thread);

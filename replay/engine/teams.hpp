@@ -25,6 +25,7 @@ struct ThreadEvent {
     LaneVector delay;
     uint64_t node = 0;  // of the event graph
     std::vector<Thread*> waiting;
+    uint32_t wanted = 0;  // of the release of a lock: by how many calls at hand
 };
 
 // The members' arrivals at one barrier.
@@ -56,10 +57,11 @@ struct CreatedThread {
     ThreadEvent creation, end;
 };
 
-// A lock of the threads of a process (ThreadAcquireLock, ThreadReleaseLock).
+// A lock of the threads of a process (ThreadAcquireLock, ThreadReleaseLock), or a condition, which is released by a signal.
 struct ThreadLock {
     std::map<uint32_t, ThreadEvent> releases;  // by the order of acquisitions, until the next one has had the lock
     int64_t asked = INT64_MIN;                 // when the latest acquisition asked for it, in the scenario "all"
+    uint32_t latest = 0;                       // order of that; some have a release only
 };
 
 // A region that a thread is in.
@@ -79,7 +81,12 @@ struct TeamPlaces {
     ThreadEvent* fork = nullptr;                   // for which the thread has waited, now that it begins its share
     bool begins = false;                           // its location begins with that
     uint64_t barrier = 0;                          // number of the barrier that it is in
-    std::vector<ThreadEvent*> awaited;             // by the call at hand: the ends of other threads
+    std::vector<ThreadEvent*> awaited;             // by the call at hand: the ends of other threads, a signal, a mutex
+    struct Acquisition {
+        ThreadLock* lock = nullptr;
+        uint32_t order = 0;
+    };
+    std::vector<Acquisition> met;                  // what a wait for a condition ended with
     ThreadLock* lock = nullptr;                    // that the call at hand acquires
     uint32_t order = 0;                            // of that acquisition
     bool tasks = false;                            // it has executed some since its latest barrier

@@ -104,9 +104,11 @@ std::vector<Warning> provenance_lines(const std::map<std::string, std::string>& 
     for (const std::string& line : split(value("WARNINGS"), '\n')) add(Flaw::recorder, line);
     std::string not_recorded;
     for (const std::string& what : split(value("NOT_RECORDED"), ',')) {
-        const char* name = what == "nested"    ? "regions within regions"
-                           : what == "ordered" ? "ordered sections"
-                                               : "tasks that may be detached";
+        const char* name = what == "nested"        ? "regions within regions"
+                           : what == "ordered"     ? "ordered sections"
+                           : what == "teams"       ? "teams that run at the same time"
+                           : what == "uncontended" ? "mutexes that were free when a thread asked for them"
+                                                   : "tasks that may be detached";
         not_recorded += (not_recorded.empty() ? "" : ", ") + std::string(name);
     }
     if (!not_recorded.empty()) add(Flaw::threads_not_recorded, not_recorded);

@@ -164,8 +164,10 @@ CallKind thread_call_kind(std::string_view region, uint8_t role) {
             return CallKind::thread_lock;
         case OTF2_REGION_ROLE_TASK:
             return CallKind::thread_task;
-        default:  // acquires a lock by the runtime's function
-            return region == "omp_set_lock" || region == "omp_set_nest_lock" ? CallKind::thread_lock : CallKind::not_mpi;
+        default:  // functions of the runtime or the C library, by whatever role
+            if (region == "pthread_cond_wait" || region == "pthread_cond_timedwait") return CallKind::thread_condition;
+            return region == "omp_set_lock" || region == "omp_set_nest_lock" || region == "pthread_mutex_lock" ? CallKind::thread_lock
+                                                                                                               : CallKind::not_mpi;
     }
 }
 

@@ -49,6 +49,7 @@ enum class CallKind : uint8_t {
     thread_join,             // from the end of a thread's share to the end of the region that it began
     thread_wait,             // pthread_join: for the end of a thread that the program started
     thread_lock,             // up to the record that the lock is had
+    thread_condition,        // pthread_cond_wait: for a signal, and then for the mutex
     thread_task,             // not a call: a task that a thread executes, in a barrier perhaps
 };
 

@@ -220,6 +220,10 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"created_thread", {.own_start = true}},
         {"critical", {.locks_apart = true}},
         {"critical_order", {.lock_order_kept = true}},
+        {"mutex", {.locks_apart = true}},
+        {"mutex_order", {.lock_order_kept = true}},
+        {"mutex_at_once", {.locks_apart = true}},
+        {"condition", {.signals_apart = true}},
         {"task_in_barrier", {.tasks_in_barrier = true}},
         {"task_in_barrier", {.iterations_stay = true}},
     };

@@ -164,6 +164,7 @@ std::string rule(const trace::Region& region) {
         case CallKind::not_mpi:
         case CallKind::thread_wait:
         case CallKind::thread_lock:
+        case CallKind::thread_condition:
         case CallKind::thread_task:
         case CallKind::thread_barrier:
         case CallKind::thread_dynamic_barrier:

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "locks.hpp"
 
-#include <array>
 #include <atomic>
 #include <mutex>
 
 #include "../conventions.hpp"
 #include "core/process.hpp"
+#include "lock_table.hpp"
 
 namespace polter::mpi {
 namespace {
 
-// Whoever holds the lock alone touches what is not atomic. A place is never given back: a lock that is made where another one was goes on
-// counting.
+// Whoever holds the lock alone touches what is not atomic.
 struct Place {
     std::atomic<const void*> lock{nullptr};
     uint32_t order = 0;   // of the latest recorded acquisition
     uint32_t held = 0;    // the same while it is held; 0: nobody's recorded
     uint32_t nested = 0;  // further acquisitions by whoever holds it
 };
-constexpr size_t places = 1 << 12;  // a power of two
-constexpr size_t most_steps = 32;
-std::array<Place, places> all;
+LockTable<Place> all;
 
 struct Regions {
     std::once_flag defined;
@@ -32,16 +29,9 @@ constinit thread_local uint32_t entered = 0;  // region of the lock that the thr
 
 // NULL: there are too many.
 Place* place_of(const void* lock) {
-    size_t at = reinterpret_cast<size_t>(lock) >> 3;
-    at ^= at >> 9;
-    for (size_t step = 0; step < most_steps; ++step, ++at) {
-        Place& place = all[at & (places - 1)];
-        const void* known = place.lock.load(std::memory_order_relaxed);
-        if (known == lock) return &place;
-        if (!known && (place.lock.compare_exchange_strong(known, lock) || known == lock)) return &place;
-    }
-    process.archive->warn("some locks of OpenMP are not recorded: the program has more than the tracer follows");
-    return nullptr;
+    Place* place = all.add(lock);
+    if (!place) process.archive->warn("some locks of OpenMP are not recorded: the program has more than the tracer follows");
+    return place;
 }
 
 void record(Place& place, uint64_t time) {
@@ -50,7 +40,7 @@ void record(Place& place, uint64_t time) {
         return;
     }
     place.held = ++place.order;
-    thread.location->acquired(time, static_cast<uint32_t>(&place - all.data()), place.held);
+    thread.location->acquired(time, OTF2_PARADIGM_OPENMP, all.number(place), place.held);
 }
 
 }  // namespace
@@ -96,7 +86,7 @@ void lock_released(const void* lock) {
         return;
     }
     // Before the next one may have it.
-    use.at().released(use.at().early_stamp(), static_cast<uint32_t>(place - all.data()), place->held);
+    use.at().released(use.at().early_stamp(), OTF2_PARADIGM_OPENMP, all.number(*place), place->held);
     place->held = 0;
 }
 

@@ -18,6 +18,7 @@
 
 #include "../conventions.hpp"
 #include "../threads/thread_hooks.h"
+#include "mutexes.hpp"
 
 namespace polter::mpi {
 namespace {
@@ -90,7 +91,11 @@ bool affordable() {
 }
 
 int create(polter_started* started, const pthread_attr_t* attributes, const void* from) {
-    if (!active() || thread.depth > 0 || of_openmp(from)) return 0;  // within MPI: a thread of its own
+    if (!active() || thread.depth > 0) return 0;  // within MPI: a thread of its own
+    if (of_openmp(from)) {
+        know_others();  // it may have been loaded since
+        return 0;
+    }
     const Part part;
     if (!active()) return 0;
     define_once();
@@ -146,7 +151,18 @@ void leave_join(pthread_t joined, int is_joined) {
     thread.location->end_region(all.region, trace::pthread_join_name, true);
 }
 
-constexpr polter_thread_hooks hooks{create, begin, enter_join, leave_join};
+constexpr polter_thread_hooks hooks{.create = create,
+                                    .begin = begin,
+                                    .enter_join = enter_join,
+                                    .leave_join = leave_join,
+                                    .awaited = awaited_locks,
+                                    .mutex_wanted = mutex_wanted,
+                                    .mutex_had = mutex_had,
+                                    .mutex_got = mutex_got,
+                                    .mutex_released = mutex_released,
+                                    .condition_wanted = condition_wanted,
+                                    .condition_had = condition_had,
+                                    .condition_signalled = condition_signalled};
 
 }  // namespace
 
@@ -166,6 +182,7 @@ bool end_threads() {
 }
 
 void follow_threads() {
+    know_others();
     auto* at = static_cast<std::atomic<const polter_thread_hooks*>*>(dlsym(RTLD_DEFAULT, "polter_thread_hooks"));
     if (at) at->store(&hooks, std::memory_order_release);
 }

@@ -156,15 +156,6 @@ int fork(polter_parallel* parallel) {
     return 1;
 }
 
-// On threads that the trace has: the one that begins such a region is one.
-void not_recorded(int what) {
-    static std::array<std::atomic<bool>, polter_not_recorded_kinds> told;
-    std::atomic<bool>& once = told[static_cast<size_t>(what)];
-    if (once.load(std::memory_order_relaxed)) return;
-    if (const Use use(thread.location); use && !once.exchange(true, std::memory_order_relaxed))
-        process.archive->define({{"not_recorded", trace::not_recorded_names[static_cast<size_t>(what)]}});
-}
-
 void begin_share(polter_parallel* parallel, int number, int size) {
     if (!recording()) return;
     if (!parallel->master && size > 1) not_recorded(polter_nested_regions);
@@ -289,6 +280,14 @@ constexpr polter_openmp_hooks hooks{fork,         join,         begin_share,    
                                     begin_task,   end_task,     enter_taskwait, leave_taskwait};
 
 }  // namespace
+
+void not_recorded(int what) {
+    static std::array<std::atomic<bool>, polter_not_recorded_kinds> told;
+    std::atomic<bool>& once = told[static_cast<size_t>(what)];
+    if (once.load(std::memory_order_relaxed)) return;
+    if (const Use use(thread.location); use && !once.exchange(true, std::memory_order_relaxed))
+        process.archive->define({{"not_recorded", trace::not_recorded_names[static_cast<size_t>(what)]}});
+}
 
 // The runtime itself is not asked: it would begin earlier than the program wants.
 uint32_t pages_for_openmp() {

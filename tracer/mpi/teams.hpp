@@ -12,4 +12,7 @@ uint32_t pages_for_openmp();
 // From here on, where a preloaded library passes on what the runtime is called for. Recorded while the process is traced.
 void follow_openmp();
 
+// On a thread that the trace has: the program has this, an enum polter_not_recorded. The trace says so once.
+void not_recorded(int what);
+
 }  // namespace polter::mpi

@@ -152,6 +152,8 @@ class Writer {
             {trace::openmp_taskwait_name, {OTF2_REGION_ROLE_TASK_WAIT, OTF2_PARADIGM_OPENMP}},
             {trace::openmp_lock_name, {OTF2_REGION_ROLE_WRAPPER, OTF2_PARADIGM_OPENMP}},
             {trace::pthread_join_name, {OTF2_REGION_ROLE_THREAD_WAIT, OTF2_PARADIGM_PTHREAD}},
+            {trace::pthread_mutex_name, {OTF2_REGION_ROLE_WRAPPER, OTF2_PARADIGM_PTHREAD}},
+            {trace::pthread_condition_name, {OTF2_REGION_ROLE_WRAPPER, OTF2_PARADIGM_PTHREAD}},
         };
         const auto known = region.file.empty() ? kinds.find(region.name) : kinds.end();
         return known == kinds.end() ? std::pair{OTF2_REGION_ROLE_CODE, OTF2_PARADIGM_USER} : known->second;

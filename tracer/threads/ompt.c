@@ -31,6 +31,7 @@ typedef struct {
 
 enum { parallel_begin = 3, parallel_end = 4, task_create = 5, task_schedule = 6, implicit_task = 7, sync_region = 23 };  // events
 enum { scope_begin = 1 };
+enum { parallel_league = 0x40000000 };  // flag: the region is that of a teams construct, and its threads are teams
 enum { task_implicit = 2, task_explicit = 4 };                 // flags
 enum { task_complete = 1, task_cancel = 3, task_detach = 4 };  // status: it is over, but for its event
 enum { task_made = 1, task_running = 2, task_bits = 2 };       // ours, in a task's data, below where it was made
@@ -50,9 +51,13 @@ static const struct polter_openmp_hooks* hooks(void) {
 }
 
 static void on_parallel_begin(ompt_data_t* task, const void* frame, ompt_data_t* region, unsigned requested, int flags, const void* from) {
-    (void)task, (void)frame, (void)flags;
+    (void)task, (void)frame;
     region->ptr = NULL;
     const struct polter_openmp_hooks* recorder = hooks();
+    if (flags & parallel_league) {
+        if (recorder && requested != 1) recorder->not_recorded(polter_teams);
+        return;
+    }
     struct polter_parallel* parallel = recorder ? calloc(1, sizeof *parallel) : NULL;
     if (!parallel) return;
     parallel->from = from;

@@ -17,7 +17,14 @@ struct polter_parallel {
     void* master;        // the tracer's: whose region it is; NULL: within another one
 };
 
-enum polter_not_recorded { polter_nested_regions, polter_ordered, polter_detached_tasks, polter_not_recorded_kinds };
+enum polter_not_recorded {
+    polter_nested_regions,
+    polter_ordered,
+    polter_detached_tasks,
+    polter_uncontended_mutexes,
+    polter_teams,
+    polter_not_recorded_kinds
+};
 
 struct polter_openmp_hooks {
     // On the thread that begins the region; 0: it is not recorded, and none of the others is called for it.

@@ -3,29 +3,17 @@
 //
 // A recorded thread begins in begin(), which calls the program's function. Its end is seen by the tracer's thread-specific data, so
 // pthread_exit and a cancelled thread end as they do untraced.
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "thread_hooks.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "c_library.h"
 
 EXPORT const struct polter_thread_hooks* _Atomic polter_thread_hooks;
 
-// Two threads may both look it up: they find the same.
 static void* next_of(_Atomic(void*)* known, const char* name) {
-    void* next = atomic_load_explicit(known, memory_order_relaxed);
-    if (next) return next;
-    next = dlsym(RTLD_NEXT, name);
+    void* next = next_if_any(known, name, NULL);
     if (!next) abort();  // no C library is without it
-    atomic_store_explicit(known, next, memory_order_relaxed);
     return next;
-}
-
-static const struct polter_thread_hooks* hooks(void) {
-    return atomic_load_explicit(&polter_thread_hooks, memory_order_acquire);
 }
 
 static void* begin(void* of) {

@@ -140,11 +140,11 @@ class Location {
         if (ending_) ending_->time = time;
     }
     // Locks of the process's threads: `order` of the acquisition, from 1.
-    void acquired(uint64_t time, uint32_t lock, uint32_t order) {
-        put(OTF2_EvtWriter_ThreadAcquireLock, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}, lock, order);
+    void acquired(uint64_t time, OTF2_Paradigm paradigm, uint32_t lock, uint32_t order) {
+        put(OTF2_EvtWriter_ThreadAcquireLock, nullptr, time, paradigm, lock, order);
     }
-    void released(uint64_t time, uint32_t lock, uint32_t order) {
-        put(OTF2_EvtWriter_ThreadReleaseLock, nullptr, time, OTF2_Paradigm{OTF2_PARADIGM_OPENMP}, lock, order);
+    void released(uint64_t time, OTF2_Paradigm paradigm, uint32_t lock, uint32_t order) {
+        put(OTF2_EvtWriter_ThreadReleaseLock, nullptr, time, paradigm, lock, order);
     }
     // Threads that the program starts itself; `sequence`: the thread's number in the process, `all`: the local id of all of them.
     void create(uint64_t time, uint32_t all, uint64_t sequence) { put(OTF2_EvtWriter_ThreadCreate, nullptr, time, all, sequence); }

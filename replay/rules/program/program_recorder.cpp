@@ -47,6 +47,7 @@ const char* why_not_covered(const Thread& thread) {
         case CallKind::thread_join:
         case CallKind::thread_wait:
         case CallKind::thread_lock:
+        case CallKind::thread_condition:
             return "parallel regions of threads";
         default:
             return thread.unrecorded ? "calls that may have waited without a record of whom for" : nullptr;

@@ -9,7 +9,9 @@
 //
 // A thread that the program starts begins when it was created, and whoever joins it waits for its end. A lock is had when whoever had it
 // before has released it, in the measured order. Where a thread asks for it earlier in a scenario than the one before it, that order may
-// have been another: in the lower bound the thread waits for nobody.
+// have been another: in the lower bound the thread waits for nobody. So it does where it asks earlier than measured, and when the one
+// before it asked is not in the trace. A wait for a condition ends when another thread signals, and whoever had the mutex then has released
+// it.
 //
 // All constraints of such a call have one cost, the measured completion overhead without its noise; whoever would be the last in a scenario
 // may need less, so the bounds allow for none at all.
@@ -35,6 +37,10 @@ void publish_of_threads(Engine& engine, Thread& thread) {
             break;
         case CallKind::thread_wait:
             others = std::exchange(thread.teams.awaited, {});
+            break;
+        case CallKind::thread_condition:
+            others = std::exchange(thread.teams.awaited, {});
+            if (engine.faults().signals_apart) others.clear();
             break;
         case CallKind::thread_lock:
             if (!engine.faults().locks_apart) engine.lock_releases(thread, others);
@@ -130,6 +136,7 @@ CallEnd conclude_of_threads(Engine& engine, Thread& thread) {
     engine.leave_barrier(thread);
     if (thread.kind == CallKind::thread_join) engine.joined(thread);
     if (thread.kind == CallKind::thread_wait) count_unknown_waits(engine, thread, scratch);
+    if (thread.kind == CallKind::thread_condition) engine.conditions_met(thread);
     if (thread.kind == CallKind::thread_lock && !engine.acquired(thread, asked) && !scratch.constraints.empty() &&
         !engine.faults().lock_order_kept) {
         engine.count(Flaw::lock_order);

@@ -26,6 +26,7 @@ class Kinds(unittest.TestCase):
                     program = p.PROGRAMS / FLAVOUR / f"openmp_kinds_{compiler}"
                     done = p.Run([*p.launcher(FLAVOUR, 1), program, kind], folder / "e", ["--exporter", "none"], {"OMP_DYNAMIC": "false"})
                     self.assertEqual(done.code, 0, done.explain())
+                    self.compiler = compiler
                     yield kind, done.result, self.records(folder / "e"), self.lacks(folder / "e")
 
     @staticmethod
@@ -49,6 +50,16 @@ class Kinds(unittest.TestCase):
             words = {"nested": "regions within regions", "detached": "tasks that may be detached", "ordered": "ordered sections"}[named]
             self.assertEqual(len([w for w in result["warnings"] if f"the program has {words}, which" in w]), 1, result["warnings"])
             self.assertTrue(result["conditional"])
+
+    def test_teams(self):
+        """libgomp executes teams one after the other, on the thread that comes to them: their regions are recorded as any. LLVM's runtime
+        gives each a thread."""
+        for _, result, found, lacks in self.each("teams", "target"):
+            named = "teams" if self.compiler == "clang" else ""
+            self.assertEqual(lacks, named)
+            self.assertEqual(len([w for w in result["warnings"] if "teams that run at the same time, which" in w]), bool(named))
+            if self.compiler == "gcc":  # LLVM's has no barrier for a team of one thread, as on few CPUs
+                self.assertEqual(found["ENTER !$omp implicit barrier"], 2 * TIMES, found)
 
     def test_loops_of_tasks(self):
         for _, result, found, lacks in self.each("taskloop", "aligned", "copied", "unsigned", "reduction"):

@@ -3,11 +3,12 @@
  * An MPI program with one kind of OpenMP's constructs, ten times over, for three threads. It prints the sum that it computed, and ends with
  * 1 where that is not the right one.
  *
- *     openmp_kinds nested|ordered|doacross|taskloop|aligned|copied|unsigned|reduction|detach|dynamic
+ *     openmp_kinds nested|ordered|doacross|taskloop|aligned|copied|unsigned|reduction|detach|dynamic|teams|target
  *
  * taskloop, aligned, copied, unsigned, reduction: loops of six tasks; with data that is aligned to 64 bytes; with an array of variable
  * length for each; with an unsigned index and without a group; with a reduction. detach: six tasks whose events are fulfilled by one thread
- * after all have ended. dynamic: a dynamic loop with an unsigned index.
+ * after all have ended. dynamic: a dynamic loop with an unsigned index. teams: a region of three threads in each of two teams. target: the
+ * same in a target region, which the host executes.
  */
 #include <mpi.h>
 #include <omp.h>
@@ -149,11 +150,41 @@ static long dynamic(void) {
     return SUM_OF_ITERATIONS;
 }
 
+/* Some runtimes give a team fewer threads than are asked for. */
+static long teams(void) {
+    long threads = 0;
+#pragma omp teams num_teams(2) thread_limit(3) shared(threads)
+#pragma omp parallel num_threads(3) shared(threads)
+    {
+        add(1);
+#pragma omp single
+#pragma omp atomic
+        threads += omp_get_num_threads();
+    }
+    return threads;
+}
+
+static long target(void) {
+    long count = 0, threads = 0;
+#pragma omp target teams num_teams(2) thread_limit(3) map(tofrom : count, threads)
+#pragma omp parallel num_threads(3)
+    {
+#pragma omp atomic
+        count++;
+#pragma omp single
+#pragma omp atomic
+        threads += omp_get_num_threads();
+    }
+    add(count);
+    return threads;
+}
+
 static const struct {
     const char* name;
     long (*run)(void);
-} kinds[] = {{"nested", nested}, {"ordered", ordered},       {"doacross", doacross},   {"taskloop", taskloop}, {"aligned", aligned},
-             {"copied", copied}, {"unsigned", without_sign}, {"reduction", reduction}, {"detach", detach},     {"dynamic", dynamic}};
+} kinds[] = {{"nested", nested},   {"ordered", ordered}, {"doacross", doacross},     {"taskloop", taskloop},
+             {"aligned", aligned}, {"copied", copied},   {"unsigned", without_sign}, {"reduction", reduction},
+             {"detach", detach},   {"dynamic", dynamic}, {"teams", teams},           {"target", target}};
 
 int main(int argc, char** argv) {
     int provided;

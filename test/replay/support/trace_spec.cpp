@@ -301,10 +301,10 @@ struct Writer {
                                          : name == "pthread-join"   ? OTF2_REGION_ROLE_THREAD_WAIT
                                          : name.starts_with("omp-") ? OTF2_REGION_ROLE_IMPLICIT_BARRIER
                                                                     : OTF2_REGION_ROLE_FUNCTION;
-            const OTF2_Paradigm paradigm = name.starts_with("MPI_")   ? OTF2_PARADIGM_MPI
-                                           : name.starts_with("omp-") ? OTF2_PARADIGM_OPENMP
-                                           : name == "pthread-join"   ? OTF2_PARADIGM_PTHREAD
-                                                                      : OTF2_PARADIGM_USER;
+            const OTF2_Paradigm paradigm = name.starts_with("MPI_")      ? OTF2_PARADIGM_MPI
+                                           : name.starts_with("omp-")    ? OTF2_PARADIGM_OPENMP
+                                           : name.starts_with("pthread") ? OTF2_PARADIGM_PTHREAD
+                                                                         : OTF2_PARADIGM_USER;
             check(OTF2_GlobalDefWriter_WriteRegion(definitions, id, text(name), text(name), empty, role, paradigm, OTF2_REGION_FLAG_NONE,
                                                    empty, 0, 0));
         }
