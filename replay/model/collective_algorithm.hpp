@@ -153,8 +153,8 @@ struct Reference {
 Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
                const std::vector<Reference>& known, size_t part, size_t parts);
 
-// What explains the leave times: `found`, the structure and costs that do it best, where it explains most of what "a constant after the
-// last that one waits for" leaves unexplained (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a
+// What explains the leave times: `found`, the structure and costs that do it best, where it leaves clearly less unexplained than "a
+// constant after the last that one waits for" (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a
 // quiet trace nobody was delayed inside the collective, and a constant says as much; but of messages it was made.
 struct Explanation {
     std::optional<Structure> found, likeliest;

@@ -266,9 +266,9 @@ TEST_CASE("inside a collective: where it was paid, who made it, what each event 
     CHECK(result.costs->before.hops == 1);
     CHECK(result.costs->before.length_ns == 205);
     CHECK(result.costs->after.length_ns == 180);
-    // Without its messages rank 1 would be thought to have been delayed by its own noise.
+    // Without its messages, and where own noise counts in full, rank 1 would be thought to have been delayed by its own.
     replay::Hooks hooks;
-    hooks.faults.no_structure = true;
+    hooks.faults.no_structure = hooks.faults.own_noise_whole = true;
     options.use_model.clear();
     CHECK(replay::replay_with(options, hooks).per_rank[1].accumulated_noise_ns != 0);
 }
