@@ -135,9 +135,9 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     explanation.constant_error = plain_error(samples, waits, noise_known);
     const Evidence said = evidence(samples);
     const bool weak = said != Evidence::enough || samples.size() == 1;
-    // Of many patterns one is always a little better than none of them: only one that leaves clearly less than a constant does. (Where messages
-    // share links no pattern explains most, and yet noise is not spread as a constant has it.) Few leave times say little of costs; those of
-    // other collectives, or an algorithm that an MPI is known to use, make up for it.
+    // Of many patterns one is always a little better than none of them: only one that leaves clearly less than a constant does. (Where
+    // messages share links no pattern explains most, and yet noise is not spread as a constant has it.) Few leave times say little of
+    // costs; those of other collectives, or an algorithm that an MPI is known to use, make up for it.
     double left = 0.9;
     if (said == Evidence::little) left = best.decided ? 0.05 : 0.02;
     // As many leave times as there are costs fit any algorithm, and few members hardly show which one it is.

@@ -445,8 +445,7 @@ class Reference {
     }
 
     // A blocking one in which many come together: from the last, each has its tail. Noise that hit any member after that, before
-    // this one left, held this one up; at most as long as the tail is longer than it is without noise. So does one's own, which counts in
-    // full in the lower bound.
+    // this one left, held this one up; at most as long as the tail is longer than without noise. One's own counts in full in the lower bound.
     void leave_after_all(const Call& call, const CollectiveCall& collective, const Record& record, const Dependency& last) {
         const Whom rule = whom(record.operation);
         const bool together = rule == Whom::lower || last.vertices.size() == collective.members.size();
@@ -456,13 +455,11 @@ class Reference {
         const auto end = collective.members.begin() + (rule == Whom::lower ? own_place + 1 : collective.members.size());
         const std::vector<const Call*> others(collective.members.begin(), end);  // in a scan those above do not matter
         const auto gain = [&](size_t lane) {
-            const int64_t than_without = std::max<int64_t>(0, call.leave - last.time - tail.*costs_[lane]);
-            int64_t own = removed_after(call.noise, last.time, lane);
-            if (costs_[lane] != &Cost::low) own = std::min(own, than_without);
+            int64_t own = removed_after(call.noise, last.time, lane), longer = std::max<int64_t>(0, call.leave - last.time - tail.*costs_[lane]);
+            if (costs_[lane] != &Cost::low) own = std::min(own, longer);
             if (!together) return own;
             const auto everything = [](const Noise&) { return true; };
             const auto what_stays = [&](const Noise& noise) { return !removes(lane, noise); };
-            int64_t longer = than_without;
             if (costs_[lane] == &Cost::high) {  // for certain, if nothing hit that is not removed
                 longer -= tail.high - tail.mid;
                 if (most_hit(others, last.time, INT64_MAX, what_stays) > 0) return own;
