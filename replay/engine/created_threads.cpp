@@ -88,13 +88,24 @@ void Engine::on_acquire(Thread& thread, uint32_t number, uint32_t order) {
     close_call(thread);
 }
 
+// Of releases behind which the next acquisition has no record so many are kept, as another thread's acquisition may not have been read yet.
+static constexpr uint32_t kept_releases = 1024;
+
+// NULL: no longer kept. Then that order is not followed.
+static ThreadEvent* release_of(ThreadLock& lock, uint32_t order) {
+    const auto found = lock.releases.find(order);
+    if (found != lock.releases.end()) return &found->second;
+    return order + kept_releases <= lock.latest ? nullptr : &lock.releases[order];
+}
+
 // A wait for a condition has several of these: the signal by which it ended, then the mutex.
 void Engine::meets(Thread& thread, ThreadLock& lock, uint32_t order) {
     thread.teams.met.push_back({&lock, order});
     if (order <= 1) return;
-    ThreadEvent& release = lock.releases[order - 1];
-    ++release.wanted;
-    thread.teams.awaited.push_back(&release);
+    ThreadEvent* release = release_of(lock, order - 1);
+    if (!release) return thread.engine->count(Flaw::lock_order);
+    ++release->wanted;
+    thread.teams.awaited.push_back(release);
 }
 
 void Engine::conditions_met(Thread& thread) {
@@ -123,15 +134,14 @@ void Engine::on_release(Thread& thread, uint32_t lock, uint32_t order) {
 void Engine::lock_releases(Thread& thread, std::vector<ThreadEvent*>& others) {
     const TeamPlaces& teams = thread.teams;
     if (!teams.lock || teams.order <= 1) return;
-    ThreadEvent& release = teams.lock->releases[teams.order - 1];
-    ++release.wanted;
-    others.push_back(&release);
+    ThreadEvent* release = release_of(*teams.lock, teams.order - 1);
+    if (!release) return count(Flaw::lock_order);
+    ++release->wanted;
+    others.push_back(release);
 }
 
-// When the one before asked is not known where its acquisition has no record: it was before this one did, as measured. Of releases behind
-// which the next acquisition has no record a few are kept, as another thread's acquisition may not have been read yet.
+// When the one before asked is not known where its acquisition has no record: it was before this one did, as measured.
 bool Engine::acquired(Thread& thread, int64_t asked) {
-    constexpr uint32_t kept = 64;
     ThreadLock* lock = std::exchange(thread.teams.lock, nullptr);
     if (!lock) return true;
     const uint32_t order = thread.teams.order;
@@ -141,7 +151,7 @@ bool Engine::acquired(Thread& thread, int64_t asked) {
     const auto before = lock->releases.find(order - 1);
     if (before != lock->releases.end() && before->second.wanted > 0) --before->second.wanted;
     for (auto release = lock->releases.begin(); release != lock->releases.end() && release->first < order;) {
-        const bool needed = release->second.wanted > 0 || (release->first + 1 < order && release->first + kept > order);
+        const bool needed = release->second.wanted > 0 || (release->first + 1 < order && release->first + kept_releases > order);
         release = needed ? std::next(release) : lock->releases.erase(release);
     }
     return in_order;
