@@ -91,11 +91,23 @@ void Engine::on_acquire(Thread& thread, uint32_t number, uint32_t order) {
 // Of releases behind which the next acquisition has no record so many are kept, as another thread's acquisition may not have been read yet.
 static constexpr uint32_t kept_releases = 1024;
 
+static bool is_old(uint32_t order, uint32_t latest) {
+    return latest >= order && latest - order >= kept_releases;
+}
+
 // NULL: no longer kept. Then that order is not followed.
 static ThreadEvent* release_of(ThreadLock& lock, uint32_t order) {
     const auto found = lock.releases.find(order);
     if (found != lock.releases.end()) return &found->second;
-    return order + kept_releases <= lock.latest ? nullptr : &lock.releases[order];
+    return is_old(order, lock.latest) ? nullptr : &lock.releases[order];
+}
+
+// An acquisition of that order is over: it was the one that the release before it may have held up.
+static void drop_before(ThreadLock& lock, uint32_t order) {
+    const auto release = lock.releases.find(order - 1);
+    if (release == lock.releases.end()) return;
+    if (release->second.wanted > 0) --release->second.wanted;
+    if (release->second.wanted == 0) lock.releases.erase(release);
 }
 
 // A wait for a condition has several of these: the signal by which it ended, then the mutex.
@@ -110,8 +122,7 @@ void Engine::meets(Thread& thread, ThreadLock& lock, uint32_t order) {
 
 void Engine::conditions_met(Thread& thread) {
     for (const auto& [lock, order] : thread.teams.met) {
-        const auto release = lock->releases.find(order - 1);
-        if (release != lock->releases.end() && --release->second.wanted == 0) lock->releases.erase(release);
+        drop_before(*lock, order);
         lock->asked = std::max(lock->asked, thread.leave - thread.delay[lanes_.all]);
         lock->latest = std::max(lock->latest, order);
     }
@@ -146,14 +157,13 @@ bool Engine::acquired(Thread& thread, int64_t asked) {
     if (!lock) return true;
     const uint32_t order = thread.teams.order;
     const bool in_order = asked >= lock->asked && (order <= lock->latest + 1 || asked >= thread.enter);
-    lock->asked = asked;
-    lock->latest = std::max(lock->latest, order);
-    const auto before = lock->releases.find(order - 1);
-    if (before != lock->releases.end() && before->second.wanted > 0) --before->second.wanted;
-    for (auto release = lock->releases.begin(); release != lock->releases.end() && release->first < order;) {
-        const bool needed = release->second.wanted > 0 || (release->first + 1 < order && release->first + kept_releases > order);
-        release = needed ? std::next(release) : lock->releases.erase(release);
+    if (order > lock->latest) {
+        lock->asked = asked;
+        lock->latest = order;
     }
+    drop_before(*lock, order);
+    for (auto release = lock->releases.begin(); release != lock->releases.end() && is_old(release->first, order);)
+        release = release->second.wanted > 0 ? std::next(release) : lock->releases.erase(release);
     return in_order;
 }
 

@@ -191,3 +191,64 @@ TEST_CASE("threads that do not wait for each other are found") {
     CHECK(apart > 10);
     CHECK(starts > 5);
 }
+
+// Thread 1 releases a lock `releases` times, and has acquisitions of it on record only at the end. Thread 2, whose records are read behind
+// all of these, waited for the first release, which noise of 100 delayed.
+static replay::Result read_behind(uint32_t releases, int64_t& had) {
+    test::TraceSpec trace(1);
+    trace.accounts = {"os:timer"};
+    trace.teams[1] = {0, 1, 2};
+    for (size_t thread = 1; thread <= 2; ++thread) {
+        trace.hosts.emplace_back("node0");
+        trace.records.emplace_back();
+        trace.threads[thread] = 0;
+    }
+    const auto add = [&](size_t thread, int64_t time, Kind kind, uint64_t number, uint32_t of = 1) {
+        test::Record& record = trace.add(thread, time, kind, "");
+        record.comm = of;
+        record.request = number;
+    };
+    const uint32_t lock = 7;
+    trace.add(0, 0, Kind::enter, "main");
+    for (const uint64_t thread : {1, 2}) add(0, 10, Kind::create, thread);
+    for (const size_t thread : {1, 2}) add(thread, 20, Kind::thread_begin, thread);
+    trace.add(1, 390, Kind::noise, "os:timer").ns = 100;
+    for (uint32_t order = 1; order <= releases; ++order) add(1, 400 + 10 * (order - 1), Kind::release, order == 1 ? 1 : order + 1, lock);
+    const int64_t end = 400 + 10 * static_cast<int64_t>(releases);
+    add(1, end, Kind::acquire, releases + 2, lock);
+    add(1, end + 5, Kind::release, releases + 2, lock);
+    trace.add(2, 250, Kind::enter, "pthread_mutex_lock");
+    add(2, 405, Kind::acquire, 2, lock);
+    trace.add(2, 405, Kind::leave, "pthread_mutex_lock");
+    for (const size_t thread : {1, 2}) {
+        add(thread, end + 10, Kind::thread_end, thread);
+        trace.add(0, end + 20, Kind::enter, "pthread_join");
+        add(0, end + 20, Kind::thread_wait, thread);
+        trace.add(0, end + 20, Kind::leave, "pthread_join");
+    }
+    trace.add(0, end + 30, Kind::leave, "main");
+    const test::TemporaryDirectory directory;
+    test::write_trace(trace, directory.path("t"));
+    replay::Hooks hooks;
+    hooks.observer = [&](const replay::Scenarios& scenarios, const replay::Thread& thread, int64_t time, const int64_t* delay) {
+        if (thread.index == 2 && time == 405) had = time - delay[scenarios.all()];
+    };
+    replay::Options options;
+    options.trace = directory.path("t");
+    return replay::replay_with(options, hooks);
+}
+
+TEST_CASE("a thread that is read far behind another one finds the release that it waited for, or is told that it is gone") {
+    const auto has = [](const replay::Result& result, const char* text) {
+        return std::any_of(result.warnings.begin(), result.warnings.end(),
+                           [&](const auto& warning) { return warning.text.find(text) != std::string::npos; });
+    };
+    int64_t had = 0;
+    const replay::Result kept = read_behind(1000, had);
+    CHECK(had == 305);
+    const replay::Result gone = read_behind(3000, had);
+    CHECK(had == 405);
+    CHECK(has(gone, "in another order"));
+    CHECK(gone.conditional);
+    for (const replay::Result* result : {&kept, &gone}) CHECK(!has(*result, "has no record of it"));
+}
