@@ -102,7 +102,7 @@ static ThreadEvent* release_of(ThreadLock& lock, uint32_t order) {
     return is_old(order, lock.latest) ? nullptr : &lock.releases[order];
 }
 
-// An acquisition of that order is over: it was the one that the release before it may have held up.
+// An acquisition of that order is over: none other waits for the release before it.
 static void drop_before(ThreadLock& lock, uint32_t order) {
     const auto release = lock.releases.find(order - 1);
     if (release == lock.releases.end()) return;

@@ -152,6 +152,30 @@ def on_each_mpi(check, tries):
                 print(f"{flavour}: once more: {str(error).splitlines()[0]}", file=sys.stderr)
 
 
+def needs_two_cpus_and_an_exporter(test):
+    why = exporter_works()
+    if why or len(os.sched_getaffinity(0)) < 2:
+        test.skipTest(why or "one CPU only")
+
+
+def beside_rival(test, what, run, percent):
+    """The result of run(folder), with a competitor on CPU 1, where a thread of its only rank works for which the main thread waits: the
+    thread's noise reaches the result, and without it the run is as long as one without the competitor."""
+    with folder() as path:
+        with rival(1, percent):
+            noisy = run(path / "noisy")
+        quiet = run(path / "quiet")
+    test.assertEqual((noisy.code, quiet.code), (0, 0), noisy.explain() + quiet.explain())
+    rank, cost, without = noisy.result["per_rank"][0], noisy.result["accumulated_noise_ns"], noisy.result["approximated_ns"]
+    thread, measured = rank["threads"]["local_noise_ns"], [r.result["measured_ns"] for r in (noisy, quiet)]
+    print(f"{what}: thread lost {thread}, main thread {rank['local_noise_ns']}, cost {cost}; measured {measured[0]}, without noise {without}, "
+          f"quiet run {measured[1]}", file=sys.stderr)
+    test.assertGreater(thread, 0.5 * percent / 100 * without)
+    test.assertGreater(cost, 0.8 * thread)
+    test.assertLess(abs(without - measured[1]), 0.1 * measured[1])
+    return noisy.result
+
+
 def exporter_works():
     """Why no exporter in the kernel measures a job here; empty if one does. What perf and /proc see is not enough for tests of culprits and
     of what a daemon does: those have tests of their own."""

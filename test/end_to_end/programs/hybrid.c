@@ -12,24 +12,12 @@
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <omp.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void pin(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
-
-static uint64_t work(int amount) {
-    volatile uint64_t x = 1;
-    for (int i = 0; i < amount; i++) x = x * 6364136223846793005u + 1442695040888963407u;
-    return x;
-}
+#include "pinned_work.h"
 
 static omp_lock_t lock;
 static omp_nest_lock_t nested;

@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pinned_work.h"
+
 enum { THREADS = 4 };
 
 static int rounds = 20, amount = 100000;
@@ -28,19 +30,6 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, answered = PTHREAD_COND_INITIALIZER;
 static _Atomic int begun, ended;
 static int request, answer, come, turn, count;
-
-static uint64_t work(int n) {
-    volatile uint64_t x = 1;
-    for (int i = 0; i < n; i++) x = x * 6364136223846793005u + 1442695040888963407u;
-    return x;
-}
-
-static void pin(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
 
 static void await(_Atomic int* value, int least) {
     while (atomic_load(value) < least) sched_yield();

@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,22 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pinned_work.h"
+
 static int rounds = 20, amount = 100000;
 static volatile int finalized;
 static pthread_key_t key;
-
-static uint64_t work(int n) {
-    volatile uint64_t x = 1;
-    for (int i = 0; i < n; i++) x = x * 6364136223846793005u + 1442695040888963407u;
-    return x;
-}
-
-static void pin(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
 
 static void* compute(void* sum) {
     *(uint64_t*)sum = work(amount);

@@ -3,7 +3,6 @@
 """MPI programs that start threads themselves: which records the trace has of them, that the program is as untraced, and that the noise of
 such a thread reaches the result."""
 import collections
-import os
 import pathlib
 import re
 import shutil
@@ -84,29 +83,15 @@ class Records(unittest.TestCase):
 class Noise(unittest.TestCase):
     def test_joined_thread(self):
         """Threads on CPU 1 that the main thread, on CPU 0, starts and joins in turn; a competitor on CPU 1."""
-        why = p.exporter_works()
-        if why or len(os.sched_getaffinity(0)) < 2:
-            self.skipTest(why or "one CPU only")
+        p.needs_two_cpus_and_an_exporter(self)
         p.on_each_mpi(self.check, TRIES)
 
     def check(self, flavour):
         job = program(flavour, 1, "turns", 20, 30_000_000)
-        with p.folder() as folder:
-            with p.rival(1, PERCENT):
-                noisy = p.Run(job, folder / "noisy")
-            quiet = p.Run(job, folder / "quiet")
-        self.assertEqual((noisy.code, quiet.code), (0, 0), noisy.explain() + quiet.explain())
-        rank = noisy.result["per_rank"][0]
-        thread, cost = rank["threads"]["local_noise_ns"], noisy.result["accumulated_noise_ns"]
-        times = [r.result["measured_ns"] for r in (noisy, quiet)]
-        print(f"{flavour}: threads lost {thread}, main thread {rank['local_noise_ns']}, cost {cost}; measured {times[0]}, without noise "
-              f"{noisy.result['approximated_ns']}, quiet run {times[1]}", file=sys.stderr)
-        self.assertEqual(rank["threads"]["count"], 1)
-        self.assertGreater(thread, 0.5 * PERCENT / 100 * noisy.result["approximated_ns"])
-        self.assertGreater(cost, 0.8 * thread)
-        self.assertLess(abs(noisy.result["approximated_ns"] - times[1]), 0.1 * times[1])
-        self.assertTrue(noisy.result["conditional"])
-        worst = max((c for c in noisy.result["culprits"] if c["source"] == "preempt"), key=lambda c: c["local_ns"])
+        result = p.beside_rival(self, flavour, lambda folder: p.Run(job, folder), PERCENT)
+        self.assertEqual(result["per_rank"][0]["threads"]["count"], 1)
+        self.assertTrue(result["conditional"])
+        worst = max((c for c in result["culprits"] if c["source"] == "preempt"), key=lambda c: c["local_ns"])
         self.assertEqual(worst["culprit"], "polter-rival")
 
 
