@@ -16,12 +16,12 @@
 
 #include "clocks/leaders.hpp"
 #include "collectives/windows.hpp"
-#include "earlier.hpp"
 #include "fortran.hpp"
 #include "messages/partitioned.hpp"
 #include "place.hpp"
-#include "started.hpp"
-#include "teams.hpp"
+#include "threads/earlier.hpp"
+#include "threads/started.hpp"
+#include "threads/teams.hpp"
 
 namespace polter::mpi {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Between what a preload library exports of libgomp's interface (gomp.c) and the tracer that records it (../mpi/teams.cpp). The library
+// Between what a preload library exports of libgomp's interface (gomp.c) and the tracer that records it (../mpi/threads/). The library
 // that was preloaded has the variable polter_openmp_hooks; a tracer finds it by that name at MPI_Init. NULL: nothing is recorded.
 #pragma once
 
@@ -40,7 +40,7 @@ struct polter_openmp_hooks {
     void (*not_recorded)(int what);
     // The loop that the thread comes to hands out its iterations as threads ask.
     void (*dynamic_loop)(void);
-    // Critical sections and locks, on the thread that has or wants one (../mpi/locks.hpp). lock_wanted: 0: not recorded.
+    // Critical sections and locks, on the thread that has or wants one (../mpi/threads/locks.hpp). lock_wanted: 0: not recorded.
     int (*lock_wanted)(int critical, const void* from);
     void (*lock_had)(const void* lock);
     void (*lock_got)(const void* lock);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Between what a preload library exports of the C library's threads (pthread.c) and the tracer that records them (../mpi/started.cpp). The
+// Between what a preload library exports of the C library's threads (pthread.c) and the tracer that records them (../mpi/threads/). The
 // library that was preloaded has the variable polter_thread_hooks; a tracer finds it by that name at MPI_Init. NULL: nothing is recorded.
 #pragma once
 
@@ -42,7 +42,7 @@ struct polter_thread_hooks {
     // Around pthread_join, on the thread that calls it. 0: that call is not recorded, and leave_join is not called.
     int (*enter_join)(pthread_t, const void* from);
     void (*leave_join)(pthread_t, int joined);
-    // Mutexes and conditions (../mpi/mutexes.hpp).
+    // Mutexes and conditions (../mpi/threads/mutexes.hpp).
     const uint32_t* awaited;  // by slot; other threads change them
     int (*mutex_wanted)(const void* mutex, const void* from);
     void (*mutex_had)(const void* mutex, int locked);

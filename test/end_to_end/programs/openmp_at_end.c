@@ -10,7 +10,7 @@
  * comes.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
+#include <link.h>
 #include <mpi.h>
 #include <omp.h>
 #include <pthread.h>
@@ -78,12 +78,27 @@ static void* regions(void* unused) {
     return unused;
 }
 
-/* In OTF2's library: in the middle of a record. */
+/* Where OTF2's library is. The handler must not ask the dynamic loader: the thread that it interrupts may hold, or be waiting for, its
+ * lock. */
+static uintptr_t writer_begin, writer_end;
+
+static int find_writer(struct dl_phdr_info* object, size_t size, void* unused) {
+    (void)size, (void)unused;
+    if (!strstr(object->dlpi_name, "open-trace-format2")) return 0;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr)* part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+        writer_begin = object->dlpi_addr + part->p_vaddr;
+        writer_end = writer_begin + part->p_memsz;
+    }
+    return 1;
+}
+
+/* In the middle of a record. */
 static void hold(int number, siginfo_t* info, void* context) {
     (void)number, (void)info;
-    Dl_info object;
-    const void* at = (const void*)((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];
-    if (held || !dladdr(at, &object) || !object.dli_fname || !strstr(object.dli_fname, "open-trace-format2")) return;
+    const uintptr_t at = (uintptr_t)((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];
+    if (held || at < writer_begin || at >= writer_end) return;
     held = 1;
     pause_for(2000);
 }
@@ -135,6 +150,7 @@ int main(int argc, char** argv) {
     } else {
         const struct sigaction action = {.sa_sigaction = hold, .sa_flags = SA_SIGINFO | SA_RESTART};
         const int is_held = strcmp(kind, "stuck") == 0;
+        dl_iterate_phdr(find_writer, NULL);
         sigaction(SIGUSR1, &action, NULL);
         with_thread(is_held ? locks : regions, is_held);
     }

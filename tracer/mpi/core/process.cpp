@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "../earlier.hpp"
+#include "../threads/earlier.hpp"
 #include "call.hpp"
 
 namespace polter::mpi {

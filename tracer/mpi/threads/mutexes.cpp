@@ -4,24 +4,17 @@
 // release that such a thread waits for; its own acquisition has the number behind. From then on it waits for the mutex, too.
 #include "mutexes.hpp"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
-#include <iterator>
 #include <mutex>
-#include <string_view>
-#include <tuple>
 #include <utility>
 
-#include "../conventions.hpp"
-#include "../threads/openmp_hooks.h"
-#include "../threads/thread_hooks.h"
+#include "../../conventions.hpp"
+#include "../../threads/openmp_hooks.h"
+#include "../../threads/thread_hooks.h"
+#include "callers.hpp"
 #include "core/process.hpp"
 #include "lock_table.hpp"
 #include "teams.hpp"
@@ -50,61 +43,6 @@ struct Regions {
     std::once_flag defined;
     uint32_t mutex = 0, condition = 0;
 } regions;
-
-struct Code {
-    uintptr_t begin, end;
-    bool has(const void* address) const {
-        return reinterpret_cast<uintptr_t>(address) >= begin && reinterpret_cast<uintptr_t>(address) < end;
-    }
-};
-std::array<Code, 64> others;  // code whose mutexes are not the program's
-std::atomic<size_t> others_known{0};
-std::mutex others_mutex;
-
-// What recording calls.
-struct Called {
-    std::array<const void*, 12> functions{};
-    Called() {
-        constexpr const char* names[] = {"malloc", "calloc", "realloc",   "free",  "write",  "pwrite64",
-                                         "open",   "open64", "ftruncate", "close", "unlink", "mmap"};
-        static_assert(std::size(names) == std::tuple_size_v<decltype(functions)>);
-        std::transform(std::begin(names), std::end(names), functions.begin(), [](const char* name) { return dlsym(RTLD_DEFAULT, name); });
-    }
-};
-
-bool is_other(std::string_view file, const Code& code, const Called& called) {
-    constexpr const char* runtimes[] = {"libpolter-mpi", "libgomp", "libomp", "libiomp", "libmpi", "libopen-pal", "libopen-rte"};
-    constexpr const char* system[] = {"libc.", "libc-", "libpthread", "ld-linux", "ld."};
-    const auto begins = [&](const char* name) { return file.starts_with(name); };
-    if (std::any_of(std::begin(runtimes), std::end(runtimes), begins)) return true;
-    if (std::any_of(std::begin(system), std::end(system), begins)) return false;
-    return std::any_of(called.functions.begin(), called.functions.end(), [&](const void* function) { return code.has(function); });
-}
-
-int add_other(dl_phdr_info* object, size_t, void* called) {
-    Code code{UINTPTR_MAX, 0};
-    for (int i = 0; i < object->dlpi_phnum; ++i) {
-        const ElfW(Phdr)& part = object->dlpi_phdr[i];
-        if (part.p_type != PT_LOAD || !(part.p_flags & PF_X)) continue;
-        code.begin = std::min<uintptr_t>(code.begin, object->dlpi_addr + part.p_vaddr);
-        code.end = std::max<uintptr_t>(code.end, object->dlpi_addr + part.p_vaddr + part.p_memsz);
-    }
-    const char* path = object->dlpi_name ? object->dlpi_name : "";
-    const char* slash = std::strrchr(path, '/');
-    if (!is_other(slash ? slash + 1 : path, code, *static_cast<const Called*>(called))) return 0;
-    const size_t known = others_known.load(std::memory_order_relaxed);
-    for (size_t i = 0; i < known; ++i)
-        if (others[i].begin == code.begin) return 0;
-    if (known == others.size()) return 1;
-    others[known] = code;
-    others_known.store(known + 1, std::memory_order_release);
-    return 0;
-}
-
-bool by_others(const void* from) {
-    const size_t known = others_known.load(std::memory_order_acquire);
-    return std::any_of(others.begin(), others.begin() + static_cast<ptrdiff_t>(known), [&](const Code& code) { return code.has(from); });
-}
 
 bool active() {
     return process.on.load(std::memory_order_relaxed);
@@ -172,12 +110,6 @@ bool is_outermost(const pthread_mutex_t& mutex) {
 }
 
 }  // namespace
-
-void know_others() {
-    const Called called;
-    const std::lock_guard lock(others_mutex);
-    dl_iterate_phdr(add_other, const_cast<Called*>(&called));
-}
 
 int mutex_wanted(const void* mutex, const void* from) {
     if (!active() || thread.depth > 0 || !thread.location || by_others(from)) return 0;

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "../conventions.hpp"
+#include "../../conventions.hpp"
 #include "core/process.hpp"
 #include "lock_table.hpp"
 

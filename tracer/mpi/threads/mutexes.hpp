@@ -12,11 +12,6 @@ struct polter_wait;
 
 namespace polter::mpi {
 
-// Calls by the tracer, by MPI and by OpenMP runtimes are not the program's. Nor are those of code that defines what recording calls, as
-// allocators and tools for input and output do: a record is written while the thread has the mutex, and must not ask for it again. Of these
-// what is loaded now.
-void know_others();
-
 // Whether calls for what has this slot are to be told: 0: no.
 extern uint32_t awaited_locks[];
 

@@ -21,8 +21,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "../conventions.hpp"
-#include "../threads/openmp_hooks.h"
+#include "../../conventions.hpp"
+#include "../../threads/openmp_hooks.h"
 #include "core/process.hpp"
 #include "locks.hpp"
 

@@ -11,13 +11,13 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <vector>
 
-#include "../conventions.hpp"
-#include "../threads/thread_hooks.h"
+#include "../../conventions.hpp"
+#include "../../threads/thread_hooks.h"
+#include "callers.hpp"
 #include "mutexes.hpp"
 
 namespace polter::mpi {
@@ -69,15 +69,6 @@ void define_once() {
     all.region = process.archive->region_id(trace::pthread_join_name, nullptr, 0);
 }
 
-// Threads of an OpenMP runtime have their location by their teams (teams.cpp).
-bool of_openmp(const void* from) {
-    Dl_info object;
-    if (!dladdr(from, &object) || !object.dli_fname) return false;
-    const char* slash = std::strrchr(object.dli_fname, '/');
-    const std::string_view file = slash ? slash + 1 : object.dli_fname;
-    return file.starts_with("libgomp") || file.starts_with("libomp") || file.starts_with("libiomp");
-}
-
 // What begins a thread takes some of its stack. Without attributes it has the process's limit, or the 2 MiB of the C library.
 bool has_room(const pthread_attr_t* attributes) {
     size_t size = 0;
@@ -92,10 +83,7 @@ bool affordable() {
 
 int create(polter_started* started, const pthread_attr_t* attributes, const void* from) {
     if (!active() || thread.depth > 0) return 0;  // within MPI: a thread of its own
-    if (of_openmp(from)) {
-        know_others();  // it may have been loaded since
-        return 0;
-    }
+    if (by_openmp(from)) return 0;                // it has its location by its team (teams.cpp)
     const Part part;
     if (!active()) return 0;
     define_once();
@@ -182,7 +170,7 @@ bool end_threads() {
 }
 
 void follow_threads() {
-    know_others();
+    know_callers();
     auto* at = static_cast<std::atomic<const polter_thread_hooks*>*>(dlsym(RTLD_DEFAULT, "polter_thread_hooks"));
     if (at) at->store(&hooks, std::memory_order_release);
 }
