@@ -68,6 +68,7 @@ struct Faults {
     bool shortest_did_not_wait = false;  // accuracy: the shortest call of its kind found its messages there
     bool root_awaits_itself = false;     // accuracy: the root of a non-blocking gather waits for a message from itself, too
     bool posting_waits = false;          // accuracy: a call that posts and sends several messages waits after the first one
+    bool noise_hides_postings = false;   // accuracy: noise anywhere in a call hides which posting it waited for
     bool posted_at_enter = false;        // accuracy: noise at the beginning of a call that posts a receive does not delay the posting
     bool flight_counts = false;          // bounds: in the lower bound noise counts while a message is certainly under way
     bool own_noise_whole = false;        // accuracy: a member's own noise prolonged its collective, however long that usually takes

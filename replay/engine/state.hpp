@@ -74,6 +74,7 @@ struct CompletionSample {
     uint32_t open = 0;     // sends whose posting is not known
     bool spoiled = false;  // nothing is learned: one of them will never be known, or noise hides whether it was waited for
     int64_t enter = 0, leave = 0;
+    int64_t done = 0;                          // what it waited for may have been there by then: noise held it to its end
     int64_t noise = 0, noise_after_ready = 0;  // in the call; behind `ready`
     int64_t senders_noise = 0;                 // the most in a call that sent one of its messages: it may have left so much later
     int64_t ready = 0;                         // when the last thing it waited for began or was sent, postings aside; not before `enter`

@@ -26,7 +26,7 @@ void Engine::settle(Match& match) {
         sample->spoiled = true;
     } else if (match.post_time > sample->leave) {
         model_.learn_protocol(match.same_host, match.partitioned > 0, match.size, true);
-    } else if (match.post_time > sample->leave - sample->noise) {
+    } else if (match.post_time > sample->done) {
         sample->spoiled = true;
     } else if (match.post_time > sample->ready && match.post_time > match.send_time) {
         if (sample->has_last)
@@ -133,6 +133,16 @@ void learn_posting(Engine& engine, const Thread& thread) {
                                  Model::clean);
 }
 
+// The earliest time at which the call may have had all that it waited for: noise that lasts until its end, or nearly, held it from then on.
+int64_t done_by(const Engine& engine, const Thread& thread, int64_t noise) {
+    if (engine.facts().counter_only || engine.faults().noise_hides_postings) return thread.leave - noise;
+    constexpr int64_t own_work_ns = 1000;  // behind the noise, at most
+    int64_t done = thread.leave;
+    for (auto piece = thread.pieces.rbegin(); piece != thread.pieces.rend() && piece->end >= done - own_work_ns; ++piece)
+        done = std::min(done, piece->begin);
+    return done;
+}
+
 bool teaches(const Dependency& dependency) {
     if (dependency.notice || !dependency.match) return false;
     if (dependency.kind == Dependency::Kind::posting) return dependency.match->posted;
@@ -146,6 +156,7 @@ bool describe(Engine& engine, const Thread& thread, CompletionSample& sample) {
     sample.completions = thread.completions;
     sample.latest_post = INT64_MIN;
     sample.noise = noise_after(thread.pieces, thread.enter);
+    sample.done = done_by(engine, thread, sample.noise);
     for (const Dependency& dependency : thread.dependencies) {
         const Waited waited = waited_for(engine, dependency);
         sample.ready = std::max(sample.ready, waited.time);

@@ -294,9 +294,9 @@ void constrain_message(Engine& engine, Thread& thread, const Dependency& depende
         as_any_call(model, changed);
         costs = &changed;
     }
-    if (!blocking && costs->rendezvous)
+    if (costs->rendezvous)
         add_posting(engine, thread, match, costs->after_post, match.send_time + shared + costs->after_send.mid, scratch);
-    else if (!blocking || costs->rendezvous)  // noise in a blocking call is its own
+    else if (!blocking)  // noise in a blocking call is its own
         scratch.constraints.push_back({match.post_time, match.post_delay, costs->after_post, match.post_node, &match, true});
     if (match.transfer > 0 && costs->rendezvous) begins_transfer(engine, thread, match, scratch, from);
     own_at_least(scratch, blocking ? costs->own : *own_wait);

@@ -191,6 +191,8 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"parrived", {.trust_unrecorded = true}},
         {"delayed_bounds", {.swap_bounds = true}},
         {"posting_noise", {.posted_at_enter = true}},
+        {"posting_noise_short", {.posted_at_enter = true}},
+        {"rendezvous_noise", {.noise_hides_postings = true}},
         {"startall_noise", {.posting_waits = true}},
         {"icollective_under_way", {.collectives_were_done = true}},
         {"counters_in_waits", {.counters_in_tails = true}},

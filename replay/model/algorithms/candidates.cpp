@@ -140,6 +140,7 @@ Candidates scatter() {
     Candidates list;
     add_down(&list, Cargo::parts);
     add(&list, {{.down = Shape::binomial_ascending, .cargo_down = Cargo::parts},
+                {.down = Shape::linear_by_turns, .cargo_down = Cargo::parts},
                 {.down = Shape::linear_ascending, .cargo_down = Cargo::parts},
                 {.down = Shape::linear_in_order, .cargo_down = Cargo::parts}});
     return list;

@@ -114,7 +114,8 @@ constexpr Rule open_mpi_gather[] = {
     {8, 8192, linear_gather},  {8, 32768, binomial_gather}, {8, any, linear_gather},    {any, any, binomial_gather},
 };
 
-constexpr Pattern linear_scatter = down(Shape::linear_ascending, Cargo::parts), binomial_scatter = down(Shape::binomial, Cargo::parts);
+constexpr Pattern linear_scatter = down(Shape::linear_by_turns, Cargo::parts), binomial_scatter = down(Shape::binomial, Cargo::parts),
+                  scatter_at_once = down(Shape::linear_ascending, Cargo::parts);
 constexpr Rule open_mpi_scatter[] = {
     {4, any, linear_scatter},   {8, 2048, binomial_scatter},   {8, 4096, linear_scatter},   {8, 8192, binomial_scatter},
     {8, any, linear_scatter},   {32, 16384, binomial_scatter}, {32, any, linear_scatter},   {64, 512, binomial_scatter},
@@ -248,7 +249,7 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
         case OTF2_COLLECTIVE_OP_GATHER:
             return list->push_back(up(Shape::linear, Cargo::parts));
         case OTF2_COLLECTIVE_OP_SCATTER:
-            return list->push_back(linear_scatter);
+            return list->push_back(scatter_at_once);
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
             for (const Shape gather : {Shape::split, Shape::split_from_tree, Shape::split_set_up})
                 for (const Shape broadcast : {Shape::binomial, Shape::few_bytes_smpi}) list->push_back(up_down(gather, broadcast));
@@ -265,7 +266,7 @@ void smpi_nonblocking(const CollectiveKind& kind, std::vector<Pattern>* list) {
             return list->push_back(down(Shape::linear_ascending));
         case OTF2_COLLECTIVE_OP_SCATTER:
         case OTF2_COLLECTIVE_OP_SCATTERV:
-            return list->push_back(linear_scatter);
+            return list->push_back(scatter_at_once);
         case OTF2_COLLECTIVE_OP_GATHER:
         case OTF2_COLLECTIVE_OP_GATHERV:
             return list->push_back(up(Shape::linear, Cargo::parts));

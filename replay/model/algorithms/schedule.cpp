@@ -68,7 +68,8 @@ void append(Builder& builder, Shape shape, Cargo cargo, bool up, uint32_t segmen
 }
 
 bool own_numbers(Shape shape) {
-    return shape == Shape::linear_descending || shape == Shape::linear_ascending || shape == Shape::halving_gather || is_split(shape);
+    return shape == Shape::linear_descending || shape == Shape::linear_ascending || shape == Shape::linear_by_turns ||
+           shape == Shape::halving_gather || is_split(shape);
 }
 
 }  // namespace
@@ -217,6 +218,7 @@ std::string to_string(const Pattern& pattern) {
                                      "chains of two",
                                      "one by one, descending",
                                      "one by one, ascending",
+                                     "one by one, ascending, each awaited",
                                      "recursive doubling, upper folded",
                                      "recursive doubling without folding",
                                      "Bruck",

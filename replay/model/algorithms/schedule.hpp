@@ -38,6 +38,7 @@ enum class Shape : uint8_t {
     two_chains_a_pair,   // chains from the root, half as many as members
     linear_descending,   // received by member number from the highest down
     linear_ascending,    // received, or sent to, by member number from 0 on
+    linear_by_turns,     // sent to by member number from 0 on, the next one when the one before has its message, if that is a rendezvous
     fold_upper,          // recursive doubling; members above the power of two are folded onto the lowest ones
     doubling_all,        // recursive doubling; who lacks a partner gets its part from its own half by a tree
     bruck,               // everybody sends in every round, 1, 2, 4, … members back
@@ -58,7 +59,7 @@ enum class Shape : uint8_t {
     few_bytes_smpi,      // the same in SMPI, whose binary trees are numbered otherwise
     split,               // a creation of communicators (SMPI): all to member 0, back group by group, then `down` in each group
     split_from_tree,     // as split, but all go to member 0 by a binomial tree
-    split_set_up,        // as split, and before the broadcast each group finds out who shares a host: two exchanges, a reduction, a broadcast
+    split_set_up,  // as split, and before the broadcast each group finds out who shares a host: two exchanges, a reduction, a broadcast
 };
 
 // What the messages of a phase carry.

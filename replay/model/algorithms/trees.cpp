@@ -76,7 +76,7 @@ Shape for_few_bytes(Shape shape, uint32_t members) {
 
 bool is_linear(Shape shape) {
     return shape == Shape::linear || shape == Shape::linear_in_order || shape == Shape::linear_ascending ||
-           shape == Shape::linear_descending;
+           shape == Shape::linear_descending || shape == Shape::linear_by_turns;
 }
 
 // The others, in the order in which the root takes or serves them.
@@ -104,13 +104,14 @@ void linear_up(Builder& builder, Shape shape, Cargo cargo, double all) {
 
 void linear_down(Builder& builder, Shape shape, Cargo cargo, double all) {
     const uint32_t root = builder.root();
+    const bool by_turns = shape == Shape::linear_in_order || shape == Shape::linear_by_turns;
     std::vector<std::pair<uint32_t, uint32_t>> messages;
     for (const uint32_t to : others(builder, shape)) {
         messages.emplace_back(builder.send(root, to, cargo == Cargo::all ? Load(all) : builder.parts(to)), to);
         builder.receive(messages.back().first, root, to);
-        if (shape == Shape::linear_in_order) builder.complete(messages.back().first, to, root);
+        if (by_turns) builder.complete(messages.back().first, to, root);
     }
-    if (shape != Shape::linear_in_order)
+    if (!by_turns)
         for (const auto& [message, to] : messages) builder.complete(message, to, root);
 }
 

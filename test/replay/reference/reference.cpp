@@ -162,10 +162,10 @@ class Reference {
                     const int64_t not_before = costs.rendezvous ? message->post->enter + costs.after_post.mid : call.enter + alone.mid;
                     dependencies.push_back(arrival(*message, costs.after_send, not_before, call));
                     own_at_least(alone);
-                    if (!blocking || costs.rendezvous)
-                        dependencies.push_back(message->post != &call && costs.rendezvous
-                                                   ? posting(*message, costs.after_post, message->send->enter + costs.after_send.mid, call)
-                                                   : Dependency{{message->post->from}, message->post->enter, costs.after_post, {}});
+                    if (costs.rendezvous)
+                        dependencies.push_back(posting(*message, costs.after_post, message->send->enter + costs.after_send.mid, call));
+                    else if (!blocking)
+                        dependencies.push_back({{message->post->from}, message->post->enter, costs.after_post, {}});
                     break;
                 }
                 case Kind::leave: {  // a probe: what it costs to find a message is not known, at most what taking it does
