@@ -68,6 +68,8 @@ struct Faults {
     bool shortest_did_not_wait = false;  // accuracy: the shortest call of its kind found its messages there
     bool root_awaits_itself = false;     // accuracy: the root of a non-blocking gather waits for a message from itself, too
     bool posting_waits = false;          // accuracy: a call that posts and sends several messages waits after the first one
+    bool accesses_as_measured = false;   // accuracy: of accesses that wait for each other's targets the first in measured time comes first
+    bool noise_prolongs_waits = false;   // accuracy: of a wait for a notice or a root all noise in it counts, none hides in it
     bool noise_hides_postings = false;   // accuracy: noise anywhere in a call hides which posting it waited for
     bool posted_at_enter = false;        // accuracy: noise at the beginning of a call that posts a receive does not delay the posting
     bool flight_counts = false;          // bounds: in the lower bound noise counts while a message is certainly under way

@@ -236,12 +236,6 @@ class Engine {
     };
     Turn turn() const;
     Turn work();  // until nobody can go on
-    // A thread that waits for what may never come.
-    struct Stuck {
-        int64_t leave;
-        uint32_t thread;
-        bool hopeless, soft;
-    };
     bool release_stuck(int64_t passed, bool hopeless_first);
     void schedule();
     Thread* next_ready();

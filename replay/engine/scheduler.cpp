@@ -141,17 +141,31 @@ void Engine::finish(Thread& thread) {
     if (peers_) peers_->ship_finished(thread);
 }
 
+namespace {
+
+// A thread that waits for what may never come.
+struct Stuck {
+    int64_t leave;
+    int64_t approximated;  // where it waits for what came first, it or another call (an access): when it began in the scenario "all"
+    uint32_t thread;
+    bool hopeless, soft;
+};
+
+}  // namespace
+
 // No thread can continue, so the awaited records do not exist. With `hopeless_first`, threads whose partner has no more records are
 // released first; if there are none, the thread that is earliest in measured time, and ends before `passed`. A soft dependency is released
-// before all later ones, as it did not wait for them. All processes take the same decision for all threads.
+// before all later ones, as it did not wait for them. Of those that ask which call came first, the one that begins first in the scenario
+// "all": whatever the others begin comes later there. All processes take the same decision for all threads.
 bool Engine::release_stuck(int64_t passed, bool hopeless_first) {
     std::vector<Stuck> stuck;
     for (auto& thread : threads_) {
         if (thread->state != Thread::State::blocked || thread->leave >= passed) continue;
         const Dependency& dependency = thread->dependencies[thread->next_dependency];
-        stuck.push_back({thread->leave, thread->index,
-                         hopeless_first && !dependency.soft && rule(dependency).partner_finished(*this, dependency),
-                         hopeless_first && dependency.soft});
+        const bool soft = hopeless_first && dependency.soft;
+        const bool asks_which_came_first = soft && dependency.access && lanes_.count > 0 && !faults_.accesses_as_measured;
+        stuck.push_back({thread->leave, asks_which_came_first ? thread->enter - thread->delay[lanes_.all] : INT64_MAX, thread->index,
+                         hopeless_first && !dependency.soft && rule(dependency).partner_finished(*this, dependency), soft});
     }
     if (peers_) {
         Bytes mine;
@@ -167,8 +181,10 @@ bool Engine::release_stuck(int64_t passed, bool hopeless_first) {
     if (stuck.empty()) return false;
     std::sort(stuck.begin(), stuck.end(),
               [](const Stuck& a, const Stuck& b) { return std::tie(a.leave, a.thread) < std::tie(b.leave, b.thread); });
-    const auto soft = std::find_if(stuck.begin(), stuck.end(), [](const Stuck& s) { return s.soft; });
+    auto soft = std::find_if(stuck.begin(), stuck.end(), [](const Stuck& s) { return s.soft; });
     const auto hopeless = std::find_if(stuck.begin(), stuck.end(), [](const Stuck& s) { return s.hopeless; });
+    if (soft != stuck.end() && soft->approximated != INT64_MAX)
+        soft = std::min_element(stuck.begin(), stuck.end(), [](const Stuck& a, const Stuck& b) { return a.approximated < b.approximated; });
     if (soft != stuck.end() && (hopeless == stuck.end() || hopeless->leave >= soft->leave))
         stuck = {Stuck(*soft)};
     else if (hopeless != stuck.end())

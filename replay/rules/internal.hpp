@@ -116,6 +116,8 @@ void own_at_least(Scratch&, const Cost&);                                       
 CallEnd conclude_collective(Engine&, Thread&, const Dependency&);
 bool follows_structure(const Collective&, uint32_t member);  // its end is known by it
 void learn_completion(Engine&, Thread&);                     // rules/learn_completion.cpp
+// … that it took so long, with so much noise in that, from the last on of what it waited for (or from its beginning, and that had come).
+void learn_waited(Engine&, const CostClass&, int64_t took, int64_t noise, int64_t slack);
 
 // Injected noise (injected.cpp): `entered`: the delay at the call's beginning; `own_work`: of the sending call before its message leaves.
 void apply_injected(Engine&, Thread&, const CallEnd&, const int64_t* entered);

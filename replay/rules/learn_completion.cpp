@@ -182,6 +182,15 @@ bool describe(Engine& engine, const Thread& thread, CompletionSample& sample) {
 
 }  // namespace
 
+// Some of the noise may have hidden in the waiting.
+void learn_waited(Engine& engine, const CostClass& of, int64_t took, int64_t noise, int64_t slack) {
+    const int64_t least = std::max<int64_t>(0, took - noise);
+    if (engine.faults().noise_prolongs_waits)
+        engine.model().learn(of, least, slack);
+    else
+        engine.model().learn_between(of, least, took, noise > 0 ? std::min<int64_t>(slack, 0) : slack);
+}
+
 void learn_completion(Engine& engine, Thread& thread) {
     if (thread.dependencies.empty() && thread.watched.empty()) return learn_posting(engine, thread);
     if (!std::all_of(thread.dependencies.begin(), thread.dependencies.end(), teaches)) return;  // it waited for something else, too

@@ -237,11 +237,11 @@ CallEnd leave_after_root(Engine& engine, Thread& thread, Collective& c, uint32_t
     if (engine.learning()) {
         const int64_t begin = std::max(thread.enter, last.enter);
         if (thread.leave < begin) return {};
-        const int64_t took = thread.leave - begin - noise_after(thread.pieces, begin);
+        const int64_t noise = noise_after(thread.pieces, begin);
         if (last.enter >= thread.enter)
-            engine.model().learn(after, took, Model::clean);
+            learn_waited(engine, after, thread.leave - begin, noise, Model::clean);
         else
-            engine.model().learn(own, took, thread.enter - last.enter);
+            learn_waited(engine, own, thread.leave - begin, noise, thread.enter - last.enter);
         return {};
     }
     Cost latency = engine.model().cost(after), alone = engine.model().cost(own);
@@ -365,7 +365,7 @@ static void learn_wait_for_collective(Engine& engine, const Thread& thread, int6
         return TimeRange{std::max<int64_t>(0, thread.leave - from - noise_after(thread.pieces, from)), thread.leave - from};
     };
     if (came >= thread.enter)
-        engine.model().learn_between(after, since(came).least, since(came).most, Model::clean);
+        learn_waited(engine, after, thread.leave - came, noise_after(thread.pieces, came), Model::clean);
     else if (!engine.faults().collectives_were_done)
         engine.model().learn_wait(
             {CostKind::wait_own, true, after.synchronous, 0, thread.completions}, after,

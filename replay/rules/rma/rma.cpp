@@ -275,13 +275,14 @@ void learn_notices(Engine& engine, const Thread& thread) {
     }
     if (!latest || latest->match->send_noise > 0) return;
     const Match* last = latest->match;
-    const int64_t begin = std::max(thread.enter, last->send_time), took = thread.leave - begin - noise_after(thread.pieces, begin);
+    const int64_t begin = std::max(thread.enter, last->send_time), took = thread.leave - begin;
+    const int64_t noise = noise_after(thread.pieces, begin);
     engine.model().clock_disorder_ns = std::max(engine.model().clock_disorder_ns, last->send_time - thread.leave);
     if (took < 0) return;
     if (last->send_time >= thread.enter)
-        engine.model().learn(after_notice(thread, *latest), took, Model::clean);
+        learn_waited(engine, after_notice(thread, *latest), took, noise, Model::clean);
     else
-        engine.model().learn(own_of(thread, *latest), took, thread.enter - last->send_time);
+        learn_waited(engine, own_of(thread, *latest), took, noise, thread.enter - last->send_time);
 }
 
 void constrain_notice(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
