@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """`polter run` and `polter exec` on the wrong turns that users take: the exit code, and one line that says what, where, what to do."""
-import contextlib
 import fcntl
 import json
 import os
@@ -101,13 +100,8 @@ class Wrong(unittest.TestCase):
                     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
                     run = subprocess.Popen([p.POLTER, *words], env=p.ENVIRONMENT, stdin=inside, stdout=inside, stderr=inside, cwd=folder)
                     os.close(inside)
-                    said = b""
-                    with contextlib.suppress(OSError):  # at the end
-                        while part := os.read(terminal, 4096):
-                            said += part
-                    os.close(terminal)
+                    lines = p.read_terminal(terminal).splitlines()
                     run.wait(p.LIMIT)
-                    lines = said.decode().splitlines()
                     self.assertTrue(lines)
                     for line in lines:
                         self.assertTrue(len(line) <= columns or " " not in line.strip(), line)

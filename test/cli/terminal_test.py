@@ -22,19 +22,10 @@ def on_terminal(words, columns, locale="C"):
     environment = dict(p.ENVIRONMENT, LC_ALL=locale)
     with subprocess.Popen([str(w) for w in words], stdout=slave, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment) as process:
         os.close(slave)
-        output = b""
-        while True:
-            try:
-                part = os.read(master, 65536)
-            except OSError:  # the last writer has gone
-                break
-            if not part:
-                break
-            output += part
+        output = p.read_terminal(master)
         error = process.stderr.read()
-    os.close(master)
     assert process.returncode == 0, error.decode()
-    return output.decode().replace("\r", "")
+    return output.replace("\r", "")
 
 
 class Terminal(unittest.TestCase):

@@ -87,6 +87,20 @@ def preempted_bounds(account):
     return account["preempted_ns"], account["run_delay_ns"] - account["woken_ns"]
 
 
+def read_terminal(master):
+    """All that is written to a pseudo-terminal until nobody has it open any more."""
+    said, failed = b"", 0
+    while failed < 2:  # the kernel looks for data, then for writers: what the last one writes in between is there at the second try
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # no writer is left
+            part = b""
+        said += part
+        failed = 0 if part else failed + 1
+    os.close(master)
+    return said.decode()
+
+
 class Run:
     """A traced job: its exit code, its own output, the result as JSON."""
 
