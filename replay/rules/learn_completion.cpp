@@ -55,11 +55,15 @@ void Engine::finish_sample(CompletionSample* sample) {
     sample_pool_.give(sample);
 }
 
+// Some of the noise may have hidden in the waiting.
+static void learn_interval(Model& model, const CostClass& of, int64_t took, int64_t noise, int64_t slack) {
+    model.learn_between(of, took - noise, took, noise > 0 ? std::min<int64_t>(slack, 0) : slack);
+}
+
 void Engine::learn_from(const CompletionSample& s) {
     if (s.spoiled) return;
     const auto cost = [&](const CostClass& of, int64_t from, int64_t noise, int64_t slack) {
-        const int64_t took = s.leave - from;
-        if (took >= 0) model_.learn_between(of, took - noise, took, noise > 0 ? std::min<int64_t>(slack, 0) : slack);
+        if (const int64_t took = s.leave - from; took >= 0) learn_interval(model_, of, took, noise, slack);
     };
     const int64_t took = s.leave - s.enter;
     if (s.latest_post > s.ready) {  // it may have waited for that
@@ -182,13 +186,11 @@ bool describe(Engine& engine, const Thread& thread, CompletionSample& sample) {
 
 }  // namespace
 
-// Some of the noise may have hidden in the waiting.
 void learn_waited(Engine& engine, const CostClass& of, int64_t took, int64_t noise, int64_t slack) {
-    const int64_t least = std::max<int64_t>(0, took - noise);
     if (engine.faults().noise_prolongs_waits)
-        engine.model().learn(of, least, slack);
+        engine.model().learn(of, took - noise, slack);
     else
-        engine.model().learn_between(of, least, took, noise > 0 ? std::min<int64_t>(slack, 0) : slack);
+        learn_interval(engine.model(), of, took, noise, slack);
 }
 
 void learn_completion(Engine& engine, Thread& thread) {

@@ -59,7 +59,7 @@ enum class Shape : uint8_t {
     few_bytes_smpi,      // the same in SMPI, whose binary trees are numbered otherwise
     split,               // a creation of communicators (SMPI): all to member 0, back group by group, then `down` in each group
     split_from_tree,     // as split, but all go to member 0 by a binomial tree
-    split_set_up,  // as split, and before the broadcast each group finds out who shares a host: two exchanges, a reduction, a broadcast
+    split_set_up,        // as split, and before the broadcast each group finds out who shares a host: two exchanges, a reduction, a broadcast
 };
 
 // What the messages of a phase carry.

@@ -247,7 +247,7 @@ TEST_CASE("a reduction and scatter gives everybody all contributions to its own 
 
 TEST_CASE("the algorithms of all rules come to their end, whoever waits for whom") {
     for (const uint8_t operation : {OTF2_COLLECTIVE_OP_BCAST, OTF2_COLLECTIVE_OP_REDUCE, OTF2_COLLECTIVE_OP_ALLGATHERV,
-                                    OTF2_COLLECTIVE_OP_REDUCE_SCATTER, OTF2_COLLECTIVE_OP_ALLREDUCE})
+                                    OTF2_COLLECTIVE_OP_REDUCE_SCATTER, OTF2_COLLECTIVE_OP_ALLREDUCE, OTF2_COLLECTIVE_OP_SCATTER})
         for (uint32_t members = 2; members <= 20; ++members)
             for (const uint64_t data : {1, 3000, 11227, 16384, 40000, 300000})
                 for (const Candidate& candidate : candidates({.operation = operation, .waits = Waits::n_to_n, .data = data}, members))
@@ -325,6 +325,25 @@ TEST_CASE("long messages that share a link, and go on while noise has the proces
     down.link = false;
     predict(down, together, &predicted);
     CHECK(predicted[1].leave > 115'000);
+}
+
+TEST_CASE("a scatter by turns keeps all behind a late receiver waiting; one that starts all messages at once does not") {
+    InstanceSample late;
+    late.root = 1;
+    late.enter = {800'000, 0, 70'000};
+    late.noise.resize(3);
+    Structure scatter{.pattern = {.down = Shape::linear_by_turns, .cargo_down = Cargo::parts}, .hop = 25'000, .eager_ppm = 0};
+    std::vector<Prediction> predicted;
+    const auto leaves = [&] {
+        predict(scatter, late, &predicted);
+        return std::vector<int64_t>{predicted[0].leave, predicted[1].leave, predicted[2].leave};
+    };
+    CHECK(leaves() == std::vector<int64_t>{825'000, 850'000, 850'000});
+    scatter.eager_ppm = Structure::all_eager;  // nobody is awaited
+    CHECK(leaves() == std::vector<int64_t>{800'000, 0, 70'000});
+    scatter.eager_ppm = 0;
+    scatter.pattern.down = Shape::linear_ascending;
+    CHECK(leaves() == std::vector<int64_t>{825'000, 825'000, 95'000});
 }
 
 TEST_CASE("every length of a binomial tree may be the longest eager one") {
