@@ -200,12 +200,20 @@ static CostClass structure_class(const Collective& collective, uint64_t size, bo
             size};
 }
 
-// Where the sizes of all members are known they may tell more than one algorithm apart: a class for each octave of what all have together.
+// Where the sizes of all members are known, or the root of a scatter tells what it sends in all, they may tell more than one algorithm
+// apart, or calls for other data: a class for each octave of what all have together.
 static std::optional<CostClass> class_by_total(const Collective& collective, const Faults& faults) {
-    if (collective.arrived < collective.members.size() || !has_sizes_by_member(collective, faults) || faults.sizes_together) return {};
-    if (has_sizes_by_pair(collective.operation)) return {};  // its algorithms take long to look at
+    if (faults.sizes_together || has_sizes_by_pair(collective.operation)) return {};  // the latter's algorithms take long to look at
+    uint64_t total = 0;
+    if (collective.operation == OTF2_COLLECTIVE_OP_SCATTERV && !collective.nonblocking && collective.root < collective.members.size() &&
+        collective.members[collective.root].thread)
+        total = collective.members[collective.root].size;
+    else if (collective.arrived == collective.members.size() && has_sizes_by_member(collective, faults))
+        total = sizes_by_member(collective, faults).total();
+    else
+        return {};
     CostClass of = structure_class(collective, 0, false);
-    of.size = std::bit_floor(std::max<uint64_t>(1, sizes_by_member(collective, faults).total()));
+    of.size = std::bit_floor(std::max<uint64_t>(1, total));
     return of;
 }
 

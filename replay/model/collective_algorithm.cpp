@@ -37,12 +37,13 @@ int64_t least_completion(const std::vector<InstanceSample>& samples, Waits waits
 std::vector<Structure> protocols(const Pattern& pattern, const CollectiveKind& kind, uint32_t members,
                                  const std::vector<const BlockSizes*>& sizes, const std::vector<int64_t>& calls) {
     std::vector<Structure> list;
+    const bool share_links = !kind.eager_apart && long_enough_to_share(pattern, kind, members, sizes);
     for (const int64_t eager : eager_limits(pattern, kind, members, sizes))
         for (const int64_t call : calls) {
             Structure one{.pattern = pattern, .call = call, .eager_ppm = eager};
             list.push_back(one);
             one.link = true;
-            if (one.any_rendezvous() && kind.scale() != CollectiveKind::unknown) list.push_back(one);
+            if (kind.scale() != CollectiveKind::unknown && (one.any_rendezvous() || share_links)) list.push_back(one);
         }
     return list;
 }
@@ -93,6 +94,27 @@ Structure with_costs(Structure structure, const Reference& known, uint64_t data)
 
 }  // namespace
 
+void leave_out_set_ups(std::vector<InstanceSample>* samples) {
+    constexpr size_t least = 4, one_of = 10;
+    constexpr int64_t times = 8, little_ns = 10'000;
+    if (samples->size() < least || !samples->front().resume.empty()) return;
+    std::vector<int64_t> took, unexplained;
+    for (const InstanceSample& sample : *samples) {
+        const int64_t came = *std::max_element(sample.enter.begin(), sample.enter.end());
+        const int64_t left = *std::max_element(sample.leave.begin(), sample.leave.end());
+        took.push_back(left - came);
+        unexplained.push_back(left - came - longest_noise(sample, came, left));
+    }
+    std::vector<int64_t> sorted = took;
+    std::sort(sorted.begin(), sorted.end());
+    const int64_t limit = times * std::max<int64_t>(0, sorted[sorted.size() / 2]) + little_ns;
+    const auto sets_up = [&](int64_t ns) { return ns > limit; };
+    const auto found = static_cast<size_t>(std::count_if(unexplained.begin(), unexplained.end(), sets_up));
+    if (found > std::max<size_t>(1, samples->size() / one_of)) return;  // these are another kind of call
+    size_t number = 0;
+    std::erase_if(*samples, [&](const InstanceSample&) { return sets_up(unexplained[number++]); });
+}
+
 Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
                 size_t parts) {
     constexpr size_t least = 3;  // leave times
@@ -128,6 +150,20 @@ static bool alike(const Structure& own, const Structure& borrowed) {
     return whole(own) <= 2 * whole(borrowed) && whole(borrowed) <= 2 * whole(own);
 }
 
+// Where only the root waits, and once, a constant meets the one leave time that says something, whatever that is. Then an algorithm that an
+// MPI is known to use is believed if it meets all leave times by costs known from elsewhere, nearly.
+static bool meets_only_wait(const std::vector<InstanceSample>& samples, Waits waits, const Nearest& borrowed) {
+    constexpr int64_t one_of = 20;
+    if (waits != Waits::n_to_one || samples.size() != 1 || !borrowed.decided || !std::isfinite(borrowed.error)) return false;
+    const InstanceSample& sample = samples.front();
+    if (sample.root >= sample.leave.size() || sample.leave.size() < 4) return false;
+    int64_t came = INT64_MIN;
+    for (size_t i = 0; i < sample.enter.size(); ++i)
+        if (i != sample.root) came = std::max(came, sample.enter[i]);
+    const auto waited = static_cast<double>(sample.leave[sample.root] - came);
+    return borrowed.error * static_cast<double>(sample.leave.size() * one_of) <= waited;
+}
+
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
                     const Nearest& borrowed) {
     Explanation explanation;
@@ -155,12 +191,14 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
         left = left_by_borrowed;
         if (borrowed.score <= best.score || !alike(best.structure, borrowed.structure)) chosen = borrowed;
     }
+    const bool only_wait = meets_only_wait(samples, waits, borrowed);
+    if (only_wait) chosen = borrowed;
     if (!std::isfinite(chosen.error)) return explanation;
     Structure structure = chosen.structure;
     structure.certain = said != Evidence::few && chosen.error * 10 <= explanation.constant_error;
     // Costs fitted to few leave times meet these better than others.
     if (weak) structure.error = std::max(structure.error, structure.own / 16);
-    if (chosen.error < explanation.constant_error * left)
+    if (only_wait || chosen.error < explanation.constant_error * left)
         explanation.found = structure;
     else if (!weak)
         explanation.likeliest = structure;

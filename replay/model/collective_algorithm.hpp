@@ -33,7 +33,7 @@ struct Structure {
     int64_t hop_data = 0, own_data = 0;  // what all of the data would add
     int64_t call = 0;                    // of a non-blocking one: of each of its two calls, beside its messages
     int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
-    bool link = false;                   // the network carries a rendezvous by itself: its data takes time of the link, not of a processor,
+    bool link = false;                   // the network carries messages by itself: their data takes time of the link, not of a processor,
                                          // and so does a send that blocks; what needs no processor goes on while noise has it
     int64_t error = 0;                   // mean distance of predicted and measured leave times
     bool certain = false;                // a tenth of what a constant leaves, or less
@@ -43,10 +43,12 @@ struct Structure {
     bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }
     int64_t flight(double share) const { return hop_data == 0 ? hop : hop + static_cast<int64_t>(static_cast<double>(hop_data) * share); }
     bool by_link(double share) const { return link && rendezvous(share); }
-    int64_t work(double share) const { return own + (by_link(share) ? 0 : by_length(share)); }
+    // … and an eager one shares the links of its sender and its receiver with what else is under way there.
+    bool shares_links(double share) const { return link && !rendezvous(share); }
+    int64_t work(double share) const { return own + (link ? 0 : by_length(share)); }
     // Of a receiver, once the message is there.
     int64_t taking(double share) const { return by_link(share) ? 0 : rendezvous(share) ? by_length(share) : work(share); }
-    // Messages that one member sends or receives at once share its link: behind another one a long one is so much later.
+    // Rendezvous that one member sends or receives at once share its link: behind another one a long one is so much later.
     int64_t behind_another(double share) const { return by_link(share) ? by_length(share) : 0; }
     int64_t by_length(double share) const { return own_data == 0 ? 0 : static_cast<int64_t>(static_cast<double>(own_data) * share); }
 };
@@ -139,6 +141,10 @@ struct Nearest {
 // looking takes the time. Where there are few leave times, only algorithms that an MPI is known to use here.
 Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
                 size_t parts);
+
+// A first call may set up what the later ones use: one that took much longer than the others, and longer than noise explains, is left out.
+// (What it took more stays when the collective is followed by its messages.)
+void leave_out_set_ups(std::vector<InstanceSample>*);
 
 // How much the leave times of a class say; what a collective that was called once says, or seldom.
 enum class Evidence { few, little, enough };

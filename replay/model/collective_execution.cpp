@@ -29,7 +29,7 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
         clock.noise.clear();
         clock.time.reset();
         clock.link.reset();
-        clock.at = 0;
+        clock.at = clock.shared_upto = 0;
         clock.held = clock.done = false;
     }
     messages_.clear();
@@ -97,7 +97,8 @@ void Instance::write(Clock& clock) {
 }
 
 void Instance::count(Clock& clock, const NoisePiece& piece, int64_t ns) {
-    if (recorder_) recorder_->noise(clock.thread, piece, clock.where, ns);
+    if (recorder_ && keep_among_) among_.push_back({piece, ns});
+    if (recorder_ && !keep_among_) recorder_->noise(clock.thread, piece, clock.where, ns);
     keep_noise(clock.time, lanes_->masks[piece.account].data(), ns, lanes_->count);
 }
 
@@ -114,7 +115,7 @@ void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t share
     if (recorder_ && recorded) {
         const int64_t base = until;
         recorder_->start();
-        candidate(message.node, message.sent ? message.sent : message.time, base);
+        candidate(message.node, message.posted ? message.sent : message.time, base);
         if (message.posted) candidate(message.posted_node, message.posted, base);
         candidate(clock.node, clock.time, base);
     }
@@ -129,6 +130,23 @@ void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t share
     message.posted.reset();
 }
 
+bool Instance::only_removed_follows(const Clock& clock, size_t lane) const {
+    return std::all_of(clock.noise.begin(), clock.noise.end(),
+                       [&](const NoisePiece& piece) { return piece.end <= clock.clock.now || lanes_->masks[piece.account][lane] != 0; });
+}
+
+// Where noise that stays hit among them it is not known which of them it would have delayed: only the lower bound takes the other order,
+// and the upper one the measured order wherever there was noise.
+void Instance::find_gains(const Clock& clock) {
+    gained_.assign(lanes_->count, 0);
+    const bool noise_follows = clock.clock.hits_later();
+    const bool known = !noise_follows || !recorder_ || only_removed_follows(clock, recorder_->lane(1));
+    for (size_t i = 0; i < lanes_->count; ++i) {
+        const bool low = lanes_->bounded() && i == lanes_->low, high = lanes_->bounded() && i == lanes_->high;
+        if (!noise_follows || low || (known && !high && only_removed_follows(clock, i))) gained_[i] = gained_by_order(clock.time[i], i);
+    }
+}
+
 bool Instance::reorders_watched() const {
     for (size_t w = 0; w < recorder_->watched(); ++w)
         if (gained_[recorder_->lane(w)] != 0) return true;
@@ -136,8 +154,8 @@ bool Instance::reorders_watched() const {
 }
 
 // Where messages come in another order in some scenario, taking them all is one event: the k-th of n ends it by its own time and that of
-// taking it and those behind it.
-void Instance::candidates_by_order(const Clock& clock) {
+// taking it and those behind it. Returns when it would have ended in the measured run without noise.
+int64_t Instance::candidates_by_order(const Clock& clock) {
     const auto time = [&](size_t i, size_t lane) { return messages_[order_[i]].time[lane]; };
     std::vector<std::vector<int64_t>> behind(recorder_->watched(), std::vector<int64_t>(order_.size()));  // it and those behind it
     std::vector<size_t> sorted(order_.size());
@@ -161,6 +179,19 @@ void Instance::candidates_by_order(const Clock& clock) {
     for (size_t i = 0; i < order_.size(); ++i)
         recorder_->candidate_at(messages_[order_[i]].node, [&](size_t w) { return end - time(i, recorder_->lane(w)) - behind[w][i]; });
     candidate(clock.node, clock.time, end - all);
+    return end;
+}
+
+// The noise among them prolonged it by what it ended later: the last pieces, as waiting may have swallowed earlier ones.
+void Instance::record_reordered(Clock& clock, int64_t end_without_noise) {
+    int64_t left = clock.clock.now - end_without_noise;
+    for (auto one = among_.rbegin(); one != among_.rend() && left > 0; ++one) {
+        const int64_t counted = std::min(left, one->ns);
+        recorder_->noise(clock.thread, one->piece, clock.where, counted);
+        left -= counted;
+    }
+    among_.clear();
+    write(clock);
 }
 
 // Messages that are taken as they come may come in another order without the noise. How much sooner all of them are taken then than in
@@ -205,10 +236,53 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
         message.ready = clock.clock.now;
         if (structure_.behind_another(share) > 0) share_link(clock, message, share);
         settle(message, share);
+    } else if (shares_links(step.message)) {
+        message.ready = clock.clock.now + flight;
+        message.sent = pool_->copy(message.time);
+        return share_out(schedule_->steps[sender], step);
     } else {
         message.arrival = clock.clock.now + flight;
     }
     ready_.push_back(step.peer);
+}
+
+// Each of them is there later for the others' sake, if it is not later than that anyway.
+void Instance::share(const std::vector<uint32_t>& messages) {
+    // `arrival`: alone.
+    const auto share_as = [&](auto arrival, auto comes) {
+        link_.start();
+        for (const uint32_t number : messages) {
+            const double share = share_of(number);
+            link_.add(arrival(messages_[number]) - structure_.flight(share), structure_.by_length(share));
+        }
+        const std::vector<int64_t>& later = link_.later();
+        for (size_t i = 0; i < messages.size(); ++i) comes(messages_[messages[i]], arrival(messages_[messages[i]]) + later[i]);
+    };
+    share_as([](const Message& message) { return message.ready; },
+             [](Message& message, int64_t when) { message.arrival = std::max(message.arrival, when); });
+    for (size_t lane = 0; lane < lanes_->count; ++lane)
+        share_as([&](const Message& message) { return message.sent[lane]; },
+                 [&](Message& message, int64_t when) { message.time[lane] = std::max(message.time[lane], when); });
+}
+
+void Instance::share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step) {
+    sent_.push_back(step.message);
+    if (goes_on_sending(steps, static_cast<size_t>(&step - steps.data()), [&](uint32_t message) { return !rendezvous(message); })) return;
+    share(sent_);
+    for (const uint32_t message : sent_) ready_.push_back(schedule_->ends[message].second);
+    sent_.clear();
+}
+
+bool Instance::share_in(Clock& clock) {
+    if (!structure_.link || structure_.own_data == 0 || clock.at < clock.shared_upto) return true;
+    const auto receiver = static_cast<size_t>(&clock - clocks_.data());
+    const size_t behind = receives_on(
+        schedule_->steps[receiver], clock.at, [&](uint32_t message) { return !rendezvous(message); }, &sharing_);
+    if (std::any_of(sharing_.begin(), sharing_.end(), [&](uint32_t number) { return messages_[number].arrival == INT64_MIN; }))
+        return false;
+    clock.shared_upto = behind;
+    if (sharing_.size() > 1) share(sharing_);
+    return true;
 }
 
 // A message is carried behind the one that its member sent before.
@@ -255,24 +329,20 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
     if (structure_.any_rendezvous())
         for (uint32_t i = 0; i < step->together; ++i) post(clock, step[i]);
     const auto arrival = [&](uint32_t message) { return messages_[message].arrival; };
-    if (clock.held || !arrived_in_order(step, arrival, &order_)) return false;
+    if (clock.held || !share_in(clock) || !arrived_in_order(step, arrival, &order_)) return false;
     gained_.clear();
-    if (order_.size() > 1) {
-        gained_.assign(lanes_->count, 0);
-        // Where noise hit among them it is not known which of them it would have delayed: for the lower bound alone.
-        const bool noise_follows = clock.clock.hits_later();
-        for (size_t i = noise_follows && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
-            if (!noise_follows || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i);
-    }
+    if (order_.size() > 1) find_gains(clock);
     const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
-    if (reordered) candidates_by_order(clock);
+    const int64_t end_without_noise = reordered ? candidates_by_order(clock) : 0;
+    keep_among_ = reordered;
     for (const uint32_t number : order_) {
         wait(clock, messages_[number], !reordered, number == order_.front() ? 0 : behind_another(number));
         work(clock, taking(number));
         if (!reordered) write(clock);
     }
+    keep_among_ = false;
     for (size_t i = 0; i < gained_.size(); ++i) clock.time[i] -= gained_[i];
-    if (reordered) write(clock);
+    if (reordered) record_reordered(clock, end_without_noise);
     return true;
 }
 

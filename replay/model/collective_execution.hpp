@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "algorithms/fair_link.hpp"
 #include "collective_algorithm.hpp"
 #include "replay/base/pool.hpp"
 #include "replay/scenario/lanes.hpp"
@@ -56,6 +57,7 @@ class Instance {
         uint64_t link_node = 0;
         std::vector<InjectedClock>* injected = nullptr;
         size_t at = 0;
+        size_t shared_upto = 0;  // its steps before that: their messages have shared its link
         bool held = false, done = false;
         uint32_t thread = 0;
         Place where;
@@ -65,7 +67,8 @@ class Instance {
         int64_t arrival = INT64_MIN;
         uint64_t node = 0;
         LaneVector time;
-        // Of a rendezvous: when its sender and its receiver were there. `sent`, `posted`: in lanes, with the time under way.
+        // Of a rendezvous: when its sender and its receiver were there. `sent`, `posted`: in lanes, with the time under way. Of an eager
+        // one that shares links: when it would be there alone.
         int64_t ready = INT64_MIN, receivable = INT64_MIN;
         uint64_t posted_node = 0;
         LaneVector sent, posted;
@@ -83,6 +86,9 @@ class Instance {
     void write(Clock& clock);
     void send(Clock& clock, const Schedule::Step& step);
     void share_link(Clock& clock, Message& message, double share);
+    void share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step);
+    bool share_in(Clock& clock);
+    void share(const std::vector<uint32_t>& messages);
     void post(Clock& clock, const Schedule::Step& step);
     void settle(Message& message, double share);
     bool receive(Clock& clock, const Schedule::Step* step);
@@ -91,8 +97,12 @@ class Instance {
     bool rendezvous(uint32_t message) const { return structure_.rendezvous(share_of(message)); }
     int64_t taking(uint32_t message) const { return structure_.taking(share_of(message)); }
     int64_t behind_another(uint32_t message) const { return structure_.behind_another(share_of(message)); }
+    bool shares_links(uint32_t message) const { return structure_.own_data > 0 && structure_.shares_links(share_of(message)); }
+    bool only_removed_follows(const Clock& clock, size_t lane) const;
+    void find_gains(const Clock& clock);
+    void record_reordered(Clock& clock, int64_t end_without_noise);
     bool reorders_watched() const;
-    void candidates_by_order(const Clock& clock);
+    int64_t candidates_by_order(const Clock& clock);
 
     Structure structure_;
     const Schedule* schedule_ = nullptr;
@@ -104,11 +114,19 @@ class Instance {
     std::vector<Clock> clocks_;
     std::vector<Message> messages_;
     std::vector<uint32_t> ready_, ended_, order_;
+    std::vector<uint32_t> sent_, sharing_;  // one after another by one member; to one member
+    FairLink link_;
     struct Coming {
         int64_t arrival = 0, taking = 0, shared = 0;  // `shared`: of the link, where it is not the first
     };
     std::vector<Coming> coming_;
     std::vector<int64_t> gained_;
+    struct Counted {
+        NoisePiece piece;
+        int64_t ns = 0;
+    };
+    std::vector<Counted> among_;  // noise that prolonged the taking of messages that come in another order in some lane
+    bool keep_among_ = false;     // for later, when all are taken
 };
 
 }  // namespace polter::replay

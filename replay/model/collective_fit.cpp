@@ -13,6 +13,16 @@
 
 namespace polter::replay {
 
+int64_t longest_noise(const InstanceSample& sample, int64_t from, int64_t upto) {
+    int64_t most = 0;
+    for (const auto& pieces : sample.noise) {
+        int64_t sum = 0;
+        for (const NoisePiece& piece : pieces) sum += std::max<int64_t>(0, std::min(piece.end, upto) - std::max(piece.begin, from));
+        most = std::max(most, sum);
+    }
+    return most;
+}
+
 namespace {
 
 // Distances of roots and of the others: in most operations with a root only one of both kinds waits.
@@ -137,17 +147,6 @@ Structure beyond(const Structure& from, Structure next, int64_t times) {
     return next;
 }
 
-// The most noise that one member had in the meantime.
-int64_t longest_noise(const InstanceSample& sample, int64_t from, int64_t upto) {
-    int64_t most = 0;
-    for (const auto& pieces : sample.noise) {
-        int64_t sum = 0;
-        for (const NoisePiece& piece : pieces) sum += std::max<int64_t>(0, std::min(piece.end, upto) - std::max(piece.begin, from));
-        most = std::max(most, sum);
-    }
-    return most;
-}
-
 // Costs from which an algorithm is fitted: as much as the calls took, spread over the longest way through its messages.
 // Of few instances noise may be most of that: so without what hit one member.
 std::vector<Structure> starts(const Structure& plain, const std::vector<InstanceSample>& samples, bool few) {
@@ -263,12 +262,16 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
         Fit found = descent.go_down(anything);
         // What a message behind another one takes of their link may be any part of what it takes alone, and leave times show it only
         // where the messages have no other work.
+        const Structure alone = found.structure;
         for (const int64_t part : {256, 64, 16, 4}) {
             if (!plain.link || found.error > constant_error || found.error * enough_said <= constant_error) break;
-            Structure start = scaled(plain, 0, static_cast<double>(found.structure.hop + found.structure.own));
-            start.own_data = start.hop / part;
-            const Fit other = Descent(start, samples, noise_known).go_down(anything);
-            if (other.error < found.error) found = other;
+            for (const bool with_work : {false, true}) {
+                if (with_work && plain.any_rendezvous()) continue;
+                Structure start = with_work ? alone : scaled(plain, 0, static_cast<double>(alone.hop + alone.own));
+                start.own_data = start.hop / part;
+                const Fit other = Descent(start, samples, noise_known).go_down(anything);
+                if (other.error < found.error) found = other;
+            }
         }
         return found;
     }

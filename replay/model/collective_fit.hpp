@@ -22,6 +22,9 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
 // From costs that are known elsewhere; L and o stay within `range` times of them.
 Fit fit_from(const Structure& start, const std::vector<InstanceSample>& samples, bool noise_known, double range);
 
+// The most noise that one member had in the meantime.
+int64_t longest_noise(const InstanceSample& sample, int64_t from, int64_t upto);
+
 // "A constant after the last that one waits for": what an algorithm must beat.
 double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known);
 

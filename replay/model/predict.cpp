@@ -21,12 +21,14 @@ struct Member {
     size_t at = 0;       // its next step
     uint32_t known = 0;  // of the receives that belong together there: so many have their messages
     bool resumed = false;
+    size_t shared_upto = 0;                  // its steps before that: their messages have shared its link
     Prediction sent{INT64_MIN, 0, 0, 0, 0};  // what its link carried last
 };
 
 struct Message {
     Prediction way{INT64_MIN, 0, 0, 0, 0};
     uint32_t awaited_by = nobody;  // a member that can do nothing until it has come
+    int64_t begin = 0;             // of an eager one by link
 };
 
 struct Rendezvous {
@@ -48,6 +50,9 @@ class Followed {
     void settle(uint32_t number, const MessageCost& cost);
     void share_link(Prediction& last, Prediction& ready, const MessageCost& cost) const;
     void post(uint32_t message, uint32_t place);
+    bool shares_links() const { return structure_->link && structure_->own_data > 0; }
+    void share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step, const Prediction& way);
+    bool share_in(uint32_t place);
     bool send(const Schedule::Step& step, uint32_t place);
     bool receive(const Schedule::Step* step, uint32_t place);
     void take(uint32_t message, bool first, uint32_t place);
@@ -84,7 +89,9 @@ class Followed {
     std::vector<Member> members_;
     std::vector<Message> messages_;
     std::vector<Rendezvous> rendezvous_;  // by message; none where all are eager
-    std::vector<uint32_t> ready_, order_;
+    std::vector<uint32_t> ready_, order_, sharing_;
+    std::vector<std::pair<uint32_t, Prediction>> sent_;  // by one member, one after another; their ways so far
+    FairLink link_;
 };
 
 // Whether all messages of the receives at this step have come; if not, the member is called for the first that has not.
@@ -140,15 +147,63 @@ bool Followed::send(const Schedule::Step& step, uint32_t place) {
     const bool own_work = !cost.by_link || !schedule_->send_blocks(place, members_[place].at);
     if (own_work) work(clock, cost.work);
     way.works += own_work;
-    way.work_data += cost.by_link ? 0 : cost.share;
+    way.work_data += cost.work_share;
     way.leave = clock.now;
     if (cost.rendezvous) {
         Prediction& ready = rendezvous_[step.message].ready;
         ready = way;
         if (structure_->link) share_link(members_[place].sent, ready, cost);
         settle(step.message, cost);
+    } else if (cost.shares_links && shares_links()) {
+        share_out(schedule_->steps[place], step, way);
     } else {
         depart(messages_[step.message], way, cost);
+    }
+    return true;
+}
+
+// What a member sends before it waits shares its link.
+void Followed::share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step, const Prediction& way) {
+    messages_[step.message].begin = way.leave;
+    sent_.emplace_back(step.message, way);
+    if (goes_on_sending(steps, static_cast<size_t>(&step - steps.data()), [&](uint32_t message) { return !costs_[message].rendezvous; }))
+        return;
+    link_.start();
+    for (const auto& [message, its] : sent_) link_.add(its.leave, costs_[message].by_length);
+    const std::vector<int64_t>& later = link_.later();
+    for (size_t i = 0; i < sent_.size(); ++i) {
+        auto& [message, its] = sent_[i];
+        its.leave += later[i];
+        its.work_data += static_cast<double>(later[i]) / static_cast<double>(structure_->own_data);
+        depart(messages_[message], its, costs_[message]);
+    }
+    sent_.clear();
+}
+
+// What comes to a member while it only receives shares its link, too; false while one has not been sent.
+bool Followed::share_in(uint32_t place) {
+    Member& member = members_[place];
+    if (member.at < member.shared_upto) return true;
+    const size_t behind = receives_on(
+        schedule_->steps[place], member.at, [&](uint32_t message) { return !costs_[message].rendezvous; }, &sharing_);
+    for (; member.known < sharing_.size(); ++member.known) {
+        Message& message = messages_[sharing_[member.known]];
+        if (message.way.leave != INT64_MIN) continue;
+        message.awaited_by = place;
+        return false;
+    }
+    member.known = 0;
+    member.shared_upto = behind;
+    if (sharing_.size() < 2) return true;
+    link_.start();
+    for (const uint32_t message : sharing_) link_.add(messages_[message].begin, costs_[message].by_length);
+    const std::vector<int64_t>& later = link_.later();
+    for (size_t i = 0; i < sharing_.size(); ++i) {
+        Message& message = messages_[sharing_[i]];
+        const int64_t more = message.begin + costs_[sharing_[i]].flight + later[i] - message.way.leave;
+        if (more <= 0) continue;
+        message.way.leave += more;
+        message.way.work_data += static_cast<double>(more) / static_cast<double>(structure_->own_data);
     }
     return true;
 }
@@ -172,12 +227,13 @@ void Followed::take(uint32_t message, bool first, uint32_t place) {
     wait(member.clock, std::max(arrival(message), now + shared));
     work(member.clock, cost.taking);
     way.works += cost.rendezvous ? 0 : 1;
-    way.work_data += cost.by_link && (first || came_last) ? 0 : cost.share;
+    way.work_data += cost.by_link && !first && !came_last ? cost.share : cost.work_share;
 }
 
 bool Followed::receive(const Schedule::Step* step, uint32_t place) {
     if (structure_->any_rendezvous())
         for (uint32_t i = 0; i < step->together; ++i) post(step[i].message, place);
+    if (shares_links() && !share_in(place)) return false;
     if (!all_came(step, place)) return false;
     if (step->together == 1) {
         resume(place);
@@ -250,6 +306,7 @@ void Followed::begin() {
         member.at = 0;
         member.known = 0;
         member.resumed = false;
+        member.shared_upto = 0;
         member.sent.leave = INT64_MIN;
         member.clock.start(sample_->enter[number], &sample_->noise[number]);
         if (!sample_->resume.empty()) member.clock.work(structure_->call, nothing);

@@ -3,119 +3,20 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 namespace polter::replay {
 
 namespace {
 
-using Kind = Schedule::Kind;
 using Together = SamplesTogether;
-using Operation = Together::Operation;
+using Operation = StepOperation;
 using Noise = Together::Noise;
 using Way = Together::Way;
 using Times = SampleTimes;
 
 // Columns do not overlap unless they are the same.
 #define POLTER_COLUMN_LOOP _Pragma("GCC ivdep") for (size_t i = 0; i < samples_together; ++i)
-
-// The steps in an order in which they can be done.
-class Ordering {
-  public:
-    Ordering(const Schedule& schedule, const std::vector<MessageCost>& costs, bool link)
-        : schedule_(schedule), costs_(costs), link_(link), members_(schedule.steps.size()), messages_(costs.size()) {}
-
-    std::vector<Operation> find() {
-        ready_.resize(members_.size());
-        std::iota(ready_.begin(), ready_.end(), 0u);
-        while (!ready_.empty()) {
-            const uint32_t place = ready_.back();
-            ready_.pop_back();
-            const auto& steps = schedule_.steps[place];
-            for (size_t& at = members_[place].at; at < steps.size() && done(steps[at], place);)
-                at += steps[at].kind == Kind::receive ? steps[at].together : 1;
-        }
-        return std::move(program_);
-    }
-
-  private:
-    static constexpr uint32_t nobody = UINT32_MAX;
-    struct Member {
-        size_t at = 0;
-        bool link_used = false;
-    };
-    struct Message {
-        bool came = false, ready = false, posted = false;
-        std::vector<uint32_t> awaited_by;
-    };
-
-    void come(Message& message) {
-        message.came = true;
-        ready_.insert(ready_.end(), message.awaited_by.begin(), message.awaited_by.end());
-        message.awaited_by.clear();
-    }
-    bool settle(Message& message) {
-        if (!message.ready || !message.posted || message.came) return false;
-        come(message);
-        return true;
-    }
-    bool has_come(uint32_t number, uint32_t place) {
-        if (!messages_[number].came) messages_[number].awaited_by.push_back(place);
-        return messages_[number].came;
-    }
-    void post(uint32_t number, uint32_t place) {
-        Message& message = messages_[number];
-        if (!costs_[number].rendezvous || message.posted) return;
-        message.posted = true;
-        program_.push_back({.kind = Operation::Kind::post, .settles = settle(message), .place = place, .message = number});
-    }
-    bool done(const Schedule::Step& step, uint32_t place) {
-        Member& member = members_[place];
-        const MessageCost& cost = costs_[step.message];
-        switch (step.kind) {
-            case Kind::send: {
-                Operation send{.kind = Operation::Kind::send, .place = place, .message = step.message};
-                send.own_work = !cost.by_link || !schedule_.send_blocks(place, member.at);
-                if (cost.rendezvous) {
-                    messages_[step.message].ready = true;
-                    send.settles = settle(messages_[step.message]);
-                    send.first_on_link = link_ && !std::exchange(member.link_used, true);
-                } else {
-                    come(messages_[step.message]);
-                }
-                program_.push_back(send);
-                return true;
-            }
-            case Kind::post:
-                post(step.message, place);
-                return true;
-            case Kind::receive:
-                for (uint32_t i = 0; i < step.together; ++i) post((&step)[i].message, place);
-                for (uint32_t i = 0; i < step.together; ++i)
-                    if (!has_come((&step)[i].message, place)) return false;
-                program_.push_back({.kind = step.together == 1 ? Operation::Kind::receive : Operation::Kind::receive_in_order,
-                                    .place = place,
-                                    .message = step.message,
-                                    .steps = &step});
-                return true;
-            case Kind::complete:
-                if (!cost.rendezvous) return true;
-                if (!has_come(step.message, place)) return false;
-                program_.push_back({.kind = Operation::Kind::complete, .place = place, .message = step.message});
-                return true;
-        }
-        return true;
-    }
-
-    const Schedule& schedule_;
-    const std::vector<MessageCost>& costs_;
-    bool link_;
-    std::vector<Member> members_;
-    std::vector<Message> messages_;
-    std::vector<uint32_t> ready_;
-    std::vector<Operation> program_;
-};
 
 void choose(Way& to, const Way& from, const std::array<int64_t, samples_together>& which) {
     POLTER_COLUMN_LOOP {
@@ -133,6 +34,7 @@ struct Follower {
     const std::vector<MessageCost>& costs;
     const std::vector<uint8_t>& noisy;
     bool link;
+    int64_t own_data;
 
     // Of one sample.
     void hit(int64_t& now, Noise& noise) const {  // MemberClock::end
@@ -229,13 +131,44 @@ struct Follower {
         if constexpr (with_ways) {
             way = &state.way[operation.place];
             add(way->works, operation.own_work);
-            add(way->work_data, cost.by_link ? 0 : cost.share);
+            add(way->work_data, cost.work_share);
         }
-        if (!cost.rendezvous) return depart(operation.message, state.now[operation.place], way);
+        if (!cost.rendezvous && !cost.shares_links) return depart(operation.message, state.now[operation.place], way);
         state.ready[operation.message] = state.now[operation.place];
         if constexpr (with_ways) state.ready_way[operation.message] = *way;
+        if (cost.shares_links) return;
         if (link) share_link(operation);
         if (operation.settles) settle(operation.message);
+    }
+    // `change(sample, message, later)`: when each is over by sharing the link.
+    template <class Change>
+    void share(const std::vector<uint32_t>& messages, Change change) {
+        for (size_t i = 0; i < samples_together; ++i) {
+            state.link.start();
+            for (const uint32_t message : messages) state.link.add(state.ready[message].of[i], costs[message].by_length);
+            const std::vector<int64_t>& later = state.link.later();
+            for (size_t m = 0; m < messages.size(); ++m) change(i, messages[m], later[m]);
+        }
+    }
+    void delay(size_t sample, uint32_t message, int64_t by) {
+        if (by <= 0) return;
+        state.arrival[message].of[sample] += by;
+        if constexpr (with_ways) state.arrival_way[message].work_data.of[sample] += static_cast<double>(by) / static_cast<double>(own_data);
+    }
+    void share_out(const std::vector<uint32_t>& messages) {
+        for (const uint32_t message : messages) {
+            const Way* way = nullptr;
+            if constexpr (with_ways) way = &state.ready_way[message];
+            depart(message, state.ready[message], way);
+        }
+        if (own_data > 0) share(messages, [&](size_t sample, uint32_t message, int64_t later) { delay(sample, message, later); });
+    }
+    void share_in(const std::vector<uint32_t>& messages) {
+        if (own_data <= 0) return;
+        share(messages, [&](size_t sample, uint32_t message, int64_t later) {
+            const int64_t over = state.ready[message].of[sample] + costs[message].flight + later;
+            delay(sample, message, over - state.arrival[message].of[sample]);
+        });
     }
     void post(const Operation& operation) {
         state.posted[operation.message] = state.now[operation.place];
@@ -253,7 +186,7 @@ struct Follower {
             Way& way = state.way[operation.place];
             choose(way, state.arrival_way[operation.message], came_last);
             add(way.works, cost.rendezvous ? 0 : 1);
-            add(way.work_data, cost.by_link ? 0 : cost.share);
+            add(way.work_data, cost.work_share);
         }
     }
     void take_one(uint32_t place, uint32_t message, size_t i, bool first) {
@@ -272,7 +205,7 @@ struct Follower {
                 way.hop_data.of[i] = from.hop_data.of[i];
             }
             way.works.of[i] += !cost.rendezvous;
-            way.work_data.of[i] += cost.by_link && (first || came_last) ? 0 : cost.share;
+            way.work_data.of[i] += cost.by_link && !first && !came_last ? cost.share : cost.work_share;
         }
     }
     void receive_in_order(const Operation& operation) {
@@ -291,11 +224,17 @@ struct Follower {
         }
         wait(operation.place, arrival);
     }
-    void run(const std::vector<Operation>& program) {
-        for (const Operation& operation : program) {
+    void run(const StepProgram& program) {
+        for (const Operation& operation : program.operations) {
             switch (operation.kind) {
                 case Operation::Kind::send:
                     send(operation);
+                    break;
+                case Operation::Kind::share_out:
+                    share_out(program.sharing[operation.sharing]);
+                    break;
+                case Operation::Kind::share_in:
+                    share_in(program.sharing[operation.sharing]);
                     break;
                 case Operation::Kind::post:
                     post(operation);
@@ -366,7 +305,7 @@ SamplesTogether::SamplesTogether(const Structure& plain, const std::vector<Insta
         }
     }
     find_costs(plain);
-    for (Group& group : groups_) group.program = Ordering(*group.schedule, group.costs, plain.link).find();
+    for (Group& group : groups_) group.program = order_of_steps(*group.schedule, group.costs, plain.link);
 }
 
 void SamplesTogether::find_costs(const Structure& structure) {
@@ -386,7 +325,8 @@ void SamplesTogether::follow(const Structure& structure, const Column& column) {
     state_.now = column.enter;
     state_.noise = column.noise;
     state_.arrival.resize(messages);
-    if (structure.any_rendezvous()) {
+    const bool departs_later = structure.any_rendezvous() || structure.link;
+    if (departs_later) {
         state_.ready.resize(messages);
         state_.posted.resize(messages);
         state_.sent.resize(members_);
@@ -394,13 +334,13 @@ void SamplesTogether::follow(const Structure& structure, const Column& column) {
     if constexpr (with_ways) {
         state_.way.assign(members_, Way{});
         state_.arrival_way.resize(messages);
-        if (structure.any_rendezvous()) {
+        if (departs_later) {
             state_.ready_way.resize(messages);
             state_.posted_way.resize(messages);
             state_.sent_way.resize(members_);
         }
     }
-    Follower<with_ways>{state_, group.costs, column.noisy, structure.link}.run(group.program);
+    Follower<with_ways>{state_, group.costs, column.noisy, structure.link, structure.own_data}.run(group.program);
 }
 
 const std::vector<int64_t>& SamplesTogether::leaves(const Structure& structure) {

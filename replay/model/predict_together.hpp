@@ -7,27 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "collective_algorithm.hpp"
+#include "algorithms/fair_link.hpp"
+#include "predict_order.hpp"
 
 namespace polter::replay {
-
-// What a message costs by a structure.
-struct MessageCost {
-    double share = 0;
-    int64_t flight = 0, work = 0, taking = 0, by_length = 0, behind_another = 0;
-    bool rendezvous = false, by_link = false;
-
-    MessageCost() = default;
-    MessageCost(const Structure& structure, double of)
-        : share(of),
-          flight(structure.flight(of)),
-          work(structure.work(of)),
-          taking(structure.taking(of)),
-          by_length(structure.by_length(of)),
-          behind_another(structure.behind_another(of)),
-          rendezvous(structure.rendezvous(of)),
-          by_link(structure.by_link(of)) {}
-};
 
 // So many samples are followed side by side.
 constexpr size_t samples_together = 8;
@@ -51,15 +34,6 @@ class SamplesTogether {
     // The same as predict(), by sample.
     void predict(const Structure& structure, std::vector<std::vector<Prediction>>* predictions);
 
-    struct Operation {
-        enum class Kind : uint8_t { send, post, receive, receive_in_order, complete };
-        Kind kind;
-        bool own_work = false;       // of a send
-        bool settles = false;        // of a rendezvous: both sides are there now
-        bool first_on_link = false;  // of a rendezvous send: its member has sent none before
-        uint32_t place = 0, message = 0;
-        const Schedule::Step* steps = nullptr;  // of receives that belong together
-    };
     struct Noise {
         const NoisePiece *next = nullptr, *end = nullptr;
     };
@@ -81,12 +55,13 @@ class SamplesTogether {
         std::vector<Way> way, arrival_way, ready_way, posted_way, sent_way;
         std::vector<Noise> noise;
         std::vector<uint32_t> order;
+        FairLink link;
     };
 
   private:
     struct Group {
         const Schedule* schedule = nullptr;
-        std::vector<Operation> program;
+        StepProgram program;
         std::vector<MessageCost> costs;  // by message
     };
     void find_program(const Structure& plain, Group& group) const;

@@ -39,8 +39,7 @@ void add_up_and_down(Candidates* list, double handicap) {
 
 void add_exchanges(Candidates* list, Cargo cargo, uint32_t members, double handicap) {
     if (members > most_of_many) return;
-    for (const Shape shape :
-         {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_4, Shape::everyone_by_32, Shape::everyone_by_number})
+    for (const Shape shape : {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_32, Shape::everyone_by_number})
         add(list, {only(shape, cargo)}, handicap);
 }
 
@@ -110,7 +109,9 @@ Candidates alltoall(uint32_t members) {
     Candidates list;
     add(&list, {only(Shape::bruck_exchange, Cargo::parts)});
     add_exchanges(&list, Cargo::parts, members, usual);
-    if (members <= most_of_many) add(&list, {only(Shape::xor_pairwise, Cargo::parts)});
+    if (members <= most_of_many)
+        for (const Shape shape : {Shape::everyone_by_4, Shape::xor_pairwise, Shape::xor_from_self, Shape::pairwise_from_self})
+            add(&list, {only(shape, Cargo::parts)});
     add(&list, {only(Shape::dissemination), only(Shape::recursive_doubling)}, unusual);
     return list;
 }
@@ -192,8 +193,9 @@ uint64_t data_of(uint8_t operation, uint64_t size, uint32_t members) {
         case OTF2_COLLECTIVE_OP_GATHER:
         case OTF2_COLLECTIVE_OP_SCATTER:
             return size * members;
-        case OTF2_COLLECTIVE_OP_GATHERV:
         case OTF2_COLLECTIVE_OP_SCATTERV:
+            return size == 0 ? CollectiveKind::unknown : size;
+        case OTF2_COLLECTIVE_OP_GATHERV:
             return CollectiveKind::unknown;
         default:
             return varies_by_member(operation) ? CollectiveKind::unknown : size;
@@ -296,6 +298,36 @@ std::vector<int64_t> eager_limits(const Pattern& pattern, const CollectiveKind& 
     const auto thresholds = static_cast<size_t>(shares.end() - next), step = std::max<size_t>(1, (thresholds + most - 1) / most);
     for (size_t i = shares.size() - thresholds; i < shares.size(); i += step) limits.push_back(millionths(shares[i - 1]));
     return limits;
+}
+
+static bool several_at_once(const Schedule& schedule) {
+    const auto any = [](uint32_t) { return true; };
+    std::vector<uint32_t> received;
+    for (const auto& steps : schedule.steps)
+        for (size_t at = 0; at < steps.size(); ++at) {
+            if (steps[at].kind == Schedule::Kind::send && goes_on_sending(steps, at, any)) return true;
+            if (steps[at].kind != Schedule::Kind::receive) continue;
+            receives_on(steps, at, any, &received);
+            if (received.size() > 1) return true;
+        }
+    return false;
+}
+
+bool long_enough_to_share(const Pattern& pattern, const CollectiveKind& kind, uint32_t members,
+                          const std::vector<const BlockSizes*>& sizes) {
+    constexpr uint64_t least_bytes = 1024;  // shorter messages are under way too short a time to count
+    if (members > most_members_in_pairs) return false;
+    const Schedule& of = schedule(pattern, members, 0, false);
+    const auto long_enough = [&](double share, uint64_t all) { return share * static_cast<double>(all) >= least_bytes; };
+    bool any = false;
+    if (sizes.empty()) {
+        any = kind.data != CollectiveKind::unknown && !of.distinct.empty() && long_enough(of.distinct.back(), kind.data);
+    } else {
+        for (const BlockSizes* its : sizes)
+            for (uint32_t message = 0; message < of.shares.size() && !any; ++message)
+                any = long_enough(its->share(of, message), BlockSizes::unit);
+    }
+    return any && several_at_once(of);
 }
 
 }  // namespace polter::replay

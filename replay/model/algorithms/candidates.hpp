@@ -25,7 +25,8 @@ struct CollectiveKind {
     Waits waits = Waits::for_nobody;
     bool nonblocking = false;
     uint64_t data = 0;
-    bool by_member = false;  // each instance says what each member's part is (BlockSizes); `data`: of one of them
+    bool eager_apart = false;  // a mutation for the tests: eager messages never share links
+    bool by_member = false;    // each instance says what each member's part is (BlockSizes); `data`: of one of them
     // What costs "for all data" are for, in bytes.
     uint64_t scale() const { return by_member ? BlockSizes::unit : data; }
     static constexpr uint64_t unknown = UINT64_MAX;
@@ -51,5 +52,8 @@ std::vector<Candidate> candidates(const CollectiveKind&, uint32_t members, Libra
 
 // From which part of the data on (in millionths) a message could be a rendezvous. `sizes`: where each instance has its own.
 std::vector<int64_t> eager_limits(const Pattern&, const CollectiveKind&, uint32_t members, const std::vector<const BlockSizes*>& sizes = {});
+
+// Whether a member sends or receives several messages at once that are long enough for the others' sake to be later.
+bool long_enough_to_share(const Pattern&, const CollectiveKind&, uint32_t members, const std::vector<const BlockSizes*>& sizes);
 
 }  // namespace polter::replay

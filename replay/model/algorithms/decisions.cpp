@@ -238,8 +238,10 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             return list->push_back(linear_barrier);
         case OTF2_COLLECTIVE_OP_BCAST:
             return list->push_back(binomial);
-        case OTF2_COLLECTIVE_OP_ALLTOALL:
-            return list->push_back(linear_exchange);
+        case OTF2_COLLECTIVE_OP_ALLTOALL:  // the others by its rules that have an MPI's name
+            list->push_back(linear_exchange);
+            for (const Shape shape : {Shape::everyone_by_4, Shape::pairwise_from_self, Shape::xor_from_self}) list->push_back(parts(shape));
+            return;
         case OTF2_COLLECTIVE_OP_ALLGATHER:
             return list->push_back(parts(Shape::everyone_by_number));
         case OTF2_COLLECTIVE_OP_REDUCE_SCATTER:

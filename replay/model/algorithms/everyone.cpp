@@ -51,7 +51,8 @@ void to_everyone(Builder& builder, Shape shape, Cargo cargo) {
         // Backward from one's own number as Open MPI and MPICH do; oneself counts as the first.
         for (uint32_t first = 0; first < members; first += portion) {
             Portion some;
-            for (uint32_t k = std::max(1u, first); k < std::min(members, first + portion); ++k) {
+            const uint32_t least = shape == Shape::everyone_by_4 ? 0 : 1;  // SMPI sends what is for oneself, too, as any other message
+            for (uint32_t k = std::max(least, first); k < std::min(members, first + portion); ++k) {
                 some.to.push_back((member + members - k) % members);
                 some.from.push_back((member + k) % members);
             }

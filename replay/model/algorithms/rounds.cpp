@@ -129,11 +129,13 @@ void in_rounds(Builder& builder, Shape shape, Cargo cargo) {
             return tree_down(builder, members < 16 ? Shape::binary_by_levels : members < 32 ? Shape::quaternomial : Shape::binomial,
                              Cargo::all, share);
         case Shape::pairwise:
-            for (uint32_t k = 1; k < members; ++k)
+        case Shape::pairwise_from_self:
+            for (uint32_t k = shape == Shape::pairwise ? 1 : 0; k < members; ++k)
                 builder.round([&](uint32_t place) { return (place + k) % members; }, exchanged(k, false));
             return;
         case Shape::xor_pairwise:
-            for (uint32_t k = 1; k < std::bit_ceil(members); ++k)
+        case Shape::xor_from_self:
+            for (uint32_t k = shape == Shape::xor_pairwise ? 1 : 0; k < std::bit_ceil(members); ++k)
                 builder.round_of(share, [&](uint32_t place) { return (place ^ k) < members ? place ^ k : Builder::no_partner; });
             return;
         case Shape::bruck:

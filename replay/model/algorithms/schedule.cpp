@@ -24,6 +24,7 @@ Family family(Shape shape) {
         case Shape::dissemination:
         case Shape::ring:
         case Shape::pairwise:
+        case Shape::pairwise_from_self:
         case Shape::fold_upper:
         case Shape::doubling_all:
         case Shape::bruck:
@@ -31,6 +32,7 @@ Family family(Shape shape) {
         case Shape::neighbour_exchange:
         case Shape::double_ring:
         case Shape::xor_pairwise:
+        case Shape::xor_from_self:
         case Shape::ring_twice:
         case Shape::ring_twice_rest:
             return Family::rounds;
@@ -209,6 +211,7 @@ std::string to_string(const Pattern& pattern) {
                                      "dissemination",
                                      "ring",
                                      "pairwise",
+                                     "pairwise, first with oneself",
                                      "everyone to everyone",
                                      "everyone to everyone, by 4",
                                      "everyone to everyone, by 32",
@@ -226,6 +229,7 @@ std::string to_string(const Pattern& pattern) {
                                      "neighbour exchange",
                                      "double ring",
                                      "pairwise by bits",
+                                     "pairwise by bits, first with oneself",
                                      "recursive halving",
                                      "recursive halving and doubling",
                                      "recursive halving and gather",

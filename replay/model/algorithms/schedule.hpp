@@ -29,8 +29,9 @@ enum class Shape : uint8_t {
     dissemination,       // everybody sends in every round, 1, 2, 4, … members further
     ring,                // members − 1 rounds to the next member
     pairwise,            // members − 1 rounds, each with another partner
+    pairwise_from_self,  // as many rounds as members, the first with oneself (SMPI)
     everyone,            // a message to each of the others, then theirs as they come
-    everyone_by_4,       // the same in portions of 4
+    everyone_by_4,       // the same in portions of 4, of which oneself is the first (SMPI)
     everyone_by_32,
     everyone_by_number,  // as everyone, but sent in the order 0, 1, 2, … and not from one's own number on
     everyone_above,      // a message to each with a higher number, then those of the lower ones as they come
@@ -46,6 +47,7 @@ enum class Shape : uint8_t {
     neighbour_exchange,  // pairs of neighbours, alternating sides
     double_ring,         // a token goes round twice
     xor_pairwise,        // members − 1 rounds with the partner whose number differs by the round's bits
+    xor_from_self,       // the same, and before it a round with oneself (SMPI)
     halving,             // recursive halving, from half the members on
     halving_doubling,    // Rabenseifner: reduce-scatter by recursive halving, then allgather by recursive doubling
     halving_gather,      // the same, but then a gather to the root
@@ -59,7 +61,7 @@ enum class Shape : uint8_t {
     few_bytes_smpi,      // the same in SMPI, whose binary trees are numbered otherwise
     split,               // a creation of communicators (SMPI): all to member 0, back group by group, then `down` in each group
     split_from_tree,     // as split, but all go to member 0 by a binomial tree
-    split_set_up,        // as split, and before the broadcast each group finds out who shares a host: two exchanges, a reduction, a broadcast
+    split_set_up,  // as split, and before the broadcast each group finds out who shares a host: two exchanges, a reduction, a broadcast
 };
 
 // What the messages of a phase carry.
@@ -153,6 +155,41 @@ std::vector<uint8_t> waited_for(const Schedule&, uint32_t place);
 
 inline bool is_split(Shape shape) {
     return shape == Shape::split || shape == Shape::split_from_tree || shape == Shape::split_set_up;
+}
+
+// The first step from `at` on that does something; nothing is done for an eager message behind its send. `eager(message)`.
+template <class Eager>
+size_t behind_idle_steps(const std::vector<Schedule::Step>& steps, size_t at, Eager eager) {
+    using Kind = Schedule::Kind;
+    const auto idle = [&](const Schedule::Step& step) {
+        return step.kind == Kind::post || (step.kind == Kind::complete && eager(step.message));
+    };
+    while (at < steps.size() && idle(steps[at])) ++at;
+    return at;
+}
+
+// Whether a member sends an eager message after the send at `at`, before it waits for anything.
+template <class Eager>
+bool goes_on_sending(const std::vector<Schedule::Step>& steps, size_t at, Eager eager) {
+    at = behind_idle_steps(steps, at + 1, eager);
+    return at < steps.size() && steps[at].kind == Schedule::Kind::send && eager(steps[at].message);
+}
+
+// The eager messages that a member receives from the receive at `at` on, before it sends anything or waits for another message: these are
+// on their way whatever it does. Returns the step behind them.
+template <class Eager>
+size_t receives_on(const std::vector<Schedule::Step>& steps, size_t at, Eager eager, std::vector<uint32_t>* messages) {
+    messages->clear();
+    for (bool all_eager = true; all_eager && at < steps.size() && steps[at].kind == Schedule::Kind::receive;) {
+        for (const size_t behind = at + steps[at].together; at < behind; ++at) {
+            if (eager(steps[at].message))
+                messages->push_back(steps[at].message);
+            else
+                all_eager = false;
+        }
+        at = behind_idle_steps(steps, at, eager);
+    }
+    return at;
 }
 
 // Algorithms that number their members as the communicator does, whoever is the root.

@@ -132,6 +132,14 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
 
 }  // namespace
 
+// Eager messages share links with what the structure does not show, too, and not just one end of theirs at a time: about one message.
+static int64_t sharing_uncertainty(const Structure& structure, size_t members) {
+    if (structure.own_data == 0 || !structure.shares_links(0)) return 0;
+    const bool whole = (structure.pattern.up != Shape::none && structure.pattern.cargo_up == Cargo::all) ||
+                       (structure.pattern.down != Shape::none && structure.pattern.cargo_down == Cargo::all);
+    return whole ? structure.own_data : structure.own_data / static_cast<int64_t>(members);
+}
+
 // Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than
 // the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
 // the least that can have been lost there (between calls one after the other, more). Where only counters tell of noise, its steps have not
@@ -142,7 +150,8 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
     // A send may cost other than a receive, unless the leave times agree with the algorithm: they would show it.
     const Structure& structure = c.instance.structure();
-    const int64_t uncertainty = 4 * structure.error + (structure.certain ? 0 : structure.own / 4);
+    const int64_t uncertainty =
+        4 * structure.error + (structure.certain ? 0 : structure.own / 4) + sharing_uncertainty(structure, c.members.size());
     const int64_t* end = c.instance.approximated_end(member);
     LaneVector most;  // none: nothing but the structure explains the end
     const int64_t unusual = 8 * c.instance.structure().error, usual = engine.facts().counter_only ? 0 : unusual;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "replay/base/pool.hpp"
+#include "replay/model/algorithms/fair_link.hpp"
 #include "replay/model/collective_execution.hpp"
 #include "replay/model/predict_together.hpp"
 
@@ -169,4 +170,44 @@ TEST_CASE("samples that are followed together leave as each of them does alone")
                     }
     CHECK(by_link > 20);
     CHECK(in_order > 20);
+}
+
+TEST_CASE("messages at once on one link each have an equal part of it") {
+    FairLink link;
+    const auto later = [&](std::initializer_list<std::pair<int64_t, int64_t>> messages) {
+        link.start();
+        for (const auto& [begin, length] : messages) link.add(begin, length);
+        return link.later();
+    };
+    CHECK(later({}).empty());
+    CHECK(later({{5, 10}}) == std::vector<int64_t>{0});
+    CHECK(later({{0, 10}, {10, 10}}) == std::vector<int64_t>{0, 0});  // one after the other
+    CHECK(later({{0, 10}, {0, 10}, {0, 10}}) == std::vector<int64_t>{20, 20, 20});
+    // The second comes when half of the first is left: both need twice as long until the first is over at 15; then half of the second is
+    // left.
+    CHECK(later({{0, 10}, {5, 10}}) == std::vector<int64_t>{5, 5});
+    CHECK(later({{5, 10}, {0, 10}}) == std::vector<int64_t>{5, 5});
+    CHECK(later({{0, 4}, {0, 12}}) == std::vector<int64_t>{4, 4});  // the short one is over at 8, and 8 are left of the long one
+    CHECK(later({{100, 0}, {100, 10}, {100, 10}}) == std::vector<int64_t>{0, 10, 10});  // one without data is not on the link
+    // Whatever comes, the link is never idle while something is left: the last is over when all would be one after the other.
+    std::mt19937_64 random(3);
+    for (int round = 0; round < 200; ++round) {
+        std::vector<std::pair<int64_t, int64_t>> messages(random() % 12 + 1);
+        link.start();
+        for (auto& [begin, length] : messages) {
+            begin = static_cast<int64_t>(random() % 1000);
+            length = static_cast<int64_t>(random() % 200 + 1);
+            link.add(begin, length);
+        }
+        const std::vector<int64_t> by = link.later();
+        int64_t last = 0;
+        for (size_t i = 0; i < messages.size(); ++i) {
+            CHECK(by[i] >= 0);
+            last = std::max(last, messages[i].first + messages[i].second + by[i]);
+        }
+        std::sort(messages.begin(), messages.end());
+        int64_t free = 0;
+        for (const auto& [begin, length] : messages) free = std::max(free, begin) + length;
+        CHECK(std::abs(last - free) <= 1);
+    }
 }

@@ -18,6 +18,7 @@ const std::map<std::string, int> operations = {
     {"gather", OTF2_COLLECTIVE_OP_GATHER},
     {"gatherv", OTF2_COLLECTIVE_OP_GATHERV},
     {"scatter", OTF2_COLLECTIVE_OP_SCATTER},
+    {"scatterv", OTF2_COLLECTIVE_OP_SCATTERV},
     {"allgather", OTF2_COLLECTIVE_OP_ALLGATHER},
     {"alltoall", OTF2_COLLECTIVE_OP_ALLTOALL},
     {"alltoallv", OTF2_COLLECTIVE_OP_ALLTOALLV},

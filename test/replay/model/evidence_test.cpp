@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which instances count, and what few of them say.
+#include <doctest/doctest.h>
+#include <otf2/otf2.h>
+
+#include "instances.hpp"
+
+using namespace polter::replay;
+
+TEST_CASE("eager messages to one member share its link, and leave times tell") {
+    const Pattern all{.up = Shape::everyone_by_number};
+    constexpr CollectiveKind sized{.operation = OTF2_COLLECTIVE_OP_ALLREDUCE, .waits = Waits::n_to_n, .data = 8192};
+    Structure truth{.pattern = all, .hop = 20'000, .own = 300, .own_data = 6'000, .link = true};
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 24; ++seed) samples.push_back(measured(8, seed, 0, truth));
+    const auto found = explain(samples, Waits::n_to_n, true, nearest(samples, sized, Library::unknown, true, 0, 1)).found;
+    REQUIRE(found);
+    CHECK(found->pattern == all);
+    CHECK(found->link);
+    CHECK(std::abs(found->own_data - 6'000) < 600);
+    CHECK(found->error < 100);
+    // All at once: seven come to each member, the last one sent 2100 after the call began. Alone it would be there after 22100.
+    InstanceSample together;
+    together.enter.assign(8, 0);
+    together.noise.resize(8);
+    std::vector<Prediction> predicted;
+    predict(truth, together, &predicted);
+    CHECK(predicted[7].leave > 20'300 + 6 * 6'000);
+    CollectiveKind apart = sized;
+    apart.eager_apart = true;
+    const auto other = explain(samples, Waits::n_to_n, true, nearest(samples, apart, Library::unknown, true, 0, 1)).found;
+    CHECK((!other || other->error > 500));
+}
+
+TEST_CASE("an instance that sets something up says nothing of an algorithm") {
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 12; ++seed) samples.push_back(measured(8, seed, 0));
+    for (int64_t& leave : samples[3].leave) leave += 5'000'000;
+    CHECK(!explanation(samples).found);
+    leave_out_set_ups(&samples);
+    CHECK(samples.size() == 11);
+    CHECK(explanation(samples).found);
+    // Noise may have been the reason; and where several take long they are another kind of call.
+    samples.push_back(measured(8, 13, 0));
+    for (int64_t& leave : samples.back().leave) leave += 5'000'000;
+    samples.back().noise[2].push_back({60'000, 5'060'000});
+    leave_out_set_ups(&samples);
+    CHECK(samples.size() == 12);
+    samples.back().noise[2].clear();
+    for (int64_t& leave : samples[0].leave) leave += 5'000'000;
+    leave_out_set_ups(&samples);
+    CHECK(samples.size() == 12);
+}
+
+TEST_CASE("where only the root waits, and once, an algorithm of an MPI is believed by costs known from elsewhere") {
+    const Structure linear{.pattern = {.up = Shape::linear, .cargo_up = Cargo::parts}, .hop = 20'000, .own = 900};
+    constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 8 * 64};
+    std::vector<InstanceSample> once{measured(16, 4, 0, linear)};
+    once[0].noise.assign(16, {});
+    std::vector<Prediction> predicted;
+    predict(linear, once[0], &predicted);
+    for (size_t i = 0; i < predicted.size(); ++i) once[0].leave[i] = predicted[i].leave;
+    const std::vector<Reference> known{{.structure = {.pattern = dissemination.pattern, .hop = 19'000, .own = 1'000}, .data = 64}};
+    const auto believed = [&](const std::vector<Reference>& costs) {
+        const Nearest best = nearest(once, gather, Library::smpi, true, 0, 1);
+        return explain(once, Waits::n_to_one, true, best, borrow(once, gather, Library::smpi, true, costs, 0, 1)).found;
+    };
+    REQUIRE(believed(known));
+    CHECK(believed(known)->pattern == linear.pattern);
+    CHECK(!believed({}));
+    CHECK(!believed({{.structure = {.pattern = dissemination.pattern, .hop = 500, .own = 100}, .data = 64}}));  // it would have been faster
+}
