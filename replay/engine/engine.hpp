@@ -310,6 +310,7 @@ class Engine {
     FlatMap<ChannelKey, Channel*> channels_;
     size_t channels_after_sweep_ = 0;
     mutable std::pair<uint32_t, const Communicator*> communicator_asked_{UINT32_MAX, nullptr};
+    std::pair<uint32_t, const std::vector<MetricSlot>*> metric_asked_{UINT32_MAX, nullptr};
     std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
     std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<Team>> teams_;     // by communicator, ordinal: the regions under way

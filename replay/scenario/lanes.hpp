@@ -67,8 +67,4 @@ inline void least_of(int64_t* d, std::span<const LaneBound> bounds, size_t lanes
     best_lane_loops.least(d, bounds.data(), bounds.size(), lanes);
 }
 
-inline void copy_lanes(int64_t* to, const int64_t* from, size_t lanes) {
-    for (size_t i = 0; i < lanes; ++i) to[i] = from[i];
-}
-
 }  // namespace polter::replay
