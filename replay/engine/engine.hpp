@@ -192,6 +192,7 @@ class Engine {
     // Collectives (engine/collective_matching.cpp).
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
     Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
+    LaneVector approximated_time(int64_t time, const int64_t* delay);  // in lanes
     void wake_waiting(Collective* collective);
     void watch_arrival(Collective&, uint32_t member, const Arrival&);
     // A call that completes a non-blocking one, which its beginning did not tell what it is.

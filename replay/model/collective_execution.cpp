@@ -20,6 +20,8 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
     structure_ = structure;
     root = root < members ? root : 0;
     schedule_ = &schedule(structure.pattern, members, root, structure.any_rendezvous(), partition);
+    uniform_ = schedule_->uniform && !sizes_.known() && !schedule_->shares.empty();
+    if (uniform_) cost_ = MessageCost(structure_, schedule_->shares.front());
     lanes_ = &lanes;
     pool_ = &pool;
     members_ = members;
@@ -101,14 +103,22 @@ void Instance::count(Clock& clock, const NoisePiece& piece, int64_t ns) {
     keep_noise(clock.time, lanes_->masks[piece.account].data(), ns, lanes_->count);
 }
 
-void Instance::work(Clock& clock, int64_t length) {
+void Instance::work_measured(Clock& clock, int64_t length) {
     if (length > 0 || !structure_.link) clock.clock.work(length, [&](const NoisePiece& piece, int64_t ns) { count(clock, piece, ns); });
-    for (size_t i = 0; i < lanes_->count; ++i)
-        clock.time[i] = clock.injected ? (*clock.injected)[i].finish(clock.time[i], length) : clock.time[i] + length;
+}
+
+void Instance::work(Clock& clock, int64_t length) {
+    work_measured(clock, length);
+    int64_t* const time = clock.time;
+    const size_t lanes = lanes_->count;  // not read again at each lane
+    if (clock.injected)
+        for (size_t i = 0; i < lanes; ++i) time[i] = (*clock.injected)[i].finish(time[i], length);
+    else
+        for (size_t i = 0; i < lanes; ++i) time[i] += length;
 }
 
 // `shared`: the least that is between what was done last and the message's end.
-void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t shared) {
+void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t shared, int64_t behind) {
     const int64_t until = std::max(clock.clock.now + shared, message.arrival);
     for (size_t i = 0; shared > 0 && i < lanes_->count; ++i) clock.time[i] += shared;
     if (recorder_ && recorded) {
@@ -118,7 +128,7 @@ void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t share
         if (message.posted) candidate(message.posted_node, message.posted, base);
         candidate(clock.node, clock.time, base);
     }
-    raise_to(clock.time, message.time, lanes_->count);
+    raise_and_add(clock.time, message.time, behind, lanes_->count);
     if (structure_.link)
         clock.clock.pass(until);
     else
@@ -191,24 +201,27 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
         recorder_->start();
         candidate(clock.node, clock.time, clock.clock.now);
     }
-    const double share = share_of(step.message);
-    const int64_t flight = structure_.flight(share);
+    const MessageCost cost = this->cost(step.message);
     const auto sender = static_cast<uint32_t>(&clock - clocks_.data());
-    if (!structure_.by_link(share) || !schedule_->send_blocks(sender, clock.at)) work(clock, structure_.work(share));
+    if (!cost.by_link || !schedule_->send_blocks(sender, clock.at)) work(clock, cost.work);
     write(clock);
     Message& message = messages_[step.message];
     message.node = clock.node;
-    LaneVector& time = structure_.rendezvous(share) ? message.sent : message.time;
+    LaneVector& time = cost.rendezvous ? message.sent : message.time;
     time = pool_->take();
-    for (size_t i = 0; i < lanes_->count; ++i) time[i] = clock.time[i] + flight;
-    if (structure_.rendezvous(share)) {
-        message.ready = clock.clock.now;
-        if (structure_.behind_another(share) > 0) share_link(clock, message, share);
-        settle(message, share);
-    } else {
-        message.arrival = clock.clock.now + flight;
+    {
+        const int64_t* const from = clock.time;
+        int64_t* const to = time;
+        for (size_t i = 0, lanes = lanes_->count; i < lanes; ++i) to[i] = from[i] + cost.flight;
     }
-    ready_.push_back(step.peer);
+    if (cost.rendezvous) {
+        message.ready = clock.clock.now;
+        if (cost.behind_another > 0) share_link(clock, message, cost.share);
+        settle(message, cost.share);
+    } else {
+        message.arrival = clock.clock.now + cost.flight;
+    }
+    go_on_if_waiting(step.peer);
 }
 
 // A message is carried behind the one that its member sent before.
@@ -267,8 +280,10 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
     const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
     if (reordered) candidates_by_order(clock);
     for (const uint32_t number : order_) {
-        wait(clock, messages_[number], !reordered, number == order_.front() ? 0 : behind_another(number));
-        work(clock, taking(number));
+        const MessageCost cost = this->cost(number);
+        const int64_t shared = number == order_.front() ? 0 : cost.behind_another;
+        wait(clock, messages_[number], !reordered, shared, clock.injected ? 0 : cost.taking);
+        clock.injected ? work(clock, cost.taking) : work_measured(clock, cost.taking);
         if (!reordered) write(clock);
     }
     for (size_t i = 0; i < gained_.size(); ++i) clock.time[i] -= gained_[i];
