@@ -2,6 +2,7 @@
 // Pools of records that live as long as messages are in flight: taken from slabs and returned to a free list, without the heap.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,12 @@ class Pool {
         free_.pop_back();
         return object;
     }
+    // As new, in its place: without a temporary that is moved there.
+    T* take_new() {
+        T* object = take();
+        std::destroy_at(object);
+        return std::construct_at(object);
+    }
     void give(T* object) { free_.push_back(object); }
     size_t in_use() const { return slabs_.size() * slab - free_.size(); }
     size_t allocated() const { return slabs_.size() * slab; }
@@ -32,6 +39,15 @@ class Pool {
     std::vector<std::unique_ptr<T[]>> slabs_;
     std::vector<T*> free_;
 };
+
+// A few lanes have mostly just been written, one by one: wide loads would wait for that.
+inline void copy_lanes(int64_t* to, const int64_t* from, size_t lanes) {
+    constexpr size_t few = 32;
+    if (lanes > few)
+        std::copy_n(from, lanes, to);
+    else
+        for (size_t i = 0; i < lanes; ++i) to[i] = from[i];
+}
 
 class LanePool;
 
@@ -79,12 +95,12 @@ class LanePool {
     }
     LaneVector filled(int64_t value) {
         LaneVector vector = take();
-        for (size_t i = 0; i < lanes_; ++i) vector.data_[i] = value;
+        std::fill_n(vector.data_, lanes_, value);
         return vector;
     }
     LaneVector copy(const int64_t* from) {
         LaneVector vector = take();
-        for (size_t i = 0; i < lanes_; ++i) vector.data_[i] = from[i];
+        copy_lanes(vector.data_, from, lanes_);
         return vector;
     }
     size_t allocated_bytes() const { return slabs_.size() * slab * lanes_ * sizeof(int64_t); }

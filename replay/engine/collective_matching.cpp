@@ -33,6 +33,13 @@ static BlockSizes sizes_by_member(const Collective& collective, const Faults& fa
     return {bytes, *std::max_element(others.begin(), others.end())};
 }
 
+LaneVector Engine::approximated_time(int64_t time, const int64_t* delay) {
+    LaneVector vector = lane_pool_.take();
+    int64_t* const to = vector;
+    for (size_t i = 0, lanes = lanes_.count; i < lanes; ++i) to[i] = time - delay[i];
+    return vector;
+}
+
 Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* member) {
     const Communicator* comm = communicator(arrival.comm);
     if (!comm) count(Flaw::unknown_communicator);
@@ -124,9 +131,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     const bool root = *member == collective->root;
     const bool each = collective->nonblocking || has_sizes_by_member(*collective, faults_) ||
                       (collective->waits != Waits::n_to_n && collective->waits != Waits::for_nobody);
-    if (each) mine.arrival = lane_pool_.take();
-    if (each)
-        for (size_t i = 0; i < lanes_.count; ++i) mine.arrival[i] = arrival.enter - arrival.delay[i];
+    if (each) mine.arrival = approximated_time(arrival.enter, arrival.delay);
     if (root) collective->root_came = true;
     if (collective->waits != Waits::one_to_n || root) {
         collective->last_enter = std::max(collective->last_enter, arrival.enter);
@@ -178,8 +183,7 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
         follow_those_who_came(collective);
     }
     if (!collective.instance.active()) return;
-    LaneVector time = lane_pool_.take();
-    for (size_t i = 0; i < lanes_.count; ++i) time[i] = thread.enter - thread.delay[i];
+    const LaneVector time = approximated_time(thread.enter, thread.delay);
     wake_members(collective, collective.instance.resume({member, thread.index, thread.place(), thread.enter_node}, thread.enter, time,
                                                         facts_.counter_only ? no_noise : thread.pieces));
     for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
@@ -357,8 +361,7 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
     }
     if (!collective.instance.active()) return;
     Collective::Member& mine = collective.members[member];
-    LaneVector time = lane_pool_.take();
-    for (size_t i = 0; i < lanes_.count; ++i) time[i] = arrival.enter - arrival.delay[i];
+    const LaneVector time = approximated_time(arrival.enter, arrival.delay);
     wake_members(collective,
                  collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, injected(mine)}, arrival.enter, time,
                                             arrival.pieces && !facts_.counter_only ? *arrival.pieces : no_noise, arrival.nonblocking));

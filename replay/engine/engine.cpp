@@ -120,8 +120,7 @@ void Engine::wake(Thread* thread) {
 }
 
 Request* Engine::new_request(Thread& thread, uint64_t id, Request::Kind kind) {
-    Request* request = request_pool_.take();
-    *request = Request{};
+    Request* request = request_pool_.take_new();
     request->kind = kind;
     if (Request* before = process(thread).requests.exchange({id}, request)) give_back(before);  // the id is used again: that was freed
     return request;
@@ -298,12 +297,19 @@ void Engine::check_identity(const Thread& thread) const {
 
 void Engine::on_metric(Thread& thread, uint32_t metric, uint8_t count_of, const OTF2_Type* types, const OTF2_MetricValue* values,
                        uint32_t culprit, uint64_t ago) {
-    const auto& metrics = archive_.definitions().metrics;
-    const auto found = metrics.find(metric);
-    if (found == metrics.end()) return;
-    for (size_t i = 0; i < std::min<size_t>(count_of, found->second.size()); ++i) {
-        const MetricSlot& slot = found->second[i];
+    if (metric != metric_asked_.first) {
+        const auto& metrics = archive_.definitions().metrics;
+        const auto found = metrics.find(metric);
+        metric_asked_ = {metric, found == metrics.end() ? nullptr : &found->second};
+    }
+    if (!metric_asked_.second) return;
+    const std::vector<MetricSlot>& slots = *metric_asked_.second;
+    for (size_t i = 0; i < std::min<size_t>(count_of, slots.size()); ++i) {
+        const MetricSlot& slot = slots[i];
         if (slot.account < 0) continue;
+        // Most records change one total.
+        const bool total_ns = !slot.increment && slot.numerator == slot.denominator && types[i] == OTF2_TYPE_UINT64;
+        if (total_ns && values[i].signed_int == thread.counters[static_cast<size_t>(slot.account)] && values[i].signed_int >= 0) continue;
         const int64_t value = metric_ns(slot, types[i], values[i]);
         if (value < 0) {
             count(Flaw::counter_decreased);

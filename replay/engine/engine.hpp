@@ -192,6 +192,7 @@ class Engine {
     // Collectives (engine/collective_matching.cpp).
     // The instance and the thread's place in it; none where nobody else takes part or the communicator is unknown.
     Collective* arrive(Thread& thread, const Arrival&, uint32_t* member);
+    LaneVector approximated_time(int64_t time, const int64_t* delay);  // in lanes
     void wake_waiting(Collective* collective);
     void watch_arrival(Collective&, uint32_t member, const Arrival&);
     // A call that completes a non-blocking one, which its beginning did not tell what it is.
@@ -310,6 +311,7 @@ class Engine {
     FlatMap<ChannelKey, Channel*> channels_;
     size_t channels_after_sweep_ = 0;
     mutable std::pair<uint32_t, const Communicator*> communicator_asked_{UINT32_MAX, nullptr};
+    std::pair<uint32_t, const std::vector<MetricSlot>*> metric_asked_{UINT32_MAX, nullptr};
     std::unordered_map<uint32_t, std::vector<int32_t>> members_;               // of a communicator: world rank → place
     std::map<std::tuple<uint64_t, uint64_t, bool>, Collective*> collectives_;  // communicator, ordinal, non-blocking
     std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<Team>> teams_;     // by communicator, ordinal: the regions under way

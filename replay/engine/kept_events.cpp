@@ -33,6 +33,7 @@ enum Present : uint16_t {
     request = 1 << 12,
     part = 1 << 13,
     whole = 1 << 14,
+    seldom = collective | comm | partitioned | part | whole,  // the same in most operations
 };
 
 }  // namespace
@@ -123,27 +124,34 @@ void KeptLocation::operation(uint64_t ticks, uint64_t record, const Operation& o
     uint8_t* at = begin(static_cast<uint8_t>(o.kind), ticks, record, 70);
     if (!at) return;
     Operation& before = last_.operations[static_cast<size_t>(o.kind)];
-    const int present = (o.posted_known ? posted_known : 0) | (o.wildcard ? wildcard : 0) | (o.any_source ? any_source : 0) |
-                        (o.synchronises ? synchronises : 0) | static_cast<int>(o.mode) << mode_shift |
-                        (o.collective != before.collective ? collective : 0) | (o.comm != before.comm ? comm : 0) |
-                        (o.peer != before.peer ? peer : 0) | (o.tag != before.tag ? tag : 0) |
-                        (o.partitioned != before.partitioned ? partitioned : 0) | (o.size != before.size ? size : 0) |
-                        (o.request ? request : 0) | (o.part != before.part ? part : 0) | (o.whole != before.whole ? whole : 0);
+    int present = (o.posted_known ? posted_known : 0) | (o.wildcard ? wildcard : 0) | (o.any_source ? any_source : 0) |
+                  (o.synchronises ? synchronises : 0) | static_cast<int>(o.mode) << mode_shift | (o.peer != before.peer ? peer : 0) |
+                  (o.tag != before.tag ? tag : 0) | (o.size != before.size ? size : 0) | (o.request ? request : 0);
+    const uint64_t rarely = static_cast<uint64_t>(o.collective ^ before.collective) | (o.comm ^ before.comm) |
+                            (o.partitioned ^ before.partitioned) | (o.part ^ before.part) | (o.whole ^ before.whole);
+    if (rarely != 0)
+        present |= (o.collective != before.collective ? collective : 0) | (o.comm != before.comm ? comm : 0) |
+                   (o.partitioned != before.partitioned ? partitioned : 0) | (o.part != before.part ? part : 0) |
+                   (o.whole != before.whole ? whole : 0);
     *at++ = static_cast<uint8_t>(present);
     *at++ = static_cast<uint8_t>(present >> 8);
-    if (present & collective) *at++ = o.collective;
-    if (present & comm) at = put(at, o.comm);
-    if (present & peer) at = put(at, o.peer);
-    if (present & tag) at = put(at, o.tag);
-    if (present & partitioned) at = put(at, o.partitioned);
-    if (present & size) at = put(at, o.size);
+    const auto field = [&](auto Operation::*which, int bit) {
+        if (present & bit) at = put(at, before.*which = o.*which);
+    };
+    field(&Operation::peer, peer);
+    field(&Operation::tag, tag);
+    field(&Operation::size, size);
     if (present & request) {
         at = put_signed(at, o.request - last_.request);
         last_.request = o.request;
     }
-    if (present & part) at = put(at, o.part);
-    if (present & whole) at = put(at, o.whole);
-    before = o;
+    if (present & seldom) {
+        field(&Operation::collective, collective);
+        field(&Operation::comm, comm);
+        field(&Operation::partitioned, partitioned);
+        field(&Operation::part, part);
+        field(&Operation::whole, whole);
+    }
     end(at);
 }
 
@@ -151,26 +159,35 @@ void KeptLocation::operation(uint8_t kind, Operation& to) {
     const int present = at_[0] | at_[1] << 8;
     at_ += 2;
     Operation& before = last_.operations[kind];
+    const auto field = [&](auto Operation::*which, int bit) {
+        if (present & bit) before.*which = static_cast<std::remove_reference_t<decltype(before.*which)>>(number());
+    };
+    field(&Operation::peer, peer);
+    field(&Operation::tag, tag);
+    field(&Operation::size, size);
+    const uint64_t its_request = present& request ? last_.request += signed_number() : 0;
+    if (present & seldom) {
+        field(&Operation::collective, collective);
+        field(&Operation::comm, comm);
+        field(&Operation::partitioned, partitioned);
+        field(&Operation::part, part);
+        field(&Operation::whole, whole);
+    }
     to.kind = static_cast<Operation::Kind>(kind);
     to.mode = static_cast<SendMode>(present >> mode_shift & 3);
     to.posted_known = (present & posted_known) != 0;
     to.wildcard = (present & wildcard) != 0;
     to.any_source = (present & any_source) != 0;
     to.synchronises = (present & synchronises) != 0;
-    if (present & collective) before.collective = *at_++;
     to.collective = before.collective;
-    const auto field = [&](auto Operation::*which, int bit) {
-        if (present & bit) before.*which = static_cast<std::remove_reference_t<decltype(before.*which)>>(number());
-        to.*which = before.*which;
-    };
-    field(&Operation::comm, comm);
-    field(&Operation::peer, peer);
-    field(&Operation::tag, tag);
-    field(&Operation::partitioned, partitioned);
-    field(&Operation::size, size);
-    to.request = present& request ? last_.request += signed_number() : 0;
-    field(&Operation::part, part);
-    field(&Operation::whole, whole);
+    to.comm = before.comm;
+    to.peer = before.peer;
+    to.tag = before.tag;
+    to.partitioned = before.partitioned;
+    to.size = before.size;
+    to.request = its_request;
+    to.part = before.part;
+    to.whole = before.whole;
 }
 
 // Most records of a metric differ from the one before in one value.

@@ -51,8 +51,7 @@ Channel* Engine::channel(uint32_t comm, int32_t source, int32_t destination, uin
         }
         channels_after_sweep_ = channels_.size();
     }
-    Channel* channel = channel_pool_.take();
-    *channel = Channel{};
+    Channel* channel = channel_pool_.take_new();
     channel->key = key;
     channels_.insert(key, channel);
     return channel;
@@ -61,8 +60,7 @@ Channel* Engine::channel(uint32_t comm, int32_t source, int32_t destination, uin
 namespace {
 
 Match* fresh(Pool<Match>& pool, const ChannelKey& key) {
-    Match* match = pool.take();
-    *match = Match{};
+    Match* match = pool.take_new();
     match->source = static_cast<int32_t>(key.source);
     match->destination = static_cast<int32_t>(key.destination);
     match->comm = key.comm;

@@ -28,7 +28,7 @@ inline void Engine::come_to(Thread& thread) {
         thread.first = thread.last = thread.worked_until = thread.now;
         thread.claimed.start(thread.now);
     }
-    if (!learning_ && thread.next_late < thread.late.size()) join_late_noise(thread);
+    if (!learning_ && thread.next_late < thread.late.size() && thread.late[thread.next_late].time <= thread.now) join_late_noise(thread);
     if (!thread.pending.empty()) take_noise(thread, thread.now);
     if (recorder_ && !thread.in_call) thread.node = recorder_->computed(thread.recorded(), thread.now);
     if (injection_ && thread.carries_rank && !thread.in_call) {

@@ -20,6 +20,8 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
     structure_ = structure;
     root = root < members ? root : 0;
     schedule_ = &schedule(structure.pattern, members, root, structure.any_rendezvous(), partition);
+    uniform_ = schedule_->uniform && !sizes_.known() && !schedule_->shares.empty();
+    if (uniform_) cost_ = MessageCost(structure_, schedule_->shares.front());
     lanes_ = &lanes;
     pool_ = &pool;
     members_ = members;
@@ -102,14 +104,22 @@ void Instance::count(Clock& clock, const NoisePiece& piece, int64_t ns) {
     keep_noise(clock.time, lanes_->masks[piece.account].data(), ns, lanes_->count);
 }
 
-void Instance::work(Clock& clock, int64_t length) {
+void Instance::work_measured(Clock& clock, int64_t length) {
     if (length > 0 || !structure_.link) clock.clock.work(length, [&](const NoisePiece& piece, int64_t ns) { count(clock, piece, ns); });
-    for (size_t i = 0; i < lanes_->count; ++i)
-        clock.time[i] = clock.injected ? (*clock.injected)[i].finish(clock.time[i], length) : clock.time[i] + length;
+}
+
+void Instance::work(Clock& clock, int64_t length) {
+    work_measured(clock, length);
+    int64_t* const time = clock.time;
+    const size_t lanes = lanes_->count;  // not read again at each lane
+    if (clock.injected)
+        for (size_t i = 0; i < lanes; ++i) time[i] = (*clock.injected)[i].finish(time[i], length);
+    else
+        for (size_t i = 0; i < lanes; ++i) time[i] += length;
 }
 
 // `shared`: the least that is between what was done last and the message's end.
-void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t shared) {
+void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t shared, int64_t behind) {
     const int64_t until = std::max(clock.clock.now + shared, message.arrival);
     for (size_t i = 0; shared > 0 && i < lanes_->count; ++i) clock.time[i] += shared;
     if (recorder_ && recorded) {
@@ -119,7 +129,7 @@ void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t share
         if (message.posted) candidate(message.posted_node, message.posted, base);
         candidate(clock.node, clock.time, base);
     }
-    raise_to(clock.time, message.time, lanes_->count);
+    raise_and_add(clock.time, message.time, behind, lanes_->count);
     if (structure_.link)
         clock.clock.pass(until);
     else
@@ -222,28 +232,31 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
         recorder_->start();
         candidate(clock.node, clock.time, clock.clock.now);
     }
-    const double share = share_of(step.message);
-    const int64_t flight = structure_.flight(share);
+    const MessageCost cost = this->cost(step.message);
     const auto sender = static_cast<uint32_t>(&clock - clocks_.data());
-    if (!structure_.by_link(share) || !schedule_->send_blocks(sender, clock.at)) work(clock, structure_.work(share));
+    if (!cost.by_link || !schedule_->send_blocks(sender, clock.at)) work(clock, cost.work);
     write(clock);
     Message& message = messages_[step.message];
     message.node = clock.node;
-    LaneVector& time = structure_.rendezvous(share) ? message.sent : message.time;
+    LaneVector& time = cost.rendezvous ? message.sent : message.time;
     time = pool_->take();
-    for (size_t i = 0; i < lanes_->count; ++i) time[i] = clock.time[i] + flight;
-    if (structure_.rendezvous(share)) {
+    {
+        const int64_t* const from = clock.time;
+        int64_t* const to = time;
+        for (size_t i = 0, lanes = lanes_->count; i < lanes; ++i) to[i] = from[i] + cost.flight;
+    }
+    if (cost.rendezvous) {
         message.ready = clock.clock.now;
-        if (structure_.behind_another(share) > 0) share_link(clock, message, share);
-        settle(message, share);
-    } else if (shares_links(step.message)) {
-        message.ready = clock.clock.now + flight;
+        if (cost.behind_another > 0) share_link(clock, message, cost.share);
+        settle(message, cost.share);
+    } else if (cost.shares_links && structure_.own_data > 0) {
+        message.ready = clock.clock.now + cost.flight;
         message.sent = pool_->copy(message.time);
         return share_out(schedule_->steps[sender], step);
     } else {
-        message.arrival = clock.clock.now + flight;
+        message.arrival = clock.clock.now + cost.flight;
     }
-    ready_.push_back(step.peer);
+    go_on_if_waiting(step.peer);
 }
 
 // Each of them is there later for the others' sake, if it is not later than that anyway.
@@ -252,8 +265,8 @@ void Instance::share(const std::vector<uint32_t>& messages) {
     const auto share_as = [&](auto arrival, auto comes) {
         link_.start();
         for (const uint32_t number : messages) {
-            const double share = share_of(number);
-            link_.add(arrival(messages_[number]) - structure_.flight(share), structure_.by_length(share));
+            const MessageCost its = cost(number);
+            link_.add(arrival(messages_[number]) - its.flight, its.by_length);
         }
         const std::vector<int64_t>& later = link_.later();
         for (size_t i = 0; i < messages.size(); ++i) comes(messages_[messages[i]], arrival(messages_[messages[i]]) + later[i]);
@@ -269,7 +282,7 @@ void Instance::share_out(const std::vector<Schedule::Step>& steps, const Schedul
     sent_.push_back(step.message);
     if (goes_on_sending(steps, static_cast<size_t>(&step - steps.data()), [&](uint32_t message) { return !rendezvous(message); })) return;
     share(sent_);
-    for (const uint32_t message : sent_) ready_.push_back(schedule_->ends[message].second);
+    for (const uint32_t message : sent_) go_on_if_waiting(schedule_->ends[message].second);
     sent_.clear();
 }
 
@@ -336,8 +349,10 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
     const int64_t end_without_noise = reordered ? candidates_by_order(clock) : 0;
     keep_among_ = reordered;
     for (const uint32_t number : order_) {
-        wait(clock, messages_[number], !reordered, number == order_.front() ? 0 : behind_another(number));
-        work(clock, taking(number));
+        const MessageCost cost = this->cost(number);
+        const int64_t shared = number == order_.front() ? 0 : cost.behind_another;
+        wait(clock, messages_[number], !reordered, shared, clock.injected ? 0 : cost.taking);
+        clock.injected ? work(clock, cost.taking) : work_measured(clock, cost.taking);
         if (!reordered) write(clock);
     }
     keep_among_ = false;

@@ -7,6 +7,7 @@
 
 #include "algorithms/fair_link.hpp"
 #include "collective_algorithm.hpp"
+#include "predict_order.hpp"
 #include "replay/base/pool.hpp"
 #include "replay/scenario/lanes.hpp"
 #include "replay/trace/call_path.hpp"
@@ -81,7 +82,12 @@ class Instance {
     static void set_noise(Clock& clock, const std::vector<NoisePiece>& noise);
     void count(Clock& clock, const NoisePiece& piece, int64_t ns);  // noise that prolonged it
     void work(Clock& clock, int64_t ns);
-    void wait(Clock& clock, Message& message, bool recorded, int64_t shared = 0);
+    void work_measured(Clock& clock, int64_t ns);  // in the measured run alone, noise aside
+    // `behind`: of work that follows, in lanes.
+    void wait(Clock& clock, Message& message, bool recorded, int64_t shared = 0, int64_t behind = 0);
+    void go_on_if_waiting(uint32_t place) {
+        if (const Clock& clock = clocks_[place]; clock.time && !clock.done) ready_.push_back(place);
+    }
     void candidate(uint64_t from, const int64_t* time, int64_t base);
     void write(Clock& clock);
     void send(Clock& clock, const Schedule::Step& step);
@@ -94,10 +100,10 @@ class Instance {
     bool receive(Clock& clock, const Schedule::Step* step);
     bool complete(Clock& clock, const Schedule::Step& step);
     double share_of(uint32_t message) const { return sizes_.share(*schedule_, message); }
-    bool rendezvous(uint32_t message) const { return structure_.rendezvous(share_of(message)); }
-    int64_t taking(uint32_t message) const { return structure_.taking(share_of(message)); }
-    int64_t behind_another(uint32_t message) const { return structure_.behind_another(share_of(message)); }
-    bool shares_links(uint32_t message) const { return structure_.own_data > 0 && structure_.shares_links(share_of(message)); }
+    MessageCost cost(uint32_t message) const { return uniform_ ? cost_ : MessageCost(structure_, share_of(message)); }
+    bool rendezvous(uint32_t message) const { return cost(message).rendezvous; }
+    int64_t taking(uint32_t message) const { return cost(message).taking; }
+    int64_t behind_another(uint32_t message) const { return cost(message).behind_another; }
     bool only_removed_follows(const Clock& clock, size_t lane) const;
     void find_gains(const Clock& clock);
     void record_reordered(Clock& clock, int64_t end_without_noise);
@@ -107,6 +113,8 @@ class Instance {
     Structure structure_;
     const Schedule* schedule_ = nullptr;
     BlockSizes sizes_;
+    bool uniform_ = false;
+    MessageCost cost_;  // of all messages, if uniform
     const Lanes* lanes_ = nullptr;
     LanePool* pool_ = nullptr;
     Recorder* recorder_ = nullptr;

@@ -231,7 +231,9 @@ int64_t Network::alone(uint64_t bytes) const {
 // Looks for the network with the smallest distance of what messages took and what they would have taken in it.
 class NetworkSearch {
   public:
-    explicit NetworkSearch(std::span<const SeenTransfer> seen) : seen_(seen.first(std::min(seen.size(), most_seen))) { classify(); }
+    explicit NetworkSearch(std::span<const SeenTransfer> seen) : seen_(seen.first(std::min(seen.size(), Network::most_seen))) {
+        classify();
+    }
     size_t calls() const { return calls_.size(); }  // that tell
 
     // The latency as a part of the shortest message, of the rest what is data, and of that what goes back.
@@ -242,7 +244,6 @@ class NetworkSearch {
     std::optional<Network> find(const Start&);
 
   private:
-    static constexpr size_t most_seen = 4'000;
     struct Class {
         double bytes = 0, least = 0;  // mean; of what they took
         uint32_t messages = 0;

@@ -7,6 +7,7 @@
 // messages of one size take more or less than usual.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -36,6 +37,7 @@ struct SeenTransfer {
 
 class Network {
   public:
+    static constexpr size_t most_seen = 4'000;  // more are not looked at
     // From messages that are sorted by `begin`. None: sharing does not explain how long they took.
     static std::optional<Network> found(const std::vector<SeenTransfer>&);
 

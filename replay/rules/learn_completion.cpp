@@ -13,9 +13,7 @@
 namespace polter::replay {
 
 CompletionSample* Engine::new_sample() {
-    CompletionSample* sample = sample_pool_.take();
-    *sample = CompletionSample{};
-    return sample;
+    return sample_pool_.take_new();
 }
 
 void Engine::settle(Match& match) {

@@ -25,6 +25,10 @@ POLTER_INLINE void raise_lanes(int64_t* d, const int64_t* other, size_t lanes) {
     POLTER_LANE_LOOP d[i] = other[i] > d[i] ? other[i] : d[i];
 }
 
+POLTER_INLINE void raise_lanes_and_add(int64_t* t, const int64_t* other, int64_t n, size_t lanes) {
+    POLTER_LANE_LOOP t[i] = (other[i] > t[i] ? other[i] : t[i]) + n;
+}
+
 POLTER_INLINE void raise_lanes_to_time(int64_t* t, int64_t time, const int64_t* delay, size_t lanes) {
     POLTER_LANE_LOOP {
         const int64_t at = time - delay[i];
@@ -61,23 +65,27 @@ POLTER_INLINE void least_lanes(int64_t* d, const LaneBound* bounds, size_t count
     }
 }
 
-#define POLTER_LANE_LOOPS(NAME, ...)                                                                      \
-    __VA_ARGS__ void remove_##NAME(int64_t* d, const int64_t* mask, int64_t n, size_t lanes) {            \
-        remove_lanes(d, mask, n, lanes);                                                                  \
-    }                                                                                                     \
-    __VA_ARGS__ void keep_##NAME(int64_t* t, const int64_t* mask, int64_t n, size_t lanes) {              \
-        keep_lanes(t, mask, n, lanes);                                                                    \
-    }                                                                                                     \
-    __VA_ARGS__ void raise_##NAME(int64_t* d, const int64_t* other, size_t lanes) {                       \
-        raise_lanes(d, other, lanes);                                                                     \
-    }                                                                                                     \
-    __VA_ARGS__ void raise_to_time_##NAME(int64_t* t, int64_t time, const int64_t* delay, size_t lanes) { \
-        raise_lanes_to_time(t, time, delay, lanes);                                                       \
-    }                                                                                                     \
-    __VA_ARGS__ void least_##NAME(int64_t* d, const LaneBound* bounds, size_t count, size_t lanes) {      \
-        least_lanes(d, bounds, count, lanes);                                                             \
-    }                                                                                                     \
-    constexpr LaneLoops loops_##NAME{#NAME, remove_##NAME, keep_##NAME, raise_##NAME, raise_to_time_##NAME, least_##NAME};
+#define POLTER_LANE_LOOPS(NAME, ...)                                                                                                    \
+    __VA_ARGS__ void remove_##NAME(int64_t* d, const int64_t* mask, int64_t n, size_t lanes) {                                          \
+        remove_lanes(d, mask, n, lanes);                                                                                                \
+    }                                                                                                                                   \
+    __VA_ARGS__ void keep_##NAME(int64_t* t, const int64_t* mask, int64_t n, size_t lanes) {                                            \
+        keep_lanes(t, mask, n, lanes);                                                                                                  \
+    }                                                                                                                                   \
+    __VA_ARGS__ void raise_##NAME(int64_t* d, const int64_t* other, size_t lanes) {                                                     \
+        raise_lanes(d, other, lanes);                                                                                                   \
+    }                                                                                                                                   \
+    __VA_ARGS__ void raise_and_add_##NAME(int64_t* t, const int64_t* other, int64_t n, size_t lanes) {                                  \
+        raise_lanes_and_add(t, other, n, lanes);                                                                                        \
+    }                                                                                                                                   \
+    __VA_ARGS__ void raise_to_time_##NAME(int64_t* t, int64_t time, const int64_t* delay, size_t lanes) {                               \
+        raise_lanes_to_time(t, time, delay, lanes);                                                                                     \
+    }                                                                                                                                   \
+    __VA_ARGS__ void least_##NAME(int64_t* d, const LaneBound* bounds, size_t count, size_t lanes) {                                    \
+        least_lanes(d, bounds, count, lanes);                                                                                           \
+    }                                                                                                                                   \
+    constexpr LaneLoops loops_##NAME{#NAME,       remove_##NAME, keep_##NAME, raise_##NAME, raise_and_add_##NAME, raise_to_time_##NAME, \
+                                     least_##NAME};
 
 POLTER_LANE_LOOPS(plain)
 #if defined(__x86_64__)

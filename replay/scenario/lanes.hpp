@@ -37,6 +37,8 @@ struct LaneLoops {
     // `t += n` in the lanes that keep it.
     void (*keep)(int64_t* t, const int64_t* mask, int64_t n, size_t lanes);
     void (*raise)(int64_t* d, const int64_t* other, size_t lanes);
+    // `t = max(t, other) + n`.
+    void (*raise_and_add)(int64_t* t, const int64_t* other, int64_t n, size_t lanes);
     // `t = max(t, time − delay)`.
     void (*raise_to_time)(int64_t* t, int64_t time, const int64_t* delay, size_t lanes);
     // `d = min over bounds (delay + residual)`, of one bound or more; `d` may be the delay of the first.
@@ -59,16 +61,16 @@ inline void raise_to(int64_t* d, const int64_t* other, size_t lanes) {
     best_lane_loops.raise(d, other, lanes);
 }
 
+inline void raise_and_add(int64_t* t, const int64_t* other, int64_t n, size_t lanes) {
+    best_lane_loops.raise_and_add(t, other, n, lanes);
+}
+
 inline void raise_to_time(int64_t* t, int64_t time, const int64_t* delay, size_t lanes) {
     best_lane_loops.raise_to_time(t, time, delay, lanes);
 }
 
 inline void least_of(int64_t* d, std::span<const LaneBound> bounds, size_t lanes) {
     best_lane_loops.least(d, bounds.data(), bounds.size(), lanes);
-}
-
-inline void copy_lanes(int64_t* to, const int64_t* from, size_t lanes) {
-    for (size_t i = 0; i < lanes; ++i) to[i] = from[i];
 }
 
 }  // namespace polter::replay

@@ -61,14 +61,17 @@ TEST_CASE("the later of two times") {
     each([](const LaneLoops& loops, size_t lanes, Values& values) {
         const Vector before = values.vector(lanes), other = values.vector(lanes);
         const int64_t time = values.one();
-        Vector raised = before, raised_to_time = before, expected(lanes), at_time(lanes);
+        Vector raised = before, raised_to_time = before, raised_and_added = before, expected(lanes), added(lanes), at_time(lanes);
         for (size_t i = 0; i < lanes; ++i) {
             expected[i] = std::max(before[i], other[i]);
+            added[i] = expected[i] + time;
             at_time[i] = std::max(before[i], time - other[i]);
         }
         loops.raise(raised.data(), other.data(), lanes);
         loops.raise_to_time(raised_to_time.data(), time, other.data(), lanes);
+        loops.raise_and_add(raised_and_added.data(), other.data(), time, lanes);
         CHECK(raised == expected);
+        CHECK(raised_and_added == added);
         CHECK(raised_to_time == at_time);
     });
 }

@@ -169,18 +169,21 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
             most_of_one_member(lanes, on_the_way, from, thread.leave, most, engine.lane_pool().take());
     }
     const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
-    for (size_t i = 0; i < lanes.count; ++i) {
-        int64_t leave = end[i] + wrong;
-        if (most) leave -= std::min(wrong, most[i]);
-        if (lanes.bounded() && i == lanes.low)
-            leave = end[i] + std::min<int64_t>(wrong, 0) - uncertainty;  // what is unexplained: noise or not
-        if (lanes.bounded() && i == lanes.high)
-            leave = end[i] + wrong + uncertainty - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[i]) : 0);
-        if (lanes.bounded() && i == lanes.high && !engine.injection()) leave = std::min(leave, thread.leave);
-        if (last.any) leave = std::max(leave, last.arrival[i] + std::min<int64_t>(0, thread.leave - last.enter));
-        leave = std::max(leave, thread.enter - thread.delay[i]);
-        delay[i] = thread.leave - leave;
-        if (engine.faults().residual_of_binding) ++delay[i];
+    // Not before what the operation demands, nor before the call began.
+    const auto delay_of = [came = last.any ? last.arrival : nullptr, before = thread.delay.get(), at_enter = thread.enter,
+                           at_leave = thread.leave, since_last = std::min<int64_t>(0, thread.leave - last.enter),
+                           fault = engine.faults().residual_of_binding ? 1 : 0](size_t lane, int64_t leave) {
+        if (came) leave = std::max(leave, came[lane] + since_last);
+        return at_leave - std::max(leave, at_enter - before[lane]) + fault;
+    };
+    int64_t* const of_lane = delay;
+    for (size_t i = 0, estimates = lanes.bounded() ? lanes.estimates : lanes.count; i < estimates; ++i)
+        of_lane[i] = delay_of(i, end[i] + wrong - (most ? std::min(wrong, most[i]) : 0));
+    if (lanes.bounded()) {
+        const size_t low = lanes.low, high = lanes.high;
+        of_lane[low] = delay_of(low, end[low] + std::min<int64_t>(wrong, 0) - uncertainty);  // what is unexplained: noise or not
+        const int64_t latest = end[high] + wrong + uncertainty - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[high]) : 0);
+        of_lane[high] = delay_of(high, engine.injection() ? latest : std::min(latest, thread.leave));
     }
     if (Recorder* recorder = engine.recorder())
         record_by_structure(*recorder, thread, c, member, last, from, most, on_the_way, thread.delay, delay[recorder->lane(1)]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 #include "replay/base/bytes.hpp"
@@ -141,42 +142,76 @@ class Hosts {
 
 }  // namespace
 
-std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) const {
-    if (too_many_ || learned_.empty() || learned_.size() > most_learned) return nullptr;  // of all processes together
-    const auto waits = [&](const Learned& one) { return one.synchronous || model.rendezvous(false, false, one.bytes); };
-    const auto begin = [&](const Learned& one) { return waits(one) ? std::max(one.sent, one.posted) : one.sent; };
-    std::vector<const Learned*> order;
-    order.reserve(learned_.size());
-    for (const Learned& one : learned_) order.push_back(&one);
-    std::sort(order.begin(), order.end(), [&](const Learned* a, const Learned* b) {
-        return std::tuple(begin(*a), a->thread, a->number) < std::tuple(begin(*b), b->thread, b->number);
-    });
+struct Links::Ordered {
+    int64_t at = 0;
+    bool waits = false;  // a rendezvous
+    const Learned* of = nullptr;
+    bool operator<(const Ordered& other) const {
+        return std::tuple(at, of->thread, of->number) < std::tuple(other.at, other.of->thread, other.of->number);
+    }
+};
+
+std::vector<Links::Ordered> Links::learned_with(const Model& model) const {
+    std::map<uint64_t, bool> rendezvous;  // by bytes: of many messages few
+    const auto waits = [&](const Learned& one) {
+        if (one.synchronous) return true;
+        const auto [at, fresh] = rendezvous.try_emplace(one.bytes);
+        if (fresh) at->second = model.rendezvous(false, false, one.bytes);
+        return at->second;
+    };
+    std::vector<Ordered> all;
+    all.reserve(learned_.size());
+    for (const Learned& one : learned_) {
+        const bool later = waits(one);
+        all.push_back({later ? std::max(one.sent, one.posted) : one.sent, later, &one});
+    }
+    return all;
+}
+
+std::vector<SeenTransfer> Links::seen(std::span<const Ordered> order) const {
     Hosts hosts;
-    std::vector<SeenTransfer> seen;
-    seen.reserve(order.size());
-    std::map<std::pair<uint32_t, uint32_t>, const Sent*> sends;
-    for (const Sent& one : sent_) sends[{one.thread, one.number}] = &one;
+    std::vector<SeenTransfer> all;
+    all.reserve(order.size());
+    std::map<std::pair<uint32_t, uint32_t>, const Sent*> sends;  // of those that waited
+    for (const Ordered& one : order)
+        if (one.waits) sends[{one.of->thread, one.of->number}] = nullptr;
+    for (const Sent& one : sent_)
+        if (const auto wanted = sends.find({one.thread, one.number}); wanted != sends.end()) wanted->second = &one;
     std::map<std::pair<uint32_t, int64_t>, uint32_t> calls;  // by thread and end
     uint32_t last_call = 0;
-    for (const Learned* one : order) {
-        const int64_t began = begin(*one);
-        int64_t enter = one->enter, leave = one->leave;
+    for (const Ordered& one : order) {
+        const Learned& of = *one.of;
+        int64_t enter = of.enter, leave = of.leave;
         uint32_t call = 0;
-        const auto send = waits(*one) ? sends.find({one->thread, one->number}) : sends.end();
-        if (send != sends.end()) {
-            std::tie(enter, leave) = std::pair(send->second->enter, send->second->leave);
+        if (const Sent* send = one.waits ? sends.at({of.thread, of.number}) : nullptr) {
+            std::tie(enter, leave) = std::pair(send->enter, send->leave);
             call = ++last_call;
-        } else if (one->tells) {
-            const auto [at, fresh] = calls.try_emplace({one->receiver, one->leave}, last_call + 1);
+        } else if (of.tells) {
+            const auto [at, fresh] = calls.try_emplace({of.receiver, of.leave}, last_call + 1);
             last_call += fresh;
             call = at->second;
         }
-        seen.push_back({hosts[one->from], hosts[one->to], one->bytes, began, leave - began, leave - std::max(enter, began), call});
+        all.push_back({hosts[of.from], hosts[of.to], of.bytes, one.at, leave - one.at, leave - std::max(enter, one.at), call});
     }
-    const std::optional<Network> network = Network::found(seen);
+    return all;
+}
+
+std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) const {
+    if (too_many_ || learned_.empty() || learned_.size() > most_learned) return nullptr;  // of all processes together
+    std::vector<Ordered> order = learned_with(model);
+    // The first ones tell whether links are shared; mostly they are not, and the others need no order.
+    const size_t first = std::min(order.size(), Network::most_seen);
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
+    const std::optional<Network> network = Network::found(seen(std::span(order).first(first)));
     if (!network) return nullptr;
+    std::sort(order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
+    Hosts hosts;
     std::vector<Flow> transfers;
-    for (const SeenTransfer& one : seen) transfers.push_back({one.from, one.to, one.begin, network->alone(one.bytes)});
+    transfers.reserve(order.size());
+    for (const Ordered& one : order) {
+        const uint32_t from = hosts[one.of->from], to = hosts[one.of->to];
+        transfers.push_back({from, to, one.at, network->alone(one.of->bytes)});
+    }
     const auto later = later_by_sharing(transfers, network->reverse());
     if (!later) return nullptr;
     auto plan = std::make_shared<LinkPlan>();
@@ -187,7 +222,8 @@ std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) 
         plan->first.push_back(plan->first.back() + (thread < numbers_.size() ? numbers_[thread] : 0));
     plan->measured.assign(plan->first.back(), 0);
     for (size_t i = 0; i < order.size(); ++i)
-        plan->measured[plan->place(order[i]->thread, order[i]->number)] = static_cast<int32_t>(std::min<int64_t>((*later)[i], INT32_MAX));
+        plan->measured[plan->place(order[i].of->thread, order[i].of->number)] =
+            static_cast<int32_t>(std::min<int64_t>((*later)[i], INT32_MAX));
     return plan;
 }
 

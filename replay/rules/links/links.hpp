@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "replay/model/shared_links.hpp"
@@ -78,6 +79,10 @@ class Links {
         int32_t from, to;
         uint64_t bytes;
     };
+    struct Ordered;  // a transfer that was learned, by when it began
+    std::vector<Ordered> learned_with(const Model& model) const;
+    std::vector<SeenTransfer> seen(std::span<const Ordered> order) const;
+
     std::shared_ptr<const LinkPlan> plan_;
     const Lanes& lanes_;
     bool too_many_ = false, others_ = false;
