@@ -43,7 +43,7 @@ std::vector<Structure> protocols(const Pattern& pattern, const CollectiveKind& k
             Structure one{.pattern = pattern, .call = call, .eager_ppm = eager};
             list.push_back(one);
             one.link = true;
-            if (kind.scale() != CollectiveKind::unknown && (one.any_rendezvous() || share_links)) list.push_back(one);
+            if (share_links || (one.any_rendezvous() && kind.scale() != CollectiveKind::unknown)) list.push_back(one);
         }
     return list;
 }

@@ -321,7 +321,7 @@ bool long_enough_to_share(const Pattern& pattern, const CollectiveKind& kind, ui
     const auto long_enough = [&](double share, uint64_t all) { return share * static_cast<double>(all) >= least_bytes; };
     bool any = false;
     if (sizes.empty()) {
-        any = kind.data != CollectiveKind::unknown && !of.distinct.empty() && long_enough(of.distinct.back(), kind.data);
+        any = kind.data == CollectiveKind::unknown || (!of.distinct.empty() && long_enough(of.distinct.back(), kind.data));
     } else {
         for (const BlockSizes* its : sizes)
             for (uint32_t message = 0; message < of.shares.size() && !any; ++message)
