@@ -184,6 +184,7 @@ class Descent {
   public:
     Descent(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known)
         : samples_(samples), noise_known_(noise_known), best_(plain) {
+        by_best_.swap(spare());
         const auto members = static_cast<uint32_t>(samples.front().enter.size());
         uniform_ = !plain.link && schedule(plain.pattern, members, samples.front().root, false).uniform && !samples.front().sizes.known();
         for (const InstanceSample& sample : samples) leave_times_ += sample.leave.size();
@@ -191,6 +192,9 @@ class Descent {
         least_ = error_of(best_, std::numeric_limits<double>::infinity());
         by_best_.swap(by_trial_);
     }
+    ~Descent() { by_best_.swap(spare()); }
+    Descent(const Descent&) = delete;
+    Descent& operator=(const Descent&) = delete;
     bool try_out(const Structure& trial) {
         const double distance = error_of(trial, least_);
         if (distance >= least_) return false;
@@ -214,6 +218,11 @@ class Descent {
     }
 
   private:
+    // What the last one predicted, for its memory: there are many, one after another.
+    static Predictions& spare() {
+        static thread_local Predictions predictions;
+        return predictions;
+    }
     // Distance of prediction and measurement, or anything from `most` on where it is that or more: then not all are predicted.
     double error_of(const Structure& structure, double most) {
         distances_.clear();
