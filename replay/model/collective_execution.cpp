@@ -342,17 +342,25 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
     if (structure_.any_rendezvous())
         for (uint32_t i = 0; i < step->together; ++i) post(clock, step[i]);
     const auto arrival = [&](uint32_t message) { return messages_[message].arrival; };
-    if (clock.held || !share_in(clock) || !arrived_in_order(step, arrival, &order_)) return false;
-    gained_.clear();
-    if (order_.size() > 1) find_gains(clock);
-    const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
+    if (clock.held || !share_in(clock)) return false;
+    const auto take = [&](uint32_t number, bool recorded, int64_t shared) {
+        const int64_t length = taking(number);
+        wait(clock, messages_[number], recorded, shared, clock.injected ? 0 : length);
+        clock.injected ? work(clock, length) : work_measured(clock, length);
+    };
+    if (step->together == 1) {  // mostly
+        if (arrival(step->message) == INT64_MIN) return false;
+        take(step->message, true, 0);
+        write(clock);
+        return true;
+    }
+    if (!arrived_in_order(step, arrival, &order_)) return false;
+    find_gains(clock);
+    const bool reordered = recorder_ && reorders_watched();
     const int64_t end_without_noise = reordered ? candidates_by_order(clock) : 0;
     keep_among_ = reordered;
     for (const uint32_t number : order_) {
-        const MessageCost cost = this->cost(number);
-        const int64_t shared = number == order_.front() ? 0 : cost.behind_another;
-        wait(clock, messages_[number], !reordered, shared, clock.injected ? 0 : cost.taking);
-        clock.injected ? work(clock, cost.taking) : work_measured(clock, cost.taking);
+        take(number, !reordered, number == order_.front() ? 0 : behind_another(number));
         if (!reordered) write(clock);
     }
     keep_among_ = false;
