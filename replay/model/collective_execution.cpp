@@ -268,22 +268,28 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
     if (structure_.any_rendezvous())
         for (uint32_t i = 0; i < step->together; ++i) post(clock, step[i]);
     const auto arrival = [&](uint32_t message) { return messages_[message].arrival; };
-    if (clock.held || !arrived_in_order(step, arrival, &order_)) return false;
-    gained_.clear();
-    if (order_.size() > 1) {
-        gained_.assign(lanes_->count, 0);
-        // Where noise hit among them it is not known which of them it would have delayed: for the lower bound alone.
-        const bool noise_follows = clock.clock.hits_later();
-        for (size_t i = noise_follows && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
-            if (!noise_follows || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i);
+    if (clock.held) return false;
+    const auto take = [&](uint32_t number, bool recorded, int64_t shared) {
+        const int64_t length = taking(number);
+        wait(clock, messages_[number], recorded, shared, clock.injected ? 0 : length);
+        clock.injected ? work(clock, length) : work_measured(clock, length);
+    };
+    if (step->together == 1) {  // mostly
+        if (arrival(step->message) == INT64_MIN) return false;
+        take(step->message, true, 0);
+        write(clock);
+        return true;
     }
-    const bool reordered = !gained_.empty() && recorder_ && reorders_watched();
+    if (!arrived_in_order(step, arrival, &order_)) return false;
+    gained_.assign(lanes_->count, 0);
+    // Where noise hit among them it is not known which of them it would have delayed: for the lower bound alone.
+    const bool noise_follows = clock.clock.hits_later();
+    for (size_t i = noise_follows && lanes_->bounded() ? lanes_->low : 0; i < lanes_->count; ++i)
+        if (!noise_follows || i == lanes_->low) gained_[i] = gained_by_order(clock.time[i], i);
+    const bool reordered = recorder_ && reorders_watched();
     if (reordered) candidates_by_order(clock);
     for (const uint32_t number : order_) {
-        const MessageCost cost = this->cost(number);
-        const int64_t shared = number == order_.front() ? 0 : cost.behind_another;
-        wait(clock, messages_[number], !reordered, shared, clock.injected ? 0 : cost.taking);
-        clock.injected ? work(clock, cost.taking) : work_measured(clock, cost.taking);
+        take(number, !reordered, number == order_.front() ? 0 : behind_another(number));
         if (!reordered) write(clock);
     }
     for (size_t i = 0; i < gained_.size(); ++i) clock.time[i] -= gained_[i];
