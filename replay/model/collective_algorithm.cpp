@@ -74,7 +74,9 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
             one.structure = fit.structure;
             one.error = fit.error;
             one.decided = candidate.decided;
-            one.score = (one.error + 1) * candidate.handicap;  // 1: of several that are exact, the likeliest
+            constexpr double shared = 1.1;  // one cost more to choose
+            const bool shares = protocol.link && !protocol.any_rendezvous();
+            one.score = (one.error + 1) * candidate.handicap * (shares ? shared : 1);  // 1: of several that are exact, the likeliest
             best.join(one);
         }
     }

@@ -210,7 +210,8 @@ class Descent {
             const Structure before = best_;
             Structure next = best_;
             if (together_) together_->predict(best_, &by_best_);
-            if (!regress(&next, uniform_, samples_, by_best_) || !try_out(allowed(next))) break;
+            if (!regress(&next, uniform_, samples_, by_best_)) break;
+            if (!try_out(allowed(next)) && !part_of_the_way(before, next, allowed)) break;
             for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
         }
         best_.error = static_cast<int64_t>(least_);
@@ -218,6 +219,18 @@ class Descent {
     }
 
   private:
+    // Which messages share a link depends on the costs, so the ways change with them, and all of a step may be too much.
+    template <class Allowed>
+    bool part_of_the_way(const Structure& from, const Structure& to, Allowed allowed) {
+        if (!from.link) return false;
+        for (const int64_t part : {2, 4, 8}) {
+            Structure next = from;
+            for (int64_t Structure::*cost : {&Structure::own, &Structure::hop, &Structure::own_data, &Structure::hop_data})
+                next.*cost += (to.*cost - from.*cost) / part;
+            if (try_out(allowed(next))) return true;
+        }
+        return false;
+    }
     // What the last one predicted, for its memory: there are many, one after another.
     static Predictions& spare() {
         static thread_local Predictions predictions;

@@ -17,8 +17,8 @@ TEST_CASE("eager messages to one member share its link, and leave times tell") {
     REQUIRE(found);
     CHECK(found->pattern == all);
     CHECK(found->link);
-    CHECK(std::abs(found->own_data - 6'000) < 600);
-    CHECK(found->error < 100);
+    CHECK(found->own_data > 2'000);
+    CHECK(found->error < 200);
     // All at once: seven come to each member, the last one sent 2100 after the call began. Alone it would be there after 22100.
     InstanceSample together;
     together.enter.assign(8, 0);
@@ -29,7 +29,7 @@ TEST_CASE("eager messages to one member share its link, and leave times tell") {
     CollectiveKind apart = sized;
     apart.eager_apart = true;
     const auto other = explain(samples, Waits::n_to_n, true, nearest(samples, apart, Library::unknown, true, 0, 1)).found;
-    CHECK((!other || other->error > 500));
+    CHECK((!other || other->error > 5 * found->error));
 }
 
 TEST_CASE("an instance that sets something up says nothing of an algorithm") {
