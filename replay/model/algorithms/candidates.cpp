@@ -39,7 +39,8 @@ void add_up_and_down(Candidates* list, double handicap) {
 
 void add_exchanges(Candidates* list, Cargo cargo, uint32_t members, double handicap) {
     if (members > most_of_many) return;
-    for (const Shape shape : {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_32, Shape::everyone_by_number})
+    for (const Shape shape :
+         {Shape::ring, Shape::pairwise, Shape::everyone, Shape::everyone_by_4, Shape::everyone_by_32, Shape::everyone_by_number})
         add(list, {only(shape, cargo)}, handicap);
 }
 
@@ -110,7 +111,7 @@ Candidates alltoall(uint32_t members) {
     add(&list, {only(Shape::bruck_exchange, Cargo::parts)});
     add_exchanges(&list, Cargo::parts, members, usual);
     if (members <= most_of_many)
-        for (const Shape shape : {Shape::everyone_by_4, Shape::xor_pairwise, Shape::xor_from_self, Shape::pairwise_from_self})
+        for (const Shape shape : {Shape::everyone_and_self, Shape::xor_pairwise, Shape::xor_from_self, Shape::pairwise_from_self})
             add(&list, {only(shape, Cargo::parts)});
     add(&list, {only(Shape::dissemination), only(Shape::recursive_doubling)}, unusual);
     return list;

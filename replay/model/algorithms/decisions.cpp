@@ -240,7 +240,7 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             return list->push_back(binomial);
         case OTF2_COLLECTIVE_OP_ALLTOALL:  // the others by its rules that have an MPI's name
             list->push_back(linear_exchange);
-            for (const Shape shape : {Shape::everyone_by_4, Shape::pairwise_from_self, Shape::xor_from_self}) list->push_back(parts(shape));
+            for (const Shape shape : {Shape::everyone_and_self, Shape::pairwise_from_self, Shape::xor_from_self}) list->push_back(parts(shape));
             return;
         case OTF2_COLLECTIVE_OP_ALLGATHER:
             return list->push_back(parts(Shape::everyone_by_number));

@@ -36,7 +36,7 @@ void exchange(Builder& builder, const std::vector<std::vector<Portion>>& portion
 
 void to_everyone(Builder& builder, Shape shape, Cargo cargo) {
     const uint32_t members = builder.members();
-    const uint32_t portion = shape == Shape::everyone_by_4 ? 4 : shape == Shape::everyone_by_32 ? 32 : members;
+    const uint32_t portion = shape == Shape::everyone_by_4 || shape == Shape::everyone_and_self ? 4 : shape == Shape::everyone_by_32 ? 32 : members;
     std::vector<std::vector<Portion>> portions(members);
     for (uint32_t member = 0; member < members; ++member) {
         if (shape == Shape::everyone_by_number || shape == Shape::everyone_above) {
@@ -51,7 +51,7 @@ void to_everyone(Builder& builder, Shape shape, Cargo cargo) {
         // Backward from one's own number as Open MPI and MPICH do; oneself counts as the first.
         for (uint32_t first = 0; first < members; first += portion) {
             Portion some;
-            const uint32_t least = shape == Shape::everyone_by_4 ? 0 : 1;  // SMPI sends what is for oneself, too, as any other message
+            const uint32_t least = shape == Shape::everyone_and_self ? 0 : 1;  // SMPI sends what is for oneself, too, as any other message
             for (uint32_t k = std::max(least, first); k < std::min(members, first + portion); ++k) {
                 some.to.push_back((member + members - k) % members);
                 some.from.push_back((member + k) % members);

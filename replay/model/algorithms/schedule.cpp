@@ -45,6 +45,7 @@ Family family(Shape shape) {
             return Family::halves;
         case Shape::everyone:
         case Shape::everyone_by_4:
+        case Shape::everyone_and_self:
         case Shape::everyone_by_32:
         case Shape::everyone_by_number:
         case Shape::everyone_above:
@@ -214,6 +215,7 @@ std::string to_string(const Pattern& pattern) {
                                      "pairwise, first with oneself",
                                      "everyone to everyone",
                                      "everyone to everyone, by 4",
+                                     "everyone to everyone and oneself, by 4",
                                      "everyone to everyone, by 32",
                                      "everyone to everyone, by number",
                                      "everyone to those above",

@@ -31,7 +31,8 @@ enum class Shape : uint8_t {
     pairwise,            // members − 1 rounds, each with another partner
     pairwise_from_self,  // as many rounds as members, the first with oneself (SMPI)
     everyone,            // a message to each of the others, then theirs as they come
-    everyone_by_4,       // the same in portions of 4, of which oneself is the first (SMPI)
+    everyone_by_4,       // the same in portions of 4
+    everyone_and_self,   // … of which the first is a message to oneself (SMPI)
     everyone_by_32,
     everyone_by_number,  // as everyone, but sent in the order 0, 1, 2, … and not from one's own number on
     everyone_above,      // a message to each with a higher number, then those of the lower ones as they come

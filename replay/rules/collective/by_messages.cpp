@@ -132,12 +132,13 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
 
 }  // namespace
 
-// Eager messages share links with what the structure does not show, too, and not just one end of theirs at a time: about one message.
+// Eager messages share links with what the structure does not show, too, and not just one end of theirs at a time: about one message, where
+// the leave times leave as much open.
 static int64_t sharing_uncertainty(const Structure& structure, size_t members) {
     if (structure.own_data == 0 || !structure.shares_links(0)) return 0;
     const bool whole = (structure.pattern.up != Shape::none && structure.pattern.cargo_up == Cargo::all) ||
                        (structure.pattern.down != Shape::none && structure.pattern.cargo_down == Cargo::all);
-    return whole ? structure.own_data : structure.own_data / static_cast<int64_t>(members);
+    return std::min(whole ? structure.own_data : structure.own_data / static_cast<int64_t>(members), 4 * structure.error);
 }
 
 // Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than

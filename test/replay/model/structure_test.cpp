@@ -184,7 +184,7 @@ bool carries(const Schedule& schedule, Contents* has) {
 TEST_CASE("a gather to all gives everybody each part once, from who has it") {
     for (uint32_t members = 2; members <= 13; ++members)
         for (const Shape shape : {Shape::ring, Shape::pairwise, Shape::bruck, Shape::doubling_all, Shape::neighbour_exchange,
-                                  Shape::everyone, Shape::everyone_by_number}) {
+                                  Shape::everyone, Shape::everyone_by_4, Shape::everyone_by_number}) {
             if (shape == Shape::neighbour_exchange && members % 2) continue;
             CAPTURE(members);
             const Pattern pattern{.up = shape, .cargo_up = Cargo::parts};
@@ -198,7 +198,7 @@ TEST_CASE("a gather to all gives everybody each part once, from who has it") {
 
 TEST_CASE("an exchange of all with all that begins with oneself has one message for each pair, and for each member") {
     for (uint32_t members = 2; members <= 13; ++members)
-        for (const Shape shape : {Shape::everyone_by_4, Shape::pairwise_from_self, Shape::xor_from_self}) {
+        for (const Shape shape : {Shape::everyone_and_self, Shape::pairwise_from_self, Shape::xor_from_self}) {
             const Pattern pattern{.up = shape, .cargo_up = Cargo::parts};
             CAPTURE(members);
             CAPTURE(to_string(pattern));
