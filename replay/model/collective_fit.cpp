@@ -222,7 +222,7 @@ class Descent {
     // Which messages share a link depends on the costs, so the ways change with them, and all of a step may be too much.
     template <class Allowed>
     bool part_of_the_way(const Structure& from, const Structure& to, Allowed allowed) {
-        if (!from.link) return false;
+        if (!from.link || from.any_rendezvous()) return false;
         for (const int64_t part : {2, 4, 8}) {
             Structure next = from;
             for (int64_t Structure::*cost : {&Structure::own, &Structure::hop, &Structure::own_data, &Structure::hop_data})
@@ -298,6 +298,7 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
         return found;
     }
     Fit best{plain, std::numeric_limits<double>::infinity()};
+    if (plain.link && !plain.any_rendezvous()) return best;       // one instance, or few leave times, do not tell what sharing takes
     for (const Structure& start : starts(plain, samples, few)) {  // one instance leads a descent astray easily: from each of them
         const Fit one = Descent(start, samples, noise_known).go_down(anything);
         if (one.error < best.error) best = one;
