@@ -120,6 +120,16 @@ LeaveFacts KeptLocation::leave_facts() {
     return facts;
 }
 
+// What is the same in most operations of a kind that follow each other. `each(field, its bit)`.
+template <class Each>
+static void each_seldom(Each each) {
+    each(&Operation::collective, collective);
+    each(&Operation::comm, comm);
+    each(&Operation::partitioned, partitioned);
+    each(&Operation::part, part);
+    each(&Operation::whole, whole);
+}
+
 void KeptLocation::operation(uint64_t ticks, uint64_t record, const Operation& o) {
     uint8_t* at = begin(static_cast<uint8_t>(o.kind), ticks, record, 70);
     if (!at) return;
@@ -127,12 +137,9 @@ void KeptLocation::operation(uint64_t ticks, uint64_t record, const Operation& o
     int present = (o.posted_known ? posted_known : 0) | (o.wildcard ? wildcard : 0) | (o.any_source ? any_source : 0) |
                   (o.synchronises ? synchronises : 0) | static_cast<int>(o.mode) << mode_shift | (o.peer != before.peer ? peer : 0) |
                   (o.tag != before.tag ? tag : 0) | (o.size != before.size ? size : 0) | (o.request ? request : 0);
-    const uint64_t rarely = static_cast<uint64_t>(o.collective ^ before.collective) | (o.comm ^ before.comm) |
-                            (o.partitioned ^ before.partitioned) | (o.part ^ before.part) | (o.whole ^ before.whole);
-    if (rarely != 0)
-        present |= (o.collective != before.collective ? collective : 0) | (o.comm != before.comm ? comm : 0) |
-                   (o.partitioned != before.partitioned ? partitioned : 0) | (o.part != before.part ? part : 0) |
-                   (o.whole != before.whole ? whole : 0);
+    uint64_t changed = 0;  // of all that seldom change: one test for most operations
+    each_seldom([&](auto Operation::*which, int) { changed |= static_cast<uint64_t>(o.*which ^ before.*which); });
+    if (changed != 0) each_seldom([&](auto Operation::*which, int bit) { present |= o.*which != before.*which ? bit : 0; });
     *at++ = static_cast<uint8_t>(present);
     *at++ = static_cast<uint8_t>(present >> 8);
     const auto field = [&](auto Operation::*which, int bit) {
@@ -145,13 +152,7 @@ void KeptLocation::operation(uint64_t ticks, uint64_t record, const Operation& o
         at = put_signed(at, o.request - last_.request);
         last_.request = o.request;
     }
-    if (present & seldom) {
-        field(&Operation::collective, collective);
-        field(&Operation::comm, comm);
-        field(&Operation::partitioned, partitioned);
-        field(&Operation::part, part);
-        field(&Operation::whole, whole);
-    }
+    if (present & seldom) each_seldom(field);
     end(at);
 }
 
@@ -166,13 +167,7 @@ void KeptLocation::operation(uint8_t kind, Operation& to) {
     field(&Operation::tag, tag);
     field(&Operation::size, size);
     const uint64_t its_request = present& request ? last_.request += signed_number() : 0;
-    if (present & seldom) {
-        field(&Operation::collective, collective);
-        field(&Operation::comm, comm);
-        field(&Operation::partitioned, partitioned);
-        field(&Operation::part, part);
-        field(&Operation::whole, whole);
-    }
+    if (present & seldom) each_seldom(field);
     to.kind = static_cast<Operation::Kind>(kind);
     to.mode = static_cast<SendMode>(present >> mode_shift & 3);
     to.posted_known = (present & posted_known) != 0;

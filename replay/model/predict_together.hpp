@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // predict() for all samples of a class at once, by structures that differ in nothing but their costs: fitting asks for this some hundred
-// times an algorithm. The order in which steps can be done does not depend on times, so it is found once.
+// times an algorithm.
 #pragma once
 
 #include <cstddef>

@@ -238,7 +238,7 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             return list->push_back(linear_barrier);
         case OTF2_COLLECTIVE_OP_BCAST:
             return list->push_back(binomial);
-        case OTF2_COLLECTIVE_OP_ALLTOALL:  // the others by its rules that have an MPI's name
+        case OTF2_COLLECTIVE_OP_ALLTOALL:  // by default, and by its selectors that are named after MPIs
             list->push_back(linear_exchange);
             for (const Shape shape : {Shape::everyone_and_self, Shape::pairwise_from_self, Shape::xor_from_self}) list->push_back(parts(shape));
             return;

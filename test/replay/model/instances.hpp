@@ -12,7 +12,7 @@ inline constexpr Structure dissemination{.pattern = {.up = Shape::dissemination}
 
 // One instance as it is measured: members come apart, noise hits some of them inside, and what they do takes up to `jitter` longer.
 inline InstanceSample measured(uint32_t members, uint64_t seed, int64_t jitter, const Structure& by = dissemination,
-                        const Partition* partition = nullptr) {
+                               const Partition* partition = nullptr) {
     std::mt19937_64 random(seed);
     InstanceSample sample;
     sample.partition = partition;
