@@ -33,7 +33,6 @@ struct Faults {
     bool eager_locks = false;               // causality: only the lock call itself waits for the lock, never a later call of its epoch
     bool links_apart = false;               // accuracy: each message has its hosts' links for itself
     bool exchange_of_equals = false;        // accuracy: in an Alltoallv all members send and get equally much
-    bool eager_apart = false;               // accuracy: eager messages of a collective never share links
     bool set_ups_count = false;             // accuracy: a first call that sets up counts among those that an algorithm must explain
     bool sizes_together = false;            // accuracy: where sizes differ between members one algorithm serves all of them
     bool no_access_waits = false;           // accuracy: a put never waits for what its target does meanwhile
@@ -76,6 +75,7 @@ struct Faults {
     bool posted_at_enter = false;        // accuracy: noise at the beginning of a call that posts a receive does not delay the posting
     bool flight_counts = false;          // bounds: in the lower bound noise counts while a message is certainly under way
     bool own_noise_whole = false;        // accuracy: a member's own noise prolonged its collective, however long that usually takes
+    bool roots_exchange_equals = false;  // accuracy: in v-forms with a root all parts are equally long
     bool delays_nobody = false;          // accuracy: of a collective's end, noise inside it is taken for what it usually takes
     bool senders_never_wait = false;     // accuracy: members of a rooted collective that only send wait for nobody, however long they took
     bool freeing_waits = false;          // accuracy: freeing a communicator waits for the others even where it was seen not to

@@ -14,12 +14,24 @@ namespace polter::replay {
 // Also passed where the trace does not record when in a call noise hit: what the algorithm does not explain may then be noise.
 static const std::vector<NoisePiece> no_noise;
 
-// Whether its algorithm depends on what each member contributes or gets: then it is followed once all have come, which nobody leaves
-// before.
+// Whether its algorithm depends on what each member contributes or gets: then it is followed once all have come.
 static bool has_sizes_by_member(const Collective& collective, const Faults& faults) {
     const bool left_out = collective.members.size() > most_members_in_pairs || faults.exchange_of_equals;
     if (has_sizes_by_pair(collective.operation) && left_out) return false;
+    if (has_sizes_by_root(collective.operation) && faults.roots_exchange_equals) return false;
     return !collective.nonblocking && replay::has_sizes_by_member(collective.operation);
+}
+
+static bool is_rooted(Waits waits) {
+    return waits == Waits::one_to_n || waits == Waits::n_to_one;
+}
+
+static Waits structural_waits(const Collective& collective) {
+    return structural_waits(collective.operation, collective.waits);
+}
+
+static uint32_t structural_root(const Collective& collective) {
+    return !is_rooted(structural_waits(collective)) || collective.root >= collective.members.size() ? 0 : collective.root;
 }
 
 static BlockSizes sizes_by_member(const Collective& collective, const Faults& faults) {
@@ -30,6 +42,7 @@ static BlockSizes sizes_by_member(const Collective& collective, const Faults& fa
         others.push_back(member.whole);
     }
     if (has_sizes_by_pair(collective.operation)) return BlockSizes::of_pairs(bytes, others);
+    if (has_sizes_by_root(collective.operation)) return {bytes, 0, structural_root(collective)};
     return {bytes, *std::max_element(others.begin(), others.end())};
 }
 
@@ -103,6 +116,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
         slot->waits = arrival.nonblocking ? Waits::n_to_n_likely : collective_waits(arrival.operation);
         if (!learning_ && model_.never_waits(arrival.operation) && !faults_.freeing_waits) slot->waits = Waits::for_nobody;
         slot->root = arrival.root;
+        slot->awaits_all = !learning_ && is_rooted(slot->waits) && has_sizes_by_member(*slot, faults_);
         slot->partition = partition;
         slot->last_enter = INT64_MIN / 4;
         slot->last_arrival = lane_pool_.filled(INT64_MIN / 4);
@@ -189,10 +203,6 @@ void Engine::resume(Collective& collective, uint32_t member, const Thread& threa
     for (const NoisePiece& piece : thread.pieces) collective.noise.push_back({piece, member, true});
 }
 
-static Waits structural_waits(const Collective& collective) {
-    return structural_waits(collective.operation, collective.waits);
-}
-
 // The root's size may sum what it exchanges with all members, so its view is a class of its own. Where sizes may differ between members
 // (v-forms) all sizes are one class.
 static CostClass structure_class(const Collective& collective, uint64_t size, bool root) {
@@ -219,10 +229,6 @@ static std::optional<CostClass> class_by_total(const Collective& collective, con
     CostClass of = structure_class(collective, 0, false);
     of.size = std::bit_floor(std::max<uint64_t>(1, total));
     return of;
-}
-
-static bool is_rooted(Waits waits) {
-    return waits == Waits::one_to_n || waits == Waits::n_to_one;
 }
 
 // In scans a member's recorded size sums its exchange with all others, differently for each rank: this is the size of the data alone. So it
@@ -288,10 +294,6 @@ void Engine::learn_structure(Collective& collective) {
     if (wanted) model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample), any_size);
 }
 
-static uint32_t structural_root(const Collective& collective) {
-    return !is_rooted(structural_waits(collective)) || collective.root >= collective.members.size() ? 0 : collective.root;
-}
-
 const LearnedStructure* Engine::learned_structure(const Collective& collective, uint32_t member, uint64_t size) const {
     const auto members = static_cast<uint32_t>(collective.members.size());
     const Waits waits = structural_waits(collective);
@@ -355,7 +357,7 @@ static bool decides_structure(const Collective& collective, uint32_t member) {
 void Engine::follow_structure(Collective& collective, uint32_t member, const Arrival& arrival) {
     const bool by_sizes = has_sizes_by_member(collective, faults_);
     if (by_sizes && collective.arrived < collective.members.size()) return;
-    if (!collective.structured && !arrival.nonblocking && decides_structure(collective, member)) {
+    if (!collective.structured && !arrival.nonblocking && (by_sizes || decides_structure(collective, member))) {
         begin_structure(collective, member, arrival.size);
         if (by_sizes || structural_waits(collective) != Waits::n_to_n) return follow_those_who_came(collective);
     }

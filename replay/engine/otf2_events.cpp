@@ -202,7 +202,7 @@ struct EventCallbacks : EventApplication {
     static OTF2_CallbackCode collective_end(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                             OTF2_CollectiveOp operation, OTF2_CommRef comm, uint32_t root, uint64_t sent,
                                             uint64_t received) {
-        const bool parts_are_received = operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
+        const bool parts_are_received = operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER || operation == OTF2_COLLECTIVE_OP_SCATTERV;
         return add(*static_cast<Thread*>(user), time, record,
                    {.kind = Operation::Kind::collective,
                     .collective = operation,

@@ -64,7 +64,8 @@ struct Operation {
     uint32_t tag = 0;
     uint32_t partitioned = 0;  // not 0: of partitioned communication, which has channels of its own (partitioned.cpp)
     uint64_t size = 0, request = 0;
-    uint64_t part = 0, whole = 0;  // of a collective: what this member contributes, or gets of a Reduce_scatter, in bytes; the reverse
+    uint64_t part = 0,
+             whole = 0;  // of a collective: what this member contributes, or gets of a Reduce_scatter or Scatterv, in bytes; the reverse
     int64_t time = 0;
 };
 
@@ -209,6 +210,7 @@ struct Collective {
     int64_t held_until = 0;
     bool held_known = false;
     bool structured = false;  // whether its structure is known has been decided
+    bool awaits_all = false;  // who only sends goes on once all have come: then its messages are known
     Instance instance;        // active where it is
     std::vector<Thread*> waiting;
 };

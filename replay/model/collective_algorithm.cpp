@@ -37,12 +37,13 @@ int64_t least_completion(const std::vector<InstanceSample>& samples, Waits waits
 std::vector<Structure> protocols(const Pattern& pattern, const CollectiveKind& kind, uint32_t members,
                                  const std::vector<const BlockSizes*>& sizes, const std::vector<int64_t>& calls) {
     std::vector<Structure> list;
-    const bool share_links = !kind.eager_apart && long_enough_to_share(pattern, kind, members, sizes);
+    const bool share_links = long_enough_to_share(pattern, kind, members, sizes);
     for (const int64_t eager : eager_limits(pattern, kind, members, sizes))
         for (const int64_t call : calls) {
             Structure one{.pattern = pattern, .call = call, .eager_ppm = eager};
             list.push_back(one);
             one.link = true;
+            if (kind.links_apart) continue;
             if (share_links || (one.any_rendezvous() && kind.scale() != CollectiveKind::unknown)) list.push_back(one);
         }
     return list;
@@ -177,7 +178,7 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     // messages share links no pattern explains most, and yet noise is not spread as a constant has it.) Few leave times say little of
     // costs; those of other collectives, or an algorithm that an MPI is known to use, make up for it.
     double left = 0.9;
-    if (said == Evidence::little) left = best.decided ? 0.05 : 0.02;
+    if (said == Evidence::little) left = best.decided ? 0.2 : 0.02;
     // As many leave times as there are costs fit any algorithm, and few members hardly show which one it is.
     constexpr size_t more_than_costs = 6, enough_members = 4;
     const size_t members = samples.front().leave.size();

@@ -43,13 +43,11 @@ struct Structure {
     bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }
     int64_t flight(double share) const { return hop_data == 0 ? hop : hop + static_cast<int64_t>(static_cast<double>(hop_data) * share); }
     bool by_link(double share) const { return link && rendezvous(share); }
-    // … and an eager one shares the links of its sender and its receiver with what else is under way there.
+    // An eager one shares the links of its sender and its receiver with what else is under way there; so does a rendezvous by link.
     bool shares_links(double share) const { return link && !rendezvous(share); }
     int64_t work(double share) const { return own + (link ? 0 : by_length(share)); }
     // Of a receiver, once the message is there.
     int64_t taking(double share) const { return by_link(share) ? 0 : rendezvous(share) ? by_length(share) : work(share); }
-    // Rendezvous that one member sends or receives at once share its link: behind another one a long one is so much later.
-    int64_t behind_another(double share) const { return by_link(share) ? by_length(share) : 0; }
     int64_t by_length(double share) const { return own_data == 0 ? 0 : static_cast<int64_t>(static_cast<double>(own_data) * share); }
 };
 
@@ -120,10 +118,11 @@ class MemberClock {
 // When a member would leave, by a structure, and how many of its costs lie on the way that decided it.
 struct Prediction {
     int64_t leave;
-    uint32_t works, hops;
+    double works, hops;
     double work_data, hop_data;  // the sums of their shares of the data
 };
-void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* predicted);  // by member
+// By member. `with_ways`: also what lies on the way of messages that share links, which takes as long as all the rest.
+void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* predicted, bool with_ways = true);
 
 // Of some candidates the one that comes nearest to the leave times.
 struct Nearest {

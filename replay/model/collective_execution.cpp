@@ -30,12 +30,21 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
     for (Clock& clock : clocks_) {
         clock.noise.clear();
         clock.time.reset();
-        clock.link.reset();
         clock.at = clock.shared_upto = 0;
         clock.held = clock.done = false;
     }
     messages_.clear();
     messages_.resize(schedule_->shares.size());
+    find_bursts_of_schedule();
+}
+
+void Instance::find_bursts_of_schedule() {
+    bursts_.messages.clear();
+    to_begin_.clear();
+    if (!structure_.link || structure_.own_data == 0 || !structure_.any_rendezvous()) return;
+    find_bursts(
+        *schedule_, [&](uint32_t message) { return rendezvous(message); }, &bursts_);
+    for (const auto& burst : bursts_.messages) to_begin_.push_back(static_cast<uint32_t>(burst.size()));
 }
 
 void Instance::set_noise(Clock& clock, const std::vector<NoisePiece>& noise) {
@@ -81,11 +90,28 @@ const std::vector<uint32_t>& Instance::resume(const Participant& member, int64_t
 void Instance::run(uint32_t place) {
     ended_.clear();
     ready_.push_back(place);
-    while (!ready_.empty()) {
-        const uint32_t next = ready_.back();
-        ready_.pop_back();
-        go_on(next);
+    do {
+        while (!ready_.empty()) {
+            const uint32_t next = ready_.back();
+            ready_.pop_back();
+            go_on(next);
+        }
+    } while (give_up_bursts());
+}
+
+// Where all have come and nobody can go on, messages of a burst wait for each other: then they do not share their link.
+bool Instance::give_up_bursts() {
+    const auto comes_later = [](const Clock& clock) { return !clock.time || clock.held; };
+    if (!bursts_.any() || std::any_of(clocks_.begin(), clocks_.begin() + members_, comes_later)) return false;
+    bool any = false;
+    for (uint32_t number = 0; number < messages_.size(); ++number) {
+        const Message& message = messages_[number];
+        if (message.ready == INT64_MIN || message.receivable == INT64_MIN || message.arrival != INT64_MIN) continue;
+        come(number);
+        any = true;
     }
+    if (any) bursts_.messages.clear();
+    return any;
 }
 
 void Instance::candidate(uint64_t from, const int64_t* time, int64_t base) {
@@ -118,10 +144,8 @@ void Instance::work(Clock& clock, int64_t length) {
         for (size_t i = 0; i < lanes; ++i) time[i] += length;
 }
 
-// `shared`: the least that is between what was done last and the message's end.
-void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t shared, int64_t behind) {
-    const int64_t until = std::max(clock.clock.now + shared, message.arrival);
-    for (size_t i = 0; shared > 0 && i < lanes_->count; ++i) clock.time[i] += shared;
+void Instance::wait(Clock& clock, Message& message, bool recorded, int64_t behind) {
+    const int64_t until = std::max(clock.clock.now, message.arrival);
     if (recorder_ && recorded) {
         const int64_t base = until;
         recorder_->start();
@@ -175,15 +199,14 @@ int64_t Instance::candidates_by_order(const Clock& clock) {
                          [&](size_t a, size_t b) { return time(a, recorder_->lane(w)) < time(b, recorder_->lane(w)); });
         int64_t taken = 0;
         for (auto last = sorted.rbegin(); last != sorted.rend(); ++last) {
-            behind[w][*last] = taken + taking(order_[*last]);
-            taken = behind[w][*last] + behind_another(order_[*last]);
+            taken += taking(order_[*last]);
+            behind[w][*last] = taken;
         }
     }
     int64_t end = clock.clock.now, all = 0;  // measured
     for (const uint32_t number : order_) {
-        const int64_t shared = number == order_.front() ? 0 : behind_another(number);
-        end = std::max(end + shared, messages_[number].arrival) + taking(number);
-        all += shared + taking(number);
+        end = std::max(end, messages_[number].arrival) + taking(number);
+        all += taking(number);
     }
     recorder_->start();
     for (size_t i = 0; i < order_.size(); ++i)
@@ -210,16 +233,13 @@ int64_t Instance::gained_by_order(int64_t begin, size_t lane) {
     coming_.clear();
     bool same = true;
     for (const uint32_t number : order_) {
-        const Coming message{messages_[number].time[lane], taking(number), behind_another(number)};
+        const Coming message{messages_[number].time[lane], taking(number)};
         same = same && (coming_.empty() || message.arrival >= coming_.back().arrival);
         coming_.push_back(message);
     }
     if (same) return 0;
     const auto taken_from = [&](int64_t time) {
-        for (const Coming& message : coming_) {
-            const int64_t shared = &message == &coming_.front() ? 0 : message.shared;
-            time = std::max(time + shared, message.arrival) + message.taking;
-        }
+        for (const Coming& message : coming_) time = std::max(time, message.arrival) + message.taking;
         return time;
     };
     const int64_t measured_order = taken_from(begin);
@@ -247,8 +267,7 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
     }
     if (cost.rendezvous) {
         message.ready = clock.clock.now;
-        if (cost.behind_another > 0) share_link(clock, message, cost.share);
-        settle(message, cost.share);
+        settle(step.message);
     } else if (cost.shares_links && structure_.own_data > 0) {
         message.ready = clock.clock.now + cost.flight;
         message.sent = pool_->copy(message.time);
@@ -259,23 +278,45 @@ void Instance::send(Clock& clock, const Schedule::Step& step) {
     go_on_if_waiting(step.peer);
 }
 
-// Each of them is there later for the others' sake, if it is not later than that anyway.
-void Instance::share(const std::vector<uint32_t>& messages) {
-    // `arrival`: alone.
-    const auto share_as = [&](auto arrival, auto comes) {
+// `alone(message, lane)`: when it would be there alone; `later(message, lane, ns)`. Lane `lanes_->count`: measured.
+template <class Alone, class Later>
+void Instance::share_as(const std::vector<uint32_t>& messages, Alone alone, Later later) {
+    for (size_t lane = 0; lane <= lanes_->count; ++lane) {
         link_.start();
         for (const uint32_t number : messages) {
             const MessageCost its = cost(number);
-            link_.add(arrival(messages_[number]) - its.flight, its.by_length);
+            link_.add(alone(messages_[number], lane) - its.flight, its.by_length);
         }
-        const std::vector<int64_t>& later = link_.later();
-        for (size_t i = 0; i < messages.size(); ++i) comes(messages_[messages[i]], arrival(messages_[messages[i]]) + later[i]);
-    };
-    share_as([](const Message& message) { return message.ready; },
-             [](Message& message, int64_t when) { message.arrival = std::max(message.arrival, when); });
-    for (size_t lane = 0; lane < lanes_->count; ++lane)
-        share_as([&](const Message& message) { return message.sent[lane]; },
-                 [&](Message& message, int64_t when) { message.time[lane] = std::max(message.time[lane], when); });
+        const std::vector<int64_t>& by = link_.later();
+        for (size_t i = 0; i < messages.size(); ++i) later(messages_[messages[i]], lane, by[i]);
+    }
+}
+
+// Each of them is there later for the others' sake, if it is not later than that anyway.
+void Instance::share(const std::vector<uint32_t>& messages) {
+    const size_t measured = lanes_->count;
+    const auto alone = [=](const Message& message, size_t lane) { return lane == measured ? message.ready : message.sent[lane]; };
+    share_as(messages, alone, [&](Message& message, size_t lane, int64_t later) {
+        int64_t& there = lane == measured ? message.arrival : message.time[lane];
+        there = std::max(there, alone(message, lane) + later);
+    });
+}
+
+// At one end of their links; the slower end counts.
+void Instance::share_burst(const std::vector<uint32_t>& messages) {
+    const size_t measured = lanes_->count;
+    for (const uint32_t number : messages)
+        if (!messages_[number].later_in) messages_[number].later_in = pool_->filled(0);
+    share_as(
+        messages,
+        [&](const Message& message, size_t lane) {
+            if (lane != measured) return std::max(message.sent[lane], message.posted[lane]);
+            return std::max(message.ready, message.receivable) + cost(static_cast<uint32_t>(&message - messages_.data())).flight;
+        },
+        [&](Message& message, size_t lane, int64_t later) {
+            int64_t& most = lane == measured ? message.later : message.later_in[lane];
+            most = std::max(most, later);
+        });
 }
 
 void Instance::share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step) {
@@ -298,25 +339,6 @@ bool Instance::share_in(Clock& clock) {
     return true;
 }
 
-// A message is carried behind the one that its member sent before.
-void Instance::share_link(Clock& clock, Message& message, double share) {
-    const int64_t length = structure_.behind_another(share), flight = structure_.flight(share);
-    if (clock.link) {
-        message.ready = std::max(message.ready, clock.link_began + length);
-        for (size_t i = 0; i < lanes_->count; ++i) message.sent[i] = std::max(message.sent[i], clock.link[i] + length + flight);
-        if (recorder_) {
-            recorder_->start();
-            candidate(clock.node, clock.time, message.ready);
-            recorder_->candidate_by(clock.link_node, [&](size_t lane) { return message.ready - clock.link[lane] - length; });
-            message.node = recorder_->write(clock.thread, clock.where, message.ready, message.ready - message.sent[recorder_->lane(1)] + flight);
-        }
-    }
-    clock.link_began = message.ready;
-    clock.link_node = message.node;
-    clock.link = pool_->copy(message.sent);
-    for (size_t i = 0; i < lanes_->count; ++i) clock.link[i] -= flight;
-}
-
 void Instance::post(Clock& clock, const Schedule::Step& step) {
     Message& message = messages_[step.message];
     const double share = share_of(step.message);
@@ -326,16 +348,37 @@ void Instance::post(Clock& clock, const Schedule::Step& step) {
     message.posted = pool_->take();
     const int64_t flight = structure_.flight(share);
     for (size_t i = 0; i < lanes_->count; ++i) message.posted[i] = clock.time[i] + flight;
-    settle(message, share);
-    ready_.push_back(step.peer);  // its sender may wait for the end
+    settle(step.message);
 }
 
-void Instance::settle(Message& message, double share) {
+// A rendezvous is under way once both are there; it comes once all those of its bursts are.
+void Instance::settle(uint32_t number) {
+    const Message& message = messages_[number];
     if (message.ready == INT64_MIN || message.receivable == INT64_MIN) return;
-    message.arrival = std::max(message.ready, message.receivable) + structure_.flight(share);
+    const uint32_t sent_in = bursts_.any() ? bursts_.sent_in[number] : Bursts::alone;
+    const uint32_t received_in = bursts_.any() ? bursts_.received_in[number] : Bursts::alone;
+    for (const uint32_t burst : {sent_in, received_in})
+        if (burst != Bursts::alone && --to_begin_[burst] == 0) share_burst(bursts_.messages[burst]);
+    if (sent_in == Bursts::alone && received_in == Bursts::alone) return come(number);
+    for (const uint32_t burst : {sent_in, received_in}) {
+        if (burst == Bursts::alone || to_begin_[burst] != 0) continue;
+        for (const uint32_t other : bursts_.messages[burst])
+            if (whole(bursts_.sent_in[other]) && whole(bursts_.received_in[other]) && messages_[other].arrival == INT64_MIN) come(other);
+    }
+}
+
+void Instance::come(uint32_t number) {
+    Message& message = messages_[number];
+    for (size_t i = 0; message.later_in && i < lanes_->count; ++i) {
+        message.sent[i] += message.later_in[i];
+        message.posted[i] += message.later_in[i];
+    }
+    message.later_in.reset();
+    message.arrival = std::max(message.ready, message.receivable) + cost(number).flight + message.later;
     message.time = pool_->copy(message.sent);
     raise_to(message.time, message.posted, lanes_->count);
     message.uses = 2;
+    for (const uint32_t end : {schedule_->ends[number].first, schedule_->ends[number].second}) go_on_if_waiting(end);
 }
 
 bool Instance::receive(Clock& clock, const Schedule::Step* step) {
@@ -343,14 +386,14 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
         for (uint32_t i = 0; i < step->together; ++i) post(clock, step[i]);
     const auto arrival = [&](uint32_t message) { return messages_[message].arrival; };
     if (clock.held || !share_in(clock)) return false;
-    const auto take = [&](uint32_t number, bool recorded, int64_t shared) {
+    const auto take = [&](uint32_t number, bool recorded) {
         const int64_t length = taking(number);
-        wait(clock, messages_[number], recorded, shared, clock.injected ? 0 : length);
+        wait(clock, messages_[number], recorded, clock.injected ? 0 : length);
         clock.injected ? work(clock, length) : work_measured(clock, length);
     };
     if (step->together == 1) {  // mostly
         if (arrival(step->message) == INT64_MIN) return false;
-        take(step->message, true, 0);
+        take(step->message, true);
         write(clock);
         return true;
     }
@@ -360,7 +403,7 @@ bool Instance::receive(Clock& clock, const Schedule::Step* step) {
     const int64_t end_without_noise = reordered ? candidates_by_order(clock) : 0;
     keep_among_ = reordered;
     for (const uint32_t number : order_) {
-        take(number, !reordered, number == order_.front() ? 0 : behind_another(number));
+        take(number, !reordered);
         if (!reordered) write(clock);
     }
     keep_among_ = false;
@@ -408,10 +451,7 @@ std::vector<uint8_t> Instance::waited_for(uint32_t member) const {
 
 void Instance::clear() {
     if (!lanes_) return;
-    for (Clock& clock : clocks_) {
-        clock.time.reset();
-        clock.link.reset();
-    }
+    for (Clock& clock : clocks_) clock.time.reset();
     messages_.clear();
     lanes_ = nullptr;
 }

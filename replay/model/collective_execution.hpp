@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "algorithms/bursts.hpp"
 #include "algorithms/fair_link.hpp"
 #include "collective_algorithm.hpp"
 #include "predict_order.hpp"
@@ -52,10 +53,6 @@ class Instance {
         MemberClock clock;
         std::vector<NoisePiece> noise;
         LaneVector time;  // approximated, in lanes; none: has not come
-        // When its link began to carry the last message that it sent, measured and in lanes; none: it carried none.
-        int64_t link_began = INT64_MIN;
-        LaneVector link;
-        uint64_t link_node = 0;
         std::vector<InjectedClock>* injected = nullptr;
         size_t at = 0;
         size_t shared_upto = 0;  // its steps before that: their messages have shared its link
@@ -73,6 +70,9 @@ class Instance {
         int64_t ready = INT64_MIN, receivable = INT64_MIN;
         uint64_t posted_node = 0;
         LaneVector sent, posted;
+        // Of a rendezvous in bursts, once it is under way: how much later it is for the others' sake, measured and in lanes.
+        int64_t later = 0;
+        LaneVector later_in;
         uint32_t uses = 0;  // of its time: by the receiver, and by a sender that waits for the end
     };
     uint32_t place(uint32_t member) const { return (member + members_ - first_) % members_; }
@@ -84,26 +84,31 @@ class Instance {
     void work(Clock& clock, int64_t ns);
     void work_measured(Clock& clock, int64_t ns);  // in the measured run alone, noise aside
     // `behind`: of work that follows, in lanes.
-    void wait(Clock& clock, Message& message, bool recorded, int64_t shared = 0, int64_t behind = 0);
+    void wait(Clock& clock, Message& message, bool recorded, int64_t behind = 0);
     void go_on_if_waiting(uint32_t place) {
         if (const Clock& clock = clocks_[place]; clock.time && !clock.done) ready_.push_back(place);
     }
     void candidate(uint64_t from, const int64_t* time, int64_t base);
     void write(Clock& clock);
     void send(Clock& clock, const Schedule::Step& step);
-    void share_link(Clock& clock, Message& message, double share);
     void share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step);
     bool share_in(Clock& clock);
+    template <class Alone, class Later>
+    void share_as(const std::vector<uint32_t>& messages, Alone alone, Later later);
     void share(const std::vector<uint32_t>& messages);
     void post(Clock& clock, const Schedule::Step& step);
-    void settle(Message& message, double share);
+    void settle(uint32_t number);
+    void find_bursts_of_schedule();
+    void share_burst(const std::vector<uint32_t>& messages);
+    void come(uint32_t number);
+    bool whole(uint32_t burst) const { return burst == Bursts::alone || to_begin_[burst] == 0; }
+    bool give_up_bursts();
     bool receive(Clock& clock, const Schedule::Step* step);
     bool complete(Clock& clock, const Schedule::Step& step);
     double share_of(uint32_t message) const { return sizes_.share(*schedule_, message); }
     MessageCost cost(uint32_t message) const { return uniform_ ? cost_ : MessageCost(structure_, share_of(message)); }
     bool rendezvous(uint32_t message) const { return cost(message).rendezvous; }
     int64_t taking(uint32_t message) const { return cost(message).taking; }
-    int64_t behind_another(uint32_t message) const { return cost(message).behind_another; }
     bool only_removed_follows(const Clock& clock, size_t lane) const;
     void find_gains(const Clock& clock);
     void record_reordered(Clock& clock, int64_t end_without_noise);
@@ -124,8 +129,10 @@ class Instance {
     std::vector<uint32_t> ready_, ended_, order_;
     std::vector<uint32_t> sent_, sharing_;  // one after another by one member; to one member
     FairLink link_;
+    Bursts bursts_;
+    std::vector<uint32_t> to_begin_;  // by burst: so many are not under way yet
     struct Coming {
-        int64_t arrival = 0, taking = 0, shared = 0;  // `shared`: of the link, where it is not the first
+        int64_t arrival = 0, taking = 0;
     };
     std::vector<Coming> coming_;
     std::vector<int64_t> gained_;

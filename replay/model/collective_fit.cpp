@@ -59,7 +59,7 @@ using Predictions = std::vector<std::vector<Prediction>>;  // by sample
 constexpr size_t terms = 4;  // o, L, and what the data adds to each
 
 std::array<double, terms> weights(const Prediction& predicted) {
-    return {static_cast<double>(predicted.works), static_cast<double>(predicted.hops), predicted.work_data, predicted.hop_data};
+    return {predicted.works, predicted.hops, predicted.work_data, predicted.hop_data};
 }
 
 // x with the least x·A·x − 2 b·x over those terms that are in `used`; false where they do not determine each other.
@@ -110,7 +110,7 @@ bool regress(Structure* structure, bool uniform, const std::vector<InstanceSampl
     // Where each way has as much work as flight, as in rendezvous, the leave times leave open which of them takes the time: the flight.
     constexpr double preference = 3e-4;
     a[0][0] *= 1 + preference;
-    a[2][2] *= 1 + preference;
+    if (!structure->link) a[2][2] *= 1 + preference;  // what sharing takes shows where messages are at once, and not where they are alone
     // Of the costs that may be there, those that explain most; the others are 0.
     double most = 0;
     std::array<double, terms> best{};
@@ -168,8 +168,8 @@ std::vector<Structure> starts(const Structure& plain, const std::vector<Instance
     predict(scaled(plain, 1'000, 1'000'000), together, &ways);
     double works = 1, hops = 1;
     for (const Prediction& way : ways) {
-        works = std::max<double>(works, way.works);
-        hops = std::max<double>(hops, way.hops);
+        works = std::max(works, way.works);
+        hops = std::max(hops, way.hops);
     }
     std::vector<Structure> list;
     // First what is likeliest, for where leave times do not tell: some work for each message, and more flight.
@@ -190,7 +190,6 @@ class Descent {
         for (const InstanceSample& sample : samples) leave_times_ += sample.leave.size();
         if (SamplesTogether::can_follow(samples)) together_.emplace(plain, samples);
         least_ = error_of(best_, std::numeric_limits<double>::infinity());
-        by_best_.swap(by_trial_);
     }
     ~Descent() { by_best_.swap(spare()); }
     Descent(const Descent&) = delete;
@@ -200,7 +199,6 @@ class Descent {
         if (distance >= least_) return false;
         least_ = distance;
         best_ = trial;
-        by_best_.swap(by_trial_);
         return true;
     }
     // `allowed(structure)` brings costs that must not be back to those that may.
@@ -209,7 +207,7 @@ class Descent {
         for (int round = 0; round < 16; ++round) {
             const Structure before = best_;
             Structure next = best_;
-            if (together_) together_->predict(best_, &by_best_);
+            find_ways();
             if (!regress(&next, uniform_, samples_, by_best_)) break;
             if (!try_out(allowed(next)) && !part_of_the_way(before, next, allowed)) break;
             for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
@@ -222,7 +220,7 @@ class Descent {
     // Which messages share a link depends on the costs, so the ways change with them, and all of a step may be too much.
     template <class Allowed>
     bool part_of_the_way(const Structure& from, const Structure& to, Allowed allowed) {
-        if (!from.link || from.any_rendezvous()) return false;
+        if (!from.link) return false;
         for (const int64_t part : {2, 4, 8}) {
             Structure next = from;
             for (int64_t Structure::*cost : {&Structure::own, &Structure::hop, &Structure::own_data, &Structure::hop_data})
@@ -230,6 +228,11 @@ class Descent {
             if (try_out(allowed(next))) return true;
         }
         return false;
+    }
+    void find_ways() {
+        if (together_) return together_->predict(best_, &by_best_);
+        by_best_.resize(samples_.size());
+        for (size_t s = 0; s < samples_.size(); ++s) predict(best_, samples_[s], &by_best_[s]);
     }
     // What the last one predicted, for its memory: there are many, one after another.
     static Predictions& spare() {
@@ -254,10 +257,9 @@ class Descent {
             }
             return typical(distances_, noise_known_);
         }
-        by_trial_.resize(samples_.size());
-        for (size_t s = 0; s < samples_.size(); ++s) {
-            predict(structure, samples_[s], &by_trial_[s]);
-            for (size_t i = 0; i < by_trial_[s].size(); ++i) add(samples_[s], i, by_trial_[s][i].leave);
+        for (const InstanceSample& sample : samples_) {
+            predict(structure, sample, &predicted_, false);
+            for (size_t i = 0; i < predicted_.size(); ++i) add(sample, i, predicted_[i].leave);
             if (too_much()) return most;
         }
         return typical(distances_, noise_known_);
@@ -266,10 +268,11 @@ class Descent {
     const std::vector<InstanceSample>& samples_;
     bool noise_known_, uniform_ = true;
     size_t leave_times_ = 0;
-    std::optional<SamplesTogether> together_;  // else by_best_ and by_trial_ hold what was predicted of the best and of the last trial
+    std::optional<SamplesTogether> together_;
     Structure best_;
     double least_ = 0;
-    Predictions by_best_, by_trial_;
+    Predictions by_best_;
+    std::vector<Prediction> predicted_;
     Distances distances_;
 };
 
@@ -282,18 +285,26 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
         Descent descent(plain, samples, noise_known);
         for (const Structure& start : starts(plain, samples, few)) descent.try_out(start);
         Fit found = descent.go_down(anything);
-        // What a message behind another one takes of their link may be any part of what it takes alone, and leave times show it only
-        // where the messages have no other work.
+        if (!plain.link) return found;
+        // What sharing takes of the way that a message takes alone, from which descents differ; in rendezvous it may be most of it. One
+        // that is far off without it is another algorithm.
         const Structure alone = found.structure;
+        const auto says_enough = [&] { return found.error > 2 * constant_error || found.error * enough_said <= constant_error; };
+        const auto descend_from = [&](Structure start, double hop, double own_data) {
+            if (says_enough()) return;
+            start.hop = std::llround(hop);
+            start.own_data = std::llround(own_data);
+            const Fit other = Descent(start, samples, noise_known).go_down(anything);
+            if (other.error < found.error) found = other;
+        };
+        const auto hop = static_cast<double>(alone.hop);
+        if (plain.any_rendezvous())
+            for (const double part : {0.3, 0.6}) descend_from(alone, (1 - part) * hop, part * hop);
+        const Structure without_work = scaled(alone, 0, hop + static_cast<double>(alone.own));
         for (const int64_t part : {256, 64, 16, 4}) {
-            if (!plain.link || found.error > constant_error || found.error * enough_said <= constant_error) break;
-            for (const bool with_work : {false, true}) {
-                if (with_work && plain.any_rendezvous()) continue;
-                Structure start = with_work ? alone : scaled(plain, 0, static_cast<double>(alone.hop + alone.own));
-                start.own_data = start.hop / part;
-                const Fit other = Descent(start, samples, noise_known).go_down(anything);
-                if (other.error < found.error) found = other;
-            }
+            descend_from(without_work, hop + static_cast<double>(alone.own),
+                         static_cast<double>(without_work.hop) / static_cast<double>(part));
+            if (!plain.any_rendezvous()) descend_from(alone, hop, hop / static_cast<double>(part));
         }
         return found;
     }

@@ -268,7 +268,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
             if (has_sizes_by_pair(one.kind.operation))  // what looking at one takes grows with the square of the members
                 one.samples.resize(std::min<size_t>(one.samples.size(), std::clamp<size_t>(1000 / (key.second * key.second), 4, 12)));
         }
-        one.kind.eager_apart = faults_.eager_apart;
+        one.kind.links_apart = faults_.links_apart;
         if (!faults_.set_ups_count) leave_out_set_ups(&one.samples);
         if (!noise_placed)
             for (InstanceSample& sample : one.samples) sample.noise.assign(sample.enter.size(), {});

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "algorithms/bursts.hpp"
 #include "predict_together.hpp"
 
 namespace polter::replay {
@@ -21,14 +22,14 @@ struct Member {
     size_t at = 0;       // its next step
     uint32_t known = 0;  // of the receives that belong together there: so many have their messages
     bool resumed = false;
-    size_t shared_upto = 0;                  // its steps before that: their messages have shared its link
-    Prediction sent{INT64_MIN, 0, 0, 0, 0};  // what its link carried last
+    size_t shared_upto = 0;  // its steps before that: their messages have shared its link
 };
 
 struct Message {
     Prediction way{INT64_MIN, 0, 0, 0, 0};
     uint32_t awaited_by = nobody;  // a member that can do nothing until it has come
-    int64_t begin = 0;             // of an eager one by link
+    // Of one that shares links: how it began; and how it comes, by what is known so far.
+    Prediction begin{INT64_MIN, 0, 0, 0, 0}, coming{INT64_MIN, 0, 0, 0, 0};
 };
 
 struct Rendezvous {
@@ -38,7 +39,7 @@ struct Rendezvous {
 
 class Followed {
   public:
-    void run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways);
+    void run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways, bool with_ways);
 
   private:
     void wait(MemberClock& clock, int64_t until) const { structure_->link ? clock.pass(until) : clock.wait(until, nothing); }
@@ -48,14 +49,22 @@ class Followed {
     bool all_came(const Schedule::Step* step, uint32_t number);
     void depart(Message& message, const Prediction& from, const MessageCost& cost);
     void settle(uint32_t number, const MessageCost& cost);
-    void share_link(Prediction& last, Prediction& ready, const MessageCost& cost) const;
+    void under_way(uint32_t number, const Prediction& from, const MessageCost& cost);
+    void come(uint32_t number);
+    bool whole(uint32_t burst) const { return burst == Bursts::alone || to_begin_[burst] == 0; }
+    void begin(uint32_t number, const Prediction& from, const MessageCost& cost);
+    void share(const std::vector<uint32_t>& messages);
+    const std::vector<LinkSlopes::Slopes>& slopes_of(const std::vector<uint32_t>& messages);
+    bool give_up_bursts();
+    void find_bursts_by_costs();
+    void go_on(uint32_t place);
     void post(uint32_t message, uint32_t place);
     bool shares_links() const { return structure_->link && structure_->own_data > 0; }
     void share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step, const Prediction& way);
     bool share_in(uint32_t place);
     bool send(const Schedule::Step& step, uint32_t place);
     bool receive(const Schedule::Step* step, uint32_t place);
-    void take(uint32_t message, bool first, uint32_t place);
+    void take(uint32_t message, uint32_t place);
     void begin();
     bool complete(const Schedule::Step& step, uint32_t place);
     void resume(uint32_t place) {
@@ -89,9 +98,13 @@ class Followed {
     std::vector<Member> members_;
     std::vector<Message> messages_;
     std::vector<Rendezvous> rendezvous_;  // by message; none where all are eager
-    std::vector<uint32_t> ready_, order_, sharing_;
-    std::vector<std::pair<uint32_t, Prediction>> sent_;  // by one member, one after another; their ways so far
+    std::vector<uint32_t> ready_, order_, sharing_, sent_;  // sent_: by one member, one after another
     FairLink link_;
+    LinkSlopes slopes_;
+    bool with_ways_ = true;
+    Bursts bursts_;
+    bool share_bursts_ = false;
+    std::vector<uint32_t> to_begin_;  // by burst: so many are not under way yet
 };
 
 // Whether all messages of the receives at this step have come; if not, the member is called for the first that has not.
@@ -116,9 +129,76 @@ void Followed::depart(Message& message, const Prediction& from, const MessageCos
 // A rendezvous begins when both are there.
 void Followed::settle(uint32_t number, const MessageCost& cost) {
     const Rendezvous& both = rendezvous_[number];
-    if (both.ready.leave == INT64_MIN || both.posted.leave == INT64_MIN || arrival(number) != INT64_MIN) return;
-    depart(messages_[number], both.ready.leave >= both.posted.leave ? both.ready : both.posted, cost);
-    if (both.sender_waits != nobody) ready_.push_back(both.sender_waits);
+    if (both.ready.leave == INT64_MIN || both.posted.leave == INT64_MIN || messages_[number].begin.leave != INT64_MIN) return;
+    under_way(number, both.ready.leave >= both.posted.leave ? both.ready : both.posted, cost);
+}
+
+// It comes once all those of its bursts are under way, too: then it is known how they share their links.
+void Followed::under_way(uint32_t number, const Prediction& from, const MessageCost& cost) {
+    begin(number, from, cost);
+    if (!share_bursts_) return come(number);
+    const uint32_t sent_in = bursts_.sent_in[number], received_in = bursts_.received_in[number];
+    for (const uint32_t burst : {sent_in, received_in})
+        if (burst != Bursts::alone && --to_begin_[burst] == 0) share(bursts_.messages[burst]);
+    if (sent_in == Bursts::alone && received_in == Bursts::alone) return come(number);
+    for (const uint32_t burst : {sent_in, received_in}) {
+        if (burst == Bursts::alone || to_begin_[burst] != 0) continue;
+        for (const uint32_t other : bursts_.messages[burst])
+            if (whole(bursts_.sent_in[other]) && whole(bursts_.received_in[other]) && arrival(other) == INT64_MIN) come(other);
+    }
+}
+
+void Followed::come(uint32_t number) {
+    messages_[number].way = messages_[number].coming;
+    if (messages_[number].awaited_by != nobody) ready_.push_back(messages_[number].awaited_by);
+    if (costs_[number].rendezvous && rendezvous_[number].sender_waits != nobody) ready_.push_back(rendezvous_[number].sender_waits);
+}
+
+void Followed::begin(uint32_t number, const Prediction& from, const MessageCost& cost) {
+    messages_[number].begin = from;
+    messages_[number].coming = {from.leave + cost.flight, from.works, from.hops + 1, from.work_data, from.hop_data + cost.share};
+}
+
+// At one end of theirs; the slower end counts.
+void Followed::share(const std::vector<uint32_t>& messages) {
+    link_.start();
+    for (const uint32_t message : messages) link_.add(messages_[message].begin.leave, costs_[message].by_length);
+    const std::vector<int64_t>& later = link_.later();
+    const std::vector<LinkSlopes::Slopes>* slopes = nullptr;
+    for (size_t i = 0; i < messages.size(); ++i) {
+        Message& message = messages_[messages[i]];
+        const MessageCost& cost = costs_[messages[i]];
+        const int64_t there = message.begin.leave + later[i] + cost.flight;
+        if (there <= message.coming.leave) continue;
+        message.coming.leave = there;
+        if (!with_ways_) continue;
+        if (!slopes) slopes = &slopes_of(messages);
+        const LinkSlopes::Slopes& by = (*slopes)[i];
+        message.coming = {there, by[0], by[1] + 1, by[2], by[3] + cost.share};
+    }
+}
+
+const std::vector<LinkSlopes::Slopes>& Followed::slopes_of(const std::vector<uint32_t>& messages) {
+    slopes_.start();
+    for (const uint32_t message : messages) {
+        const Prediction& begin = messages_[message].begin;
+        slopes_.add(begin.leave, costs_[message].by_length, costs_[message].share,
+                    {begin.works, begin.hops, begin.work_data, begin.hop_data});
+    }
+    return slopes_.find();
+}
+
+// Where nobody can go on, messages of a burst wait for each other: then they do not share their link.
+bool Followed::give_up_bursts() {
+    if (!share_bursts_) return false;
+    bool any = false;
+    for (uint32_t number = 0; number < messages_.size(); ++number) {
+        if (!costs_[number].rendezvous || messages_[number].begin.leave == INT64_MIN || arrival(number) != INT64_MIN) continue;
+        come(number);
+        any = true;
+    }
+    share_bursts_ = !any;
+    return any;
 }
 
 void Followed::post(uint32_t number, uint32_t place) {
@@ -128,16 +208,6 @@ void Followed::post(uint32_t number, uint32_t place) {
     posted = (*ways_)[place];
     posted.leave = members_[place].clock.now;
     settle(number, cost);
-}
-
-// `ready`: of a message behind `last`, which it becomes.
-void Followed::share_link(Prediction& last, Prediction& ready, const MessageCost& cost) const {
-    if (last.leave != INT64_MIN && last.leave + cost.by_length >= ready.leave) {
-        ready = last;
-        ready.leave += cost.by_length;
-        ready.work_data += cost.share;
-    }
-    last = ready;
 }
 
 bool Followed::send(const Schedule::Step& step, uint32_t place) {
@@ -150,9 +220,7 @@ bool Followed::send(const Schedule::Step& step, uint32_t place) {
     way.work_data += cost.work_share;
     way.leave = clock.now;
     if (cost.rendezvous) {
-        Prediction& ready = rendezvous_[step.message].ready;
-        ready = way;
-        if (structure_->link) share_link(members_[place].sent, ready, cost);
+        rendezvous_[step.message].ready = way;
         settle(step.message, cost);
     } else if (cost.shares_links && shares_links()) {
         share_out(schedule_->steps[place], step, way);
@@ -164,19 +232,12 @@ bool Followed::send(const Schedule::Step& step, uint32_t place) {
 
 // What a member sends before it waits shares its link.
 void Followed::share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step, const Prediction& way) {
-    messages_[step.message].begin = way.leave;
-    sent_.emplace_back(step.message, way);
+    begin(step.message, way, costs_[step.message]);
+    sent_.push_back(step.message);
     if (goes_on_sending(steps, static_cast<size_t>(&step - steps.data()), [&](uint32_t message) { return !costs_[message].rendezvous; }))
         return;
-    link_.start();
-    for (const auto& [message, its] : sent_) link_.add(its.leave, costs_[message].by_length);
-    const std::vector<int64_t>& later = link_.later();
-    for (size_t i = 0; i < sent_.size(); ++i) {
-        auto& [message, its] = sent_[i];
-        its.leave += later[i];
-        its.work_data += static_cast<double>(later[i]) / static_cast<double>(structure_->own_data);
-        depart(messages_[message], its, costs_[message]);
-    }
+    share(sent_);
+    for (const uint32_t message : sent_) come(message);
     sent_.clear();
 }
 
@@ -195,16 +256,8 @@ bool Followed::share_in(uint32_t place) {
     member.known = 0;
     member.shared_upto = behind;
     if (sharing_.size() < 2) return true;
-    link_.start();
-    for (const uint32_t message : sharing_) link_.add(messages_[message].begin, costs_[message].by_length);
-    const std::vector<int64_t>& later = link_.later();
-    for (size_t i = 0; i < sharing_.size(); ++i) {
-        Message& message = messages_[sharing_[i]];
-        const int64_t more = message.begin + costs_[sharing_[i]].flight + later[i] - message.way.leave;
-        if (more <= 0) continue;
-        message.way.leave += more;
-        message.way.work_data += static_cast<double>(more) / static_cast<double>(structure_->own_data);
-    }
+    share(sharing_);
+    for (const uint32_t message : sharing_) messages_[message].way = messages_[message].coming;
     return true;
 }
 
@@ -217,17 +270,15 @@ void Followed::resume_now(uint32_t place) {
     member.resumed = true;
 }
 
-void Followed::take(uint32_t message, bool first, uint32_t place) {
+void Followed::take(uint32_t message, uint32_t place) {
     Member& member = members_[place];
     Prediction& way = (*ways_)[place];
     const MessageCost& cost = costs_[message];
-    const int64_t shared = first ? 0 : cost.behind_another, now = member.clock.now;
-    const bool came_last = arrival(message) > now + shared;
-    if (came_last) way = messages_[message].way;
-    wait(member.clock, std::max(arrival(message), now + shared));
+    if (arrival(message) > member.clock.now) way = messages_[message].way;
+    wait(member.clock, arrival(message));
     work(member.clock, cost.taking);
     way.works += cost.rendezvous ? 0 : 1;
-    way.work_data += cost.by_link && !first && !came_last ? cost.share : cost.work_share;
+    way.work_data += cost.work_share;
 }
 
 bool Followed::receive(const Schedule::Step* step, uint32_t place) {
@@ -237,13 +288,13 @@ bool Followed::receive(const Schedule::Step* step, uint32_t place) {
     if (!all_came(step, place)) return false;
     if (step->together == 1) {
         resume(place);
-        take(step->message, true, place);
+        take(step->message, place);
         return true;
     }
     arrived_in_order(
         step, [&](uint32_t message) { return arrival(message); }, &order_);
     resume(place);
-    for (const uint32_t message : order_) take(message, message == order_.front(), place);
+    for (const uint32_t message : order_) take(message, place);
     return true;
 }
 
@@ -281,6 +332,14 @@ void Followed::find_costs() {
     for (uint32_t message = 0; message < messages; ++message) costs_[message] = MessageCost(s, sample_->sizes.share(*schedule_, message));
     asked_costs_.reset();
     if (!sample_->sizes.known()) asked_costs_ = now;  // else each sample has its own
+    find_bursts_by_costs();
+}
+
+void Followed::find_bursts_by_costs() {
+    bursts_.messages.clear();
+    if (shares_links() && structure_->any_rendezvous())
+        find_bursts(
+            *schedule_, [&](uint32_t message) { return costs_[message].by_link; }, &bursts_);
 }
 
 // Sets only what is read before it is written: members are few, and so are their steps.
@@ -290,7 +349,11 @@ void Followed::begin() {
     for (Message& message : messages_) {
         message.way.leave = INT64_MIN;
         message.awaited_by = nobody;
+        message.begin.leave = INT64_MIN;
     }
+    share_bursts_ = bursts_.any();
+    to_begin_.clear();
+    for (const auto& burst : bursts_.messages) to_begin_.push_back(static_cast<uint32_t>(burst.size()));
     rendezvous_.resize(structure_->any_rendezvous() ? schedule_->shares.size() : 0);
     for (Rendezvous& both : rendezvous_) {
         both.ready.leave = both.posted.leave = INT64_MIN;
@@ -307,14 +370,37 @@ void Followed::begin() {
         member.known = 0;
         member.resumed = false;
         member.shared_upto = 0;
-        member.sent.leave = INT64_MIN;
         member.clock.start(sample_->enter[number], &sample_->noise[number]);
         if (!sample_->resume.empty()) member.clock.work(structure_->call, nothing);
         (*ways_)[place] = {0, 0, 0, 0, 0};
     }
 }
 
-void Followed::run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways) {
+void Followed::go_on(uint32_t place) {
+    Member& member = members_[place];
+    const auto& steps = schedule_->steps[place];
+    for (bool goes_on = true; goes_on && member.at < steps.size();) {
+        const Schedule::Step& step = steps[member.at];
+        switch (step.kind) {
+            case Kind::send:
+                goes_on = send(step, place);
+                break;
+            case Kind::receive:
+                goes_on = receive(&step, place);
+                break;
+            case Kind::post:
+                post(step.message, place);
+                break;
+            case Kind::complete:
+                goes_on = complete(step, place);
+                break;
+        }
+        if (goes_on) member.at += step.kind == Kind::receive ? step.together : 1;
+    }
+}
+
+void Followed::run(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways, bool with_ways) {
+    with_ways_ = with_ways;
     structure_ = &structure;
     sample_ = &sample;
     ways_ = ways;
@@ -323,30 +409,13 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
     find_schedule();
     find_costs();
     begin();
-    while (!ready_.empty()) {
-        const uint32_t place = ready_.back();
-        ready_.pop_back();
-        Member& member = members_[place];
-        const auto& steps = schedule_->steps[place];
-        for (bool goes_on = true; goes_on && member.at < steps.size();) {
-            const Schedule::Step& step = steps[member.at];
-            switch (step.kind) {
-                case Kind::send:
-                    goes_on = send(step, place);
-                    break;
-                case Kind::receive:
-                    goes_on = receive(&step, place);
-                    break;
-                case Kind::post:
-                    post(step.message, place);
-                    break;
-                case Kind::complete:
-                    goes_on = complete(step, place);
-                    break;
-            }
-            if (goes_on) member.at += step.kind == Kind::receive ? step.together : 1;
+    do {
+        while (!ready_.empty()) {
+            const uint32_t place = ready_.back();
+            ready_.pop_back();
+            go_on(place);
         }
-    }
+    } while (give_up_bursts());
     for (uint32_t place = 0; place < count; ++place) {
         if (members_[place].at == schedule_->steps[place].size()) resume(place);  // of one that received nothing
         if (structure.link) members_[place].clock.end(nothing);
@@ -357,9 +426,9 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
 
 }  // namespace
 
-void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways) {
+void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* ways, bool with_ways) {
     static thread_local Followed followed;
-    followed.run(structure, sample, ways);
+    followed.run(structure, sample, ways, with_ways);
 }
 
 }  // namespace polter::replay

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "algorithms/bursts.hpp"
+
 namespace polter::replay {
 
 namespace {
@@ -14,18 +16,24 @@ using Operation = StepOperation;
 class Ordering {
   public:
     Ordering(const Schedule& schedule, const std::vector<MessageCost>& costs, bool link)
-        : schedule_(schedule), costs_(costs), link_(link), members_(schedule.steps.size()), messages_(costs.size()) {}
+        : schedule_(schedule), costs_(costs), link_(link), members_(schedule.steps.size()), messages_(costs.size()) {
+        find_bursts(
+            schedule, [&](uint32_t message) { return costs[message].by_link; }, &bursts_);
+        for (const auto& burst : bursts_.messages) to_begin_.push_back(static_cast<uint32_t>(burst.size()));
+    }
 
     StepProgram find() {
         ready_.resize(members_.size());
         std::iota(ready_.begin(), ready_.end(), 0u);
-        while (!ready_.empty()) {
-            const uint32_t place = ready_.back();
-            ready_.pop_back();
-            const auto& steps = schedule_.steps[place];
-            for (size_t& at = members_[place].at; at < steps.size() && done(steps[at], place);)
-                at += steps[at].kind == Kind::receive ? steps[at].together : 1;
-        }
+        do {
+            while (!ready_.empty()) {
+                const uint32_t place = ready_.back();
+                ready_.pop_back();
+                const auto& steps = schedule_.steps[place];
+                for (size_t& at = members_[place].at; at < steps.size() && done(steps[at], place);)
+                    at += steps[at].kind == Kind::receive ? steps[at].together : 1;
+            }
+        } while (give_up_bursts());
         return std::move(program_);
     }
 
@@ -33,11 +41,10 @@ class Ordering {
     static constexpr uint32_t nobody = UINT32_MAX;
     struct Member {
         size_t at = 0;
-        bool link_used = false;
         size_t shared_upto = 0, known = 0;
     };
     struct Message {
-        bool came = false, ready = false, posted = false;
+        bool came = false, ready = false, posted = false, begun = false;
         std::vector<uint32_t> awaited_by;
     };
 
@@ -46,10 +53,37 @@ class Ordering {
         ready_.insert(ready_.end(), message.awaited_by.begin(), message.awaited_by.end());
         message.awaited_by.clear();
     }
-    bool settle(Message& message) {
-        if (!message.ready || !message.posted || message.came) return false;
-        come(message);
+    bool settle(uint32_t number) {
+        Message& message = messages_[number];
+        if (!message.ready || !message.posted || message.begun) return false;
+        message.begun = true;
+        for (const uint32_t burst : {bursts_.sent_in[number], bursts_.received_in[number]})
+            if (burst != Bursts::alone) --to_begin_[burst];
         return true;
+    }
+    // Behind the operation that settled it: a burst of which all are under way is shared out.
+    void under_way(uint32_t number) {
+        const uint32_t sent_in = bursts_.sent_in[number], received_in = bursts_.received_in[number];
+        if (!share_bursts_ || (sent_in == Bursts::alone && received_in == Bursts::alone)) return come(messages_[number]);
+        for (const uint32_t burst : {sent_in, received_in}) {
+            if (burst == Bursts::alone || to_begin_[burst] != 0) continue;
+            share(Operation::Kind::share_in, 0, bursts_.messages[burst]);
+            for (const uint32_t other : bursts_.messages[burst])
+                if (whole(bursts_.sent_in[other]) && whole(bursts_.received_in[other])) come(messages_[other]);
+        }
+    }
+    bool whole(uint32_t burst) const { return burst == Bursts::alone || to_begin_[burst] == 0; }
+    // Where nobody can go on, messages of a burst wait for each other: then they do not share their link.
+    bool give_up_bursts() {
+        if (!share_bursts_) return false;
+        bool any = false;
+        for (Message& message : messages_) {
+            if (!message.begun || message.came) continue;
+            come(message);
+            any = true;
+        }
+        share_bursts_ = !any;
+        return any;
     }
     bool has_come(uint32_t number, uint32_t place) {
         if (!messages_[number].came) messages_[number].awaited_by.push_back(place);
@@ -59,7 +93,9 @@ class Ordering {
         Message& message = messages_[number];
         if (!costs_[number].rendezvous || message.posted) return;
         message.posted = true;
-        program_.operations.push_back({.kind = Operation::Kind::post, .settles = settle(message), .place = place, .message = number});
+        const bool settles = settle(number);
+        program_.operations.push_back({.kind = Operation::Kind::post, .settles = settles, .place = place, .message = number});
+        if (settles) under_way(number);
     }
     auto eager() const {
         return [this](uint32_t message) { return !costs_[message].rendezvous; };
@@ -97,12 +133,12 @@ class Ordering {
                 send.own_work = !cost.by_link || !schedule_.send_blocks(place, member.at);
                 if (cost.rendezvous) {
                     messages_[step.message].ready = true;
-                    send.settles = settle(messages_[step.message]);
-                    send.first_on_link = link_ && !std::exchange(member.link_used, true);
+                    send.settles = settle(step.message);
                 } else if (!link_) {
                     come(messages_[step.message]);
                 }
                 program_.operations.push_back(send);
+                if (send.settles) under_way(step.message);
                 if (cost.shares_links) share_out(place, member.at);
                 return true;
             }
@@ -134,6 +170,9 @@ class Ordering {
     std::vector<Member> members_;
     std::vector<Message> messages_;
     std::vector<uint32_t> ready_, sent_;
+    Bursts bursts_;
+    bool share_bursts_ = true;
+    std::vector<uint32_t> to_begin_;  // by burst: so many are not under way yet
     StepProgram program_;
 };
 

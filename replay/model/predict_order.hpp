@@ -13,7 +13,7 @@ namespace polter::replay {
 // What a message costs by a structure.
 struct MessageCost {
     double share = 0, work_share = 0;  // of the data: that it carries; that its work grows with
-    int64_t flight = 0, work = 0, taking = 0, by_length = 0, behind_another = 0;
+    int64_t flight = 0, work = 0, taking = 0, by_length = 0;
     bool rendezvous = false, by_link = false, shares_links = false;
 
     MessageCost() = default;
@@ -24,7 +24,6 @@ struct MessageCost {
           work(structure.work(of)),
           taking(structure.taking(of)),
           by_length(structure.by_length(of)),
-          behind_another(structure.behind_another(of)),
           rendezvous(structure.rendezvous(of)),
           by_link(structure.by_link(of)),
           shares_links(structure.shares_links(of)) {}
@@ -33,9 +32,8 @@ struct MessageCost {
 struct StepOperation {
     enum class Kind : uint8_t { send, share_out, share_in, post, receive, receive_in_order, complete };
     Kind kind;
-    bool own_work = false;       // of a send
-    bool settles = false;        // of a rendezvous: both sides are there now
-    bool first_on_link = false;  // of a rendezvous send: its member has sent none before
+    bool own_work = false;  // of a send
+    bool settles = false;   // of a rendezvous: both sides are there now
     uint32_t place = 0, message = 0;
     const Schedule::Step* steps = nullptr;  // of receives that belong together
     uint32_t sharing = 0;                   // of share_out and share_in: which messages, among those of the program

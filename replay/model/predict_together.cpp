@@ -92,37 +92,16 @@ struct Follower {
         }
     }
     void settle(uint32_t message) {
-        const Times &ready = state.ready[message], &posted = state.posted[message];
-        Times later;
-        POLTER_COLUMN_LOOP later.of[i] = std::max(ready.of[i], posted.of[i]);
+        Times &ready = state.ready[message], &posted = state.posted[message];
         if constexpr (with_ways) {
-            std::array<int64_t, samples_together> sender;
-            POLTER_COLUMN_LOOP sender[i] = ready.of[i] >= posted.of[i];
-            Way way = state.posted_way[message];
-            choose(way, state.ready_way[message], sender);
-            depart(message, later, &way);
-        } else {
-            depart(message, later, nullptr);
+            std::array<int64_t, samples_together> receiver;
+            POLTER_COLUMN_LOOP receiver[i] = posted.of[i] > ready.of[i];
+            choose(state.ready_way[message], state.posted_way[message], receiver);
         }
-    }
-    void share_link(const Operation& operation) {
-        const MessageCost& cost = costs[operation.message];
-        Times &ready = state.ready[operation.message], &sent = state.sent[operation.place];
-        if (!operation.first_on_link) {
-            std::array<int64_t, samples_together> behind;
-            POLTER_COLUMN_LOOP {
-                const int64_t after = sent.of[i] + cost.by_length;
-                behind[i] = after >= ready.of[i];
-                ready.of[i] = std::max(after, ready.of[i]);
-            }
-            if constexpr (with_ways) {
-                Way shared = state.sent_way[operation.place];
-                add(shared.work_data, cost.share);
-                choose(state.ready_way[operation.message], shared, behind);
-            }
-        }
-        sent = ready;
-        if constexpr (with_ways) state.sent_way[operation.place] = state.ready_way[operation.message];
+        POLTER_COLUMN_LOOP ready.of[i] = std::max(ready.of[i], posted.of[i]);
+        const Way* way = nullptr;
+        if constexpr (with_ways) way = &state.ready_way[message];
+        depart(message, ready, way);
     }
     void send(const Operation& operation) {
         const MessageCost& cost = costs[operation.message];
@@ -137,23 +116,43 @@ struct Follower {
         state.ready[operation.message] = state.now[operation.place];
         if constexpr (with_ways) state.ready_way[operation.message] = *way;
         if (cost.shares_links) return;
-        if (link) share_link(operation);
         if (operation.settles) settle(operation.message);
     }
-    // `change(sample, message, later)`: when each is over by sharing the link.
-    template <class Change>
-    void share(const std::vector<uint32_t>& messages, Change change) {
+    // At one end of theirs; the slower end counts. As Followed::share.
+    void share(const std::vector<uint32_t>& messages) {
         for (size_t i = 0; i < samples_together; ++i) {
             state.link.start();
             for (const uint32_t message : messages) state.link.add(state.ready[message].of[i], costs[message].by_length);
             const std::vector<int64_t>& later = state.link.later();
-            for (size_t m = 0; m < messages.size(); ++m) change(i, messages[m], later[m]);
+            const std::vector<LinkSlopes::Slopes>* slopes = nullptr;
+            for (size_t m = 0; m < messages.size(); ++m) {
+                const MessageCost& cost = costs[messages[m]];
+                const int64_t there = state.ready[messages[m]].of[i] + later[m] + cost.flight;
+                int64_t& arrival = state.arrival[messages[m]].of[i];
+                if (there <= arrival) continue;
+                arrival = there;
+                if constexpr (with_ways) {
+                    if (!slopes) slopes = &slopes_of(messages, i);
+                    const LinkSlopes::Slopes& by = (*slopes)[m];
+                    set(state.arrival_way[messages[m]], i, {by[0], by[1] + 1, by[2], by[3] + cost.share});
+                }
+            }
         }
     }
-    void delay(size_t sample, uint32_t message, int64_t by) {
-        if (by <= 0) return;
-        state.arrival[message].of[sample] += by;
-        if constexpr (with_ways) state.arrival_way[message].work_data.of[sample] += static_cast<double>(by) / static_cast<double>(own_data);
+    static void set(Way& way, size_t sample, const LinkSlopes::Slopes& to) {
+        way.works.of[sample] = to[0];
+        way.hops.of[sample] = to[1];
+        way.work_data.of[sample] = to[2];
+        way.hop_data.of[sample] = to[3];
+    }
+    const std::vector<LinkSlopes::Slopes>& slopes_of(const std::vector<uint32_t>& messages, size_t sample) {
+        state.slopes.start();
+        for (const uint32_t message : messages) {
+            const Way& way = state.ready_way[message];
+            state.slopes.add(state.ready[message].of[sample], costs[message].by_length, costs[message].share,
+                             {way.works.of[sample], way.hops.of[sample], way.work_data.of[sample], way.hop_data.of[sample]});
+        }
+        return state.slopes.find();
     }
     void share_out(const std::vector<uint32_t>& messages) {
         for (const uint32_t message : messages) {
@@ -161,14 +160,10 @@ struct Follower {
             if constexpr (with_ways) way = &state.ready_way[message];
             depart(message, state.ready[message], way);
         }
-        if (own_data > 0) share(messages, [&](size_t sample, uint32_t message, int64_t later) { delay(sample, message, later); });
+        if (own_data > 0) share(messages);
     }
     void share_in(const std::vector<uint32_t>& messages) {
-        if (own_data <= 0) return;
-        share(messages, [&](size_t sample, uint32_t message, int64_t later) {
-            const int64_t over = state.ready[message].of[sample] + costs[message].flight + later;
-            delay(sample, message, over - state.arrival[message].of[sample]);
-        });
+        if (own_data > 0) share(messages);
     }
     void post(const Operation& operation) {
         state.posted[operation.message] = state.now[operation.place];
@@ -189,9 +184,9 @@ struct Follower {
             add(way.work_data, cost.work_share);
         }
     }
-    void take_one(uint32_t place, uint32_t message, size_t i, bool first) {
+    void take_one(uint32_t place, uint32_t message, size_t i) {
         const MessageCost& cost = costs[message];
-        const int64_t arrival = state.arrival[message].of[i], free = state.now[place].of[i] + (first ? 0 : cost.behind_another);
+        const int64_t arrival = state.arrival[message].of[i], free = state.now[place].of[i];
         const bool came_last = arrival > free;
         wait_one(place, i, std::max(arrival, free));
         work_one(place, i, cost.taking);
@@ -205,14 +200,14 @@ struct Follower {
                 way.hop_data.of[i] = from.hop_data.of[i];
             }
             way.works.of[i] += !cost.rendezvous;
-            way.work_data.of[i] += cost.by_link && !first && !came_last ? cost.share : cost.work_share;
+            way.work_data.of[i] += cost.work_share;
         }
     }
     void receive_in_order(const Operation& operation) {
         for (size_t i = 0; i < samples_together; ++i) {
             arrived_in_order(
                 operation.steps, [&](uint32_t message) { return state.arrival[message].of[i]; }, &state.order);
-            for (const uint32_t message : state.order) take_one(operation.place, message, i, message == state.order.front());
+            for (const uint32_t message : state.order) take_one(operation.place, message, i);
         }
     }
     void complete(const Operation& operation) {
@@ -329,7 +324,6 @@ void SamplesTogether::follow(const Structure& structure, const Column& column) {
     if (departs_later) {
         state_.ready.resize(messages);
         state_.posted.resize(messages);
-        state_.sent.resize(members_);
     }
     if constexpr (with_ways) {
         state_.way.assign(members_, Way{});
@@ -337,7 +331,6 @@ void SamplesTogether::follow(const Structure& structure, const Column& column) {
         if (departs_later) {
             state_.ready_way.resize(messages);
             state_.posted_way.resize(messages);
-            state_.sent_way.resize(members_);
         }
     }
     Follower<with_ways>{state_, group.costs, column.noisy, structure.link, structure.own_data}.run(group.program);
@@ -369,8 +362,8 @@ void SamplesTogether::predict(const Structure& structure, std::vector<std::vecto
             of.resize(members_);
             for (uint32_t place = 0; place < members_; ++place) {
                 const Way& way = state_.way[place];
-                of[(place + column.first[i]) % members_] = {state_.now[place].of[i], static_cast<uint32_t>(way.works.of[i]),
-                                                            static_cast<uint32_t>(way.hops.of[i]), way.work_data.of[i], way.hop_data.of[i]};
+                of[(place + column.first[i]) % members_] = {state_.now[place].of[i], way.works.of[i], way.hops.of[i], way.work_data.of[i],
+                                                            way.hop_data.of[i]};
             }
         }
     }

@@ -38,8 +38,7 @@ class SamplesTogether {
         const NoisePiece *next = nullptr, *end = nullptr;
     };
     struct Way {
-        SampleTimes works, hops;
-        SampleParts work_data, hop_data;
+        SampleParts works, hops, work_data, hop_data;
     };
     // Samples that follow one schedule; those missing to a whole number of columns repeat the first one, without noise.
     struct Column {
@@ -51,11 +50,12 @@ class SamplesTogether {
         std::vector<uint8_t> noisy;      // by place
     };
     struct State {
-        std::vector<SampleTimes> now, arrival, ready, posted, sent;  // by place; by message; …; sent: by place
-        std::vector<Way> way, arrival_way, ready_way, posted_way, sent_way;
+        std::vector<SampleTimes> now, arrival, ready, posted;  // by place; by message; …
+        std::vector<Way> way, arrival_way, ready_way, posted_way;
         std::vector<Noise> noise;
         std::vector<uint32_t> order;
         FairLink link;
+        LinkSlopes slopes;
     };
 
   private:

@@ -118,8 +118,10 @@ bool members_finished(Engine& engine, const Dependency& dependency) {
 
 void give_up_members(Engine& engine, Thread& thread, Dependency& dependency) {
     // Who left before another came, where not all need be waited for, has not waited for that one.
-    const bool held = dependency.collective->members[dependency.member].held;
-    if (!held && (dependency.collective->waits != Waits::n_to_n_likely || members_finished(engine, dependency))) {
+    const Collective& c = *dependency.collective;
+    const bool held = c.members[dependency.member].held,
+               sends_alone = c.awaits_all && came_who_counts(*dependency.collective, dependency.member);
+    if (!held && !sends_alone && (dependency.collective->waits != Waits::n_to_n_likely || members_finished(engine, dependency))) {
         engine.count(Flaw::unmatched_collective);
         engine.leaves_open(Flaw::unmatched_collective, thread.enter, thread.leave, thread.leave - thread.enter);
         thread.unrecorded = true;

@@ -39,6 +39,7 @@ void publish_unfinished(Engine&, Thread&);  // the trace ends inside the call
 CallEnd conclude(Engine&, Thread&);
 
 bool collective_ready(Collective&, uint32_t member);
+bool came_who_counts(Collective&, uint32_t member);  // for whom the member waits by what the operation computes
 extern const DependencyRules dependency_rules;  // dependencies.cpp
 
 inline MpiRules& of(Engine& engine) {

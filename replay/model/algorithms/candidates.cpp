@@ -176,7 +176,12 @@ bool varies_by_member(uint8_t operation) {
 }
 
 bool has_sizes_by_member(uint8_t operation) {
-    return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER || has_sizes_by_pair(operation);
+    return operation == OTF2_COLLECTIVE_OP_ALLGATHERV || operation == OTF2_COLLECTIVE_OP_REDUCE_SCATTER || has_sizes_by_root(operation) ||
+           has_sizes_by_pair(operation);
+}
+
+bool has_sizes_by_root(uint8_t operation) {
+    return operation == OTF2_COLLECTIVE_OP_GATHERV || operation == OTF2_COLLECTIVE_OP_SCATTERV;
 }
 
 bool has_sizes_by_pair(uint8_t operation) {

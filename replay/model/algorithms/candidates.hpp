@@ -25,7 +25,7 @@ struct CollectiveKind {
     Waits waits = Waits::for_nobody;
     bool nonblocking = false;
     uint64_t data = 0;
-    bool eager_apart = false;  // a mutation for the tests: eager messages never share links
+    bool links_apart = false;  // a mutation for the tests: messages never share links
     bool by_member = false;    // each instance says what each member's part is (BlockSizes); `data`: of one of them
     // What costs "for all data" are for, in bytes.
     uint64_t scale() const { return by_member ? BlockSizes::unit : data; }
@@ -34,6 +34,9 @@ struct CollectiveKind {
 
 // Whether the records say how long each member's part is, and the algorithms whose. Of blocking ones.
 bool has_sizes_by_member(uint8_t operation);
+
+// … between the root and each member: who only sends then goes on once all have come, by whose records its messages are known.
+bool has_sizes_by_root(uint8_t operation);
 
 // … what each pair of members exchanges (BlockSizes::of_pairs). Its algorithms have many messages of as many lengths, so each is looked at
 // in fewer instances and for fewer eager limits than others, and where members are too many, sizes are not followed.

@@ -188,8 +188,12 @@ void open_mpi(const CollectiveKind& kind, uint32_t members, std::vector<Pattern>
             return decide(open_mpi_allgatherv, block, members, list);
         case OTF2_COLLECTIVE_OP_GATHER:
             return decide(open_mpi_gather, block, members, list);
+        case OTF2_COLLECTIVE_OP_GATHERV:
+            return list->push_back(up(Shape::linear_ascending, Cargo::parts));
         case OTF2_COLLECTIVE_OP_SCATTER:
             return decide(open_mpi_scatter, block, members, list);
+        case OTF2_COLLECTIVE_OP_SCATTERV:
+            return list->push_back(down(Shape::linear_by_turns, Cargo::parts));
         default:
             return;
     }
@@ -221,8 +225,12 @@ void mpich(const CollectiveKind& kind, uint32_t members, std::vector<Pattern>* l
             return list->push_back(kind.data < 524288 ? halving : up(Shape::pairwise, Cargo::theirs));
         case OTF2_COLLECTIVE_OP_GATHER:
             return list->push_back(binomial_gather);
+        case OTF2_COLLECTIVE_OP_GATHERV:
+            return list->push_back(up(Shape::linear, Cargo::parts));
         case OTF2_COLLECTIVE_OP_SCATTER:
             return list->push_back(binomial_scatter);
+        case OTF2_COLLECTIVE_OP_SCATTERV:
+            return list->push_back(down(Shape::linear_ascending, Cargo::parts));
         default:
             return;
     }
@@ -249,8 +257,10 @@ void smpi(const CollectiveKind& kind, std::vector<Pattern>* list) {
             list->push_back(up_down(Shape::linear, Shape::linear_ascending, Cargo::all, Cargo::parts));
             return list->push_back(up(Shape::doubling_all));  // by MPICH's rules
         case OTF2_COLLECTIVE_OP_GATHER:
+        case OTF2_COLLECTIVE_OP_GATHERV:
             return list->push_back(up(Shape::linear, Cargo::parts));
         case OTF2_COLLECTIVE_OP_SCATTER:
+        case OTF2_COLLECTIVE_OP_SCATTERV:
             return list->push_back(scatter_at_once);
         case OTF2_COLLECTIVE_OP_CREATE_HANDLE:
             for (const Shape gather : {Shape::split, Shape::split_from_tree, Shape::split_set_up})

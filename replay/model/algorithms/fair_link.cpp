@@ -49,4 +49,38 @@ const std::vector<int64_t>& FairLink::later() {
     return later_;
 }
 
+// In so many parts of a ns, and from the first beginning on: so rounding does not matter.
+static constexpr int64_t parts = 1024;
+
+// `more_of`: the cost of which there is 1 ns more; `costs`: none.
+const std::vector<int64_t>& LinkSlopes::over(size_t more_of) {
+    int64_t first = messages_.front().begin;
+    for (const Message& message : messages_) first = std::min(first, message.begin);
+    over_.clear();
+    link_.start();
+    for (const Message& message : messages_) {
+        const auto in_parts = [](double ns) { return std::llround(ns * static_cast<double>(parts)); };
+        const int64_t begin = (message.begin - first) * parts + (more_of < costs ? in_parts(message.begin_by[more_of]) : 0);
+        const int64_t length = message.length * parts + (more_of == by_length ? in_parts(message.share) : 0);
+        over_.push_back(begin + length);
+        link_.add(begin, length);
+    }
+    const std::vector<int64_t>& later = link_.later();
+    for (size_t i = 0; i < over_.size(); ++i) over_[i] += later[i];
+    return over_;
+}
+
+const std::vector<LinkSlopes::Slopes>& LinkSlopes::find() {
+    slopes_.resize(messages_.size());
+    if (messages_.empty()) return slopes_;
+    plain_ = over(costs);
+    for (size_t cost = 0; cost < costs; ++cost) {
+        const std::vector<int64_t>& with_more = over(cost);
+        for (size_t i = 0; i < with_more.size(); ++i)
+            slopes_[i][cost] = static_cast<double>(with_more[i] - plain_[i]) / static_cast<double>(parts) -
+                               (cost == by_length ? messages_[i].share : 0);  // alone it takes no more than its way
+    }
+    return slopes_;
+}
+
 }  // namespace polter::replay

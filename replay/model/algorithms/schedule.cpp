@@ -96,7 +96,7 @@ static double at_most(uint64_t bytes) {
     return static_cast<double>(std::min(uint64_t{1} << 40, bytes));
 }
 
-BlockSizes::BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total) {
+BlockSizes::BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total, uint32_t root) : root_(root) {
     double sum = 0;
     for (const uint64_t part : bytes) sum += at_most(part);
     const double scale = (sum > 0 && total > 0 ? at_most(total) / sum : 1) / static_cast<double>(unit);
@@ -115,12 +115,14 @@ BlockSizes BlockSizes::of_pairs(const std::vector<uint64_t>& sent, const std::ve
 
 void BlockSizes::write(Bytes& to) const {
     to.put(upto_);
+    to.put(root_);
     to.put(sent_);
     to.put(received_);
 }
 
 void BlockSizes::read(Input& from) {
     from.get(upto_);
+    root_ = from.get<uint32_t>();
     from.get(sent_);
     from.get(received_);
 }
@@ -161,6 +163,7 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
         }
         if (pattern.relay && root != 0 && pattern.down == Shape::none) builder.pass(0, root, 1);
         slot = std::make_unique<Schedule>(builder.take());
+        slot->by_number = by_number(pattern);
     }
     return *slot;
 }

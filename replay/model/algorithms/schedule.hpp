@@ -108,6 +108,7 @@ struct Schedule {
     std::vector<Blocks> blocks;                       // by message
     std::vector<std::pair<uint32_t, uint32_t>> ends;  // by message: the places that it goes from and to
     bool uniform = true;                              // all shares are equal
+    bool by_number = false;                           // a place is a member's number, whoever is the root; else it is counted from the root
     std::vector<double> distinct;                     // the shares that occur, rising; few of many
     // Whether the send at this step returns only at the end of its rendezvous.
     bool send_blocks(uint32_t place, size_t at) const {
@@ -123,8 +124,8 @@ class BlockSizes {
   public:
     static constexpr uint64_t unit = uint64_t{1} << 20;
     BlockSizes() = default;
-    // By place; `total`: of all of them. (Some recorders count a member's part once for each receiver.)
-    BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total);
+    // By member; `total`: of all of them, or 0. (Some recorders count a member's part once for each receiver.)
+    BlockSizes(const std::vector<uint64_t>& bytes, uint64_t total, uint32_t root = 0);
     static BlockSizes of_pairs(const std::vector<uint64_t>& sent, const std::vector<uint64_t>& received);
     bool known() const { return !upto_.empty() || !sent_.empty(); }  // else all are equal, and shares are of all data
     uint64_t total() const;                                          // bytes
@@ -132,7 +133,10 @@ class BlockSizes {
         if (!known()) return schedule.shares[message];
         if (!sent_.empty()) return sent_[schedule.ends[message].first] * received_[schedule.ends[message].second];
         const Blocks& blocks = schedule.blocks[message];
-        return blocks.count == 0 ? upto_[upto_.size() / 2] : upto_[blocks.first + blocks.count] - upto_[blocks.first];
+        if (blocks.count == 0) return upto_[upto_.size() / 2];
+        size_t first = blocks.first + (schedule.by_number ? 0 : root_);
+        if (first >= upto_.size() / 2) first -= upto_.size() / 2;
+        return upto_[first + blocks.count] - upto_[first];
     }
     // Between processes.
     void write(Bytes& to) const;
@@ -140,6 +144,7 @@ class BlockSizes {
 
   private:
     std::vector<double> upto_;             // twice round: what the members in front have together
+    uint32_t root_ = 0;
     std::vector<double> sent_, received_;  // of pairs: by member; received_: as a part of what all get
 };
 

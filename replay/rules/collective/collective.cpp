@@ -291,7 +291,7 @@ void publish_collective(Engine& engine, Thread& thread, const Operation& operati
                                             .node = thread.enter_node},
                                            &member);
     if (!collective) return;
-    find_held(engine, thread, *collective, member);
+    if (!collective->awaits_all) find_held(engine, thread, *collective, member);
     thread.dependencies.push_back(
         {.kind = Dependency::Kind::collective, .collective = collective, .member = member, .keeps = thread.kind == CallKind::file_begin});
 }
@@ -301,11 +301,7 @@ void publish_start_or_end(Engine& engine, Thread& thread, uint8_t operation) {
     publish_collective(engine, thread, {.kind = Operation::Kind::collective, .collective = operation, .comm = engine.world()});
 }
 
-bool collective_ready(Collective& c, uint32_t member) {
-    if (c.members[member].released) return true;
-    if (c.instance.active()) return c.instance.done(member);
-    if (c.arrived == c.members.size()) return true;
-    if (c.members[member].held) return false;
+bool came_who_counts(Collective& c, uint32_t member) {
     switch (c.waits) {
         case Waits::for_nobody:
             return true;
@@ -323,12 +319,21 @@ bool collective_ready(Collective& c, uint32_t member) {
     return false;
 }
 
+bool collective_ready(Collective& c, uint32_t member) {
+    if (c.members[member].released) return true;
+    if (c.instance.active()) return c.instance.done(member);
+    if (c.arrived == c.members.size()) return true;
+    if (c.members[member].held || c.awaits_all) return false;
+    return came_who_counts(c, member);
+}
+
 bool follows_structure(const Collective& c, uint32_t member) {
     return c.instance.active() && c.instance.done(member);
 }
 
 CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& dependency) {
     Collective& c = *dependency.collective;
+    if (c.awaits_all && !follows_structure(c, dependency.member)) find_held(engine, thread, c, dependency.member);
     Last last = last_of(engine, c, dependency.member, thread);
     LaneVector by_structure;
     if (follows_structure(c, dependency.member)) by_structure = leave_by_structure(engine, thread, c, dependency.member, last);

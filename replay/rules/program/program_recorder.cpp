@@ -5,6 +5,9 @@
 #include "program_recorder.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
 
 #include "replay/rules/internal.hpp"
 
@@ -152,6 +155,24 @@ void ProgramRecorder::published(Engine& engine, Thread& thread) {
         if (dependency.kind == Dependency::Kind::message && !dependency.notice) expect(engine, thread, dependency.match);
 }
 
+// What a v-form with a root moves, as a power of two: there are many amounts, and each would be an algorithm of its own.
+static uint64_t data_between_root_and_others(const Collective& c) {
+    uint64_t bytes = 0;
+    for (const Collective::Member& member : c.members) bytes += std::min(member.part, std::numeric_limits<uint64_t>::max() / 2 - bytes);
+    return std::bit_floor(std::max<uint64_t>(1, bytes));
+}
+
+// Costs for so many bytes, of which each member has as many as the others, of costs for BlockSizes::unit.
+static Structure for_data(Structure structure, uint64_t bytes) {
+    const double part = static_cast<double>(bytes) / static_cast<double>(BlockSizes::unit);
+    structure.hop_data = std::llround(static_cast<double>(structure.hop_data) * part);
+    structure.own_data = std::llround(static_cast<double>(structure.own_data) * part);
+    if (structure.any_rendezvous())
+        structure.eager_ppm =
+            std::llround(std::min(static_cast<double>(Structure::all_eager), static_cast<double>(structure.eager_ppm) / part));
+    return structure;
+}
+
 void ProgramRecorder::concluding(Engine& engine, Thread& thread) {
     if (thread.rank < 0 || !thread.carries_rank) return;
     Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
@@ -163,7 +184,9 @@ void ProgramRecorder::concluding(Engine& engine, Thread& thread) {
     const Collective& c = *thread.dependencies[0].collective;
     const uint32_t member = thread.dependencies[0].member;
     if (c.nonblocking) return not_covered("non-blocking collectives");
-    if (has_sizes_by_member(c.operation)) return not_covered("Allgatherv or Reduce_scatter, of which more ranks' parts are not known");
+    const bool by_root = has_sizes_by_root(c.operation);
+    if (has_sizes_by_member(c.operation) && !by_root)
+        return not_covered("Allgatherv or Reduce_scatter, of which more ranks' parts are not known");
     if (c.arrived < c.members.size() && c.waits == Waits::n_to_n) not_covered("collectives that not all members came to");
     ProgramCollective collective{.comm = c.comm, .root = c.root, .operation = c.operation, .waits = c.waits};
     collective.enter = thread.enter;
@@ -172,8 +195,9 @@ void ProgramRecorder::concluding(Engine& engine, Thread& thread) {
     const LearnedStructure* learned = engine.learned_structure(c, member, c.members[member].size);
     const std::optional<Structure>* structure = !learned ? nullptr : learned->structure ? &learned->structure : &learned->likeliest;
     if (structure && *structure && !c.partition) {
-        const auto [found, fresh] = structures_.try_emplace(learned, static_cast<int32_t>(programs_.structures.size()));
-        if (fresh) programs_.structures.push_back(**structure);
+        const uint64_t data = by_root && c.arrived == c.members.size() ? data_between_root_and_others(c) : 0;
+        const auto [found, fresh] = structures_.try_emplace({learned, data}, static_cast<int32_t>(programs_.structures.size()));
+        if (fresh) programs_.structures.push_back(data == 0 ? **structure : for_data(**structure, data));
         collective.structure = found->second;
     }
     const Communicator* communicator = engine.communicator(c.comm);

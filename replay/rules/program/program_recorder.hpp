@@ -50,7 +50,7 @@ class ProgramRecorder {
 
     Programs programs_;
     std::vector<Rank> ranks_;
-    std::map<const LearnedStructure*, int32_t> structures_;
+    std::map<std::pair<const LearnedStructure*, uint64_t>, int32_t> structures_;  // by the data that it is for; 0: of its class
     uint64_t most_calls_;
 };
 

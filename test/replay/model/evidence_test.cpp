@@ -27,7 +27,7 @@ TEST_CASE("eager messages to one member share its link, and leave times tell") {
     predict(truth, together, &predicted);
     CHECK(predicted[7].leave > 20'300 + 6 * 6'000);
     CollectiveKind apart = sized;
-    apart.eager_apart = true;
+    apart.links_apart = true;
     const auto other = explain(samples, Waits::n_to_n, true, nearest(samples, apart, Library::unknown, true, 0, 1)).found;
     CHECK((!other || other->error > 5 * found->error));
 }

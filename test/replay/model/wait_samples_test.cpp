@@ -293,7 +293,7 @@ TEST_CASE("a prediction is the same whatever was asked before it") {
     const auto leaves = [](const Structure& structure, const InstanceSample& sample) {
         std::vector<Prediction> ways;
         predict(structure, sample, &ways);
-        std::vector<std::tuple<int64_t, uint32_t, uint32_t, double, double>> list;
+        std::vector<std::tuple<int64_t, double, double, double, double>> list;
         for (const Prediction& way : ways) list.emplace_back(way.leave, way.works, way.hops, way.work_data, way.hop_data);
         return list;
     };
