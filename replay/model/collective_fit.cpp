@@ -217,10 +217,11 @@ class Descent {
     }
 
   private:
-    // Which messages share a link depends on the costs, so the ways change with them, and all of a step may be too much.
+    // Which messages share a link depends on the costs, so the ways change with them, and all of a step may be too much. So it may be where
+    // one instance alone tells.
     template <class Allowed>
     bool part_of_the_way(const Structure& from, const Structure& to, Allowed allowed) {
-        if (!from.link) return false;
+        if (!from.link && samples_.size() > 1) return false;
         for (const int64_t part : {2, 4, 8}) {
             Structure next = from;
             for (int64_t Structure::*cost : {&Structure::own, &Structure::hop, &Structure::own_data, &Structure::hop_data})

@@ -129,8 +129,11 @@ std::string broken_promise(const std::string& archive, const Observed& observed)
     const bool locked_out = calls(definitions.definitions(), "MPI_Win_lock");
     // An access that comes behind the beginning of its target's call waits for its end; noise before that call may have spared it the wait.
     const bool target_first = calls(definitions.definitions(), "MPI_Win_complete");
-    // Less noise may bring messages together on a link that were apart.
-    const bool links_shared = warns(observed.result, {"shared their hosts' links"});
+    // Less noise may bring messages together on a link that were apart, also those of a collective.
+    const auto& structures = observed.result.model.structures;
+    const bool links_shared =
+        warns(observed.result, {"shared their hosts' links"}) ||
+        std::any_of(structures.begin(), structures.end(), [](const auto& learned) { return learned.structure && learned.structure->link; });
     if (links_shared) v.monotonicity = 0;
     if (farm) v.causality = v.monotonicity = v.bounds = 0;
     if (locked_out) v.monotonicity = 0;

@@ -185,6 +185,11 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
         of_lane[low] = delay_of(low, end[low] + std::min<int64_t>(wrong, 0) - uncertainty);  // what is unexplained: noise or not
         const int64_t latest = end[high] + wrong + uncertainty - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[high]) : 0);
         of_lane[high] = delay_of(high, engine.injection() ? latest : std::min(latest, thread.leave));
+        // Less noise may bring messages together on a link, so that the lane with the least time is not the first in each call.
+        if (structure.link && !engine.faults().swap_bounds) {
+            of_lane[low] = std::max(of_lane[low], of_lane[lanes.all]);
+            of_lane[high] = std::min(of_lane[high], of_lane[lanes.all]);
+        }
     }
     if (Recorder* recorder = engine.recorder())
         record_by_structure(*recorder, thread, c, member, last, from, most, on_the_way, thread.delay, delay[recorder->lane(1)]);

@@ -184,6 +184,7 @@ void ProgramRecorder::concluding(Engine& engine, Thread& thread) {
     const Collective& c = *thread.dependencies[0].collective;
     const uint32_t member = thread.dependencies[0].member;
     if (c.nonblocking) return not_covered("non-blocking collectives");
+    if (c.members[member].released) return not_covered("collectives that a rank must have left before others come");
     const bool by_root = has_sizes_by_root(c.operation);
     if (has_sizes_by_member(c.operation) && !by_root)
         return not_covered("Allgatherv or Reduce_scatter, of which more ranks' parts are not known");

@@ -208,3 +208,43 @@ TEST_CASE("messages at once on one link each have an equal part of it") {
         CHECK(std::abs(last - free) <= 1);
     }
 }
+
+TEST_CASE("what lies on a way tells how much later a member leaves for other costs") {
+    std::mt19937_64 random(11);
+    const std::pair<int64_t Structure::*, double Prediction::*> costs[] = {{&Structure::own, &Prediction::works},
+                                                                           {&Structure::hop, &Prediction::hops},
+                                                                           {&Structure::own_data, &Prediction::work_data},
+                                                                           {&Structure::hop_data, &Prediction::hop_data}};
+    size_t all = 0, near = 0, shared = 0;
+    for (const Pattern& pattern :
+         {Pattern{.up = Shape::linear, .cargo_up = Cargo::parts}, Pattern{.down = Shape::linear_ascending, .cargo_down = Cargo::parts},
+          Pattern{.up = Shape::everyone_by_number, .cargo_up = Cargo::parts}})
+        for (const int64_t eager_ppm : {int64_t{0}, Structure::all_eager})
+            for (int round = 0; round < 30; ++round) {
+                InstanceSample sample = instance(8, static_cast<uint32_t>(random() % 8), random);
+                for (auto& noise : sample.noise) noise.clear();
+                const Structure plain{.pattern = pattern,
+                                      .hop = 8'000,
+                                      .own = 300,
+                                      .hop_data = 20'000,
+                                      .own_data = 20'000,
+                                      .eager_ppm = eager_ppm,
+                                      .link = true};
+                std::vector<Prediction> ways, later;
+                predict(plain, sample, &ways);
+                for (const auto& [cost, weight] : costs) {
+                    constexpr int64_t more = 80;
+                    Structure other = plain;
+                    other.*cost += more;
+                    predict(other, sample, &later, false);
+                    for (size_t i = 0; i < ways.size(); ++i) {
+                        const auto expected = static_cast<double>(ways[i].leave) + ways[i].*weight * static_cast<double>(more);
+                        ++all;
+                        near += std::abs(static_cast<double>(later[i].leave) - expected) <= 12;  // lengths are whole ns
+                        shared += weight == &Prediction::work_data && ways[i].*weight > 0.05;
+                    }
+                }
+            }
+    CHECK(shared > 500);
+    CHECK(near * 100 > all * 95);  // in the others another message is the last, or the one that shares
+}
