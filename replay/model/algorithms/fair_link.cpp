@@ -50,7 +50,7 @@ const std::vector<int64_t>& FairLink::later() {
 }
 
 // In so many parts of a ns, and from the first beginning on: so rounding does not matter.
-static constexpr int64_t parts = 1024;
+static constexpr int64_t parts_of_ns = 1024;
 
 // `more_of`: the cost of which there is 1 ns more; `costs`: none.
 const std::vector<int64_t>& LinkSlopes::over(size_t more_of) {
@@ -59,9 +59,9 @@ const std::vector<int64_t>& LinkSlopes::over(size_t more_of) {
     over_.clear();
     link_.start();
     for (const Message& message : messages_) {
-        const auto in_parts = [](double ns) { return std::llround(ns * static_cast<double>(parts)); };
-        const int64_t begin = (message.begin - first) * parts + (more_of < costs ? in_parts(message.begin_by[more_of]) : 0);
-        const int64_t length = message.length * parts + (more_of == by_length ? in_parts(message.share) : 0);
+        const auto in_parts = [](double ns) { return std::llround(ns * static_cast<double>(parts_of_ns)); };
+        const int64_t begin = (message.begin - first) * parts_of_ns + (more_of < costs ? in_parts(message.begin_by[more_of]) : 0);
+        const int64_t length = message.length * parts_of_ns + (more_of == by_length ? in_parts(message.share) : 0);
         over_.push_back(begin + length);
         link_.add(begin, length);
     }
@@ -77,7 +77,7 @@ const std::vector<LinkSlopes::Slopes>& LinkSlopes::find() {
     for (size_t cost = 0; cost < costs; ++cost) {
         const std::vector<int64_t>& with_more = over(cost);
         for (size_t i = 0; i < with_more.size(); ++i)
-            slopes_[i][cost] = static_cast<double>(with_more[i] - plain_[i]) / static_cast<double>(parts) -
+            slopes_[i][cost] = static_cast<double>(with_more[i] - plain_[i]) / static_cast<double>(parts_of_ns) -
                                (cost == by_length ? messages_[i].share : 0);  // alone it takes no more than its way
     }
     return slopes_;
