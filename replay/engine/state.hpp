@@ -64,8 +64,8 @@ struct Operation {
     uint32_t tag = 0;
     uint32_t partitioned = 0;  // not 0: of partitioned communication, which has channels of its own (partitioned.cpp)
     uint64_t size = 0, request = 0;
-    uint64_t part = 0,
-             whole = 0;  // of a collective: what this member contributes, or gets of a Reduce_scatter or Scatterv, in bytes; the reverse
+    // Of a collective, in bytes: what this member contributes, or gets of a Reduce_scatter or Scatterv; and the reverse.
+    uint64_t part = 0, whole = 0;
     int64_t time = 0;
 };
 

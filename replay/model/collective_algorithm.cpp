@@ -178,7 +178,7 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     // messages share links no pattern explains most, and yet noise is not spread as a constant has it.) Few leave times say little of
     // costs; those of other collectives, or an algorithm that an MPI is known to use, make up for it.
     double left = 0.9;
-    if (said == Evidence::little) left = best.decided ? 0.2 : 0.02;
+    if (said == Evidence::little) left = best.decided ? 0.05 : 0.02;
     // As many leave times as there are costs fit any algorithm, and few members hardly show which one it is.
     constexpr size_t more_than_costs = 6, enough_members = 4;
     const size_t members = samples.front().leave.size();

@@ -35,16 +35,9 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
     }
     messages_.clear();
     messages_.resize(schedule_->shares.size());
-    find_bursts_of_schedule();
-}
-
-void Instance::find_bursts_of_schedule() {
-    bursts_.messages.clear();
-    to_begin_.clear();
-    if (!structure_.link || structure_.own_data == 0 || !structure_.any_rendezvous()) return;
-    find_bursts(
-        *schedule_, [&](uint32_t message) { return rendezvous(message); }, &bursts_);
-    for (const auto& burst : bursts_.messages) to_begin_.push_back(static_cast<uint32_t>(burst.size()));
+    bursts_.clear();
+    if (structure_.link && structure_.own_data > 0 && structure_.any_rendezvous())
+        bursts_.find(*schedule_, [&](uint32_t message) { return rendezvous(message); });
 }
 
 void Instance::set_noise(Clock& clock, const std::vector<NoisePiece>& noise) {
@@ -90,28 +83,11 @@ const std::vector<uint32_t>& Instance::resume(const Participant& member, int64_t
 void Instance::run(uint32_t place) {
     ended_.clear();
     ready_.push_back(place);
-    do {
-        while (!ready_.empty()) {
-            const uint32_t next = ready_.back();
-            ready_.pop_back();
-            go_on(next);
-        }
-    } while (give_up_bursts());
-}
-
-// Where all have come and nobody can go on, messages of a burst wait for each other: then they do not share their link.
-bool Instance::give_up_bursts() {
-    const auto comes_later = [](const Clock& clock) { return !clock.time || clock.held; };
-    if (!bursts_.any() || std::any_of(clocks_.begin(), clocks_.begin() + members_, comes_later)) return false;
-    bool any = false;
-    for (uint32_t number = 0; number < messages_.size(); ++number) {
-        const Message& message = messages_[number];
-        if (message.ready == INT64_MIN || message.receivable == INT64_MIN || message.arrival != INT64_MIN) continue;
-        come(number);
-        any = true;
+    while (!ready_.empty()) {
+        const uint32_t next = ready_.back();
+        ready_.pop_back();
+        go_on(next);
     }
-    if (any) bursts_.messages.clear();
-    return any;
 }
 
 void Instance::candidate(uint64_t from, const int64_t* time, int64_t base) {
@@ -355,16 +331,8 @@ void Instance::post(Clock& clock, const Schedule::Step& step) {
 void Instance::settle(uint32_t number) {
     const Message& message = messages_[number];
     if (message.ready == INT64_MIN || message.receivable == INT64_MIN) return;
-    const uint32_t sent_in = bursts_.any() ? bursts_.sent_in[number] : Bursts::alone;
-    const uint32_t received_in = bursts_.any() ? bursts_.received_in[number] : Bursts::alone;
-    for (const uint32_t burst : {sent_in, received_in})
-        if (burst != Bursts::alone && --to_begin_[burst] == 0) share_burst(bursts_.messages[burst]);
-    if (sent_in == Bursts::alone && received_in == Bursts::alone) return come(number);
-    for (const uint32_t burst : {sent_in, received_in}) {
-        if (burst == Bursts::alone || to_begin_[burst] != 0) continue;
-        for (const uint32_t other : bursts_.messages[burst])
-            if (whole(bursts_.sent_in[other]) && whole(bursts_.received_in[other]) && messages_[other].arrival == INT64_MIN) come(other);
-    }
+    bursts_.begin(
+        number, [&](const std::vector<uint32_t>& burst) { share_burst(burst); }, [&](uint32_t other) { come(other); });
 }
 
 void Instance::come(uint32_t number) {

@@ -98,11 +98,8 @@ class Instance {
     void share(const std::vector<uint32_t>& messages);
     void post(Clock& clock, const Schedule::Step& step);
     void settle(uint32_t number);
-    void find_bursts_of_schedule();
     void share_burst(const std::vector<uint32_t>& messages);
     void come(uint32_t number);
-    bool whole(uint32_t burst) const { return burst == Bursts::alone || to_begin_[burst] == 0; }
-    bool give_up_bursts();
     bool receive(Clock& clock, const Schedule::Step* step);
     bool complete(Clock& clock, const Schedule::Step& step);
     double share_of(uint32_t message) const { return sizes_.share(*schedule_, message); }
@@ -130,7 +127,6 @@ class Instance {
     std::vector<uint32_t> sent_, sharing_;  // one after another by one member; to one member
     FairLink link_;
     Bursts bursts_;
-    std::vector<uint32_t> to_begin_;  // by burst: so many are not under way yet
     struct Coming {
         int64_t arrival = 0, taking = 0;
     };

@@ -49,13 +49,10 @@ class Followed {
     bool all_came(const Schedule::Step* step, uint32_t number);
     void depart(Message& message, const Prediction& from, const MessageCost& cost);
     void settle(uint32_t number, const MessageCost& cost);
-    void under_way(uint32_t number, const Prediction& from, const MessageCost& cost);
     void come(uint32_t number);
-    bool whole(uint32_t burst) const { return burst == Bursts::alone || to_begin_[burst] == 0; }
-    void begin(uint32_t number, const Prediction& from, const MessageCost& cost);
+    void send_off(uint32_t number, const Prediction& from, const MessageCost& cost);
     void share(const std::vector<uint32_t>& messages);
     const std::vector<LinkSlopes::Slopes>& slopes_of(const std::vector<uint32_t>& messages);
-    bool give_up_bursts();
     void find_bursts_by_costs();
     void go_on(uint32_t place);
     void post(uint32_t message, uint32_t place);
@@ -103,8 +100,6 @@ class Followed {
     LinkSlopes slopes_;
     bool with_ways_ = true;
     Bursts bursts_;
-    bool share_bursts_ = false;
-    std::vector<uint32_t> to_begin_;  // by burst: so many are not under way yet
 };
 
 // Whether all messages of the receives at this step have come; if not, the member is called for the first that has not.
@@ -130,22 +125,9 @@ void Followed::depart(Message& message, const Prediction& from, const MessageCos
 void Followed::settle(uint32_t number, const MessageCost& cost) {
     const Rendezvous& both = rendezvous_[number];
     if (both.ready.leave == INT64_MIN || both.posted.leave == INT64_MIN || messages_[number].begin.leave != INT64_MIN) return;
-    under_way(number, both.ready.leave >= both.posted.leave ? both.ready : both.posted, cost);
-}
-
-// It comes once all those of its bursts are under way, too: then it is known how they share their links.
-void Followed::under_way(uint32_t number, const Prediction& from, const MessageCost& cost) {
-    begin(number, from, cost);
-    if (!share_bursts_) return come(number);
-    const uint32_t sent_in = bursts_.sent_in[number], received_in = bursts_.received_in[number];
-    for (const uint32_t burst : {sent_in, received_in})
-        if (burst != Bursts::alone && --to_begin_[burst] == 0) share(bursts_.messages[burst]);
-    if (sent_in == Bursts::alone && received_in == Bursts::alone) return come(number);
-    for (const uint32_t burst : {sent_in, received_in}) {
-        if (burst == Bursts::alone || to_begin_[burst] != 0) continue;
-        for (const uint32_t other : bursts_.messages[burst])
-            if (whole(bursts_.sent_in[other]) && whole(bursts_.received_in[other]) && arrival(other) == INT64_MIN) come(other);
-    }
+    send_off(number, both.ready.leave >= both.posted.leave ? both.ready : both.posted, cost);
+    bursts_.begin(
+        number, [&](const std::vector<uint32_t>& burst) { share(burst); }, [&](uint32_t message) { come(message); });
 }
 
 void Followed::come(uint32_t number) {
@@ -154,7 +136,7 @@ void Followed::come(uint32_t number) {
     if (costs_[number].rendezvous && rendezvous_[number].sender_waits != nobody) ready_.push_back(rendezvous_[number].sender_waits);
 }
 
-void Followed::begin(uint32_t number, const Prediction& from, const MessageCost& cost) {
+void Followed::send_off(uint32_t number, const Prediction& from, const MessageCost& cost) {
     messages_[number].begin = from;
     messages_[number].coming = {from.leave + cost.flight, from.works, from.hops + 1, from.work_data, from.hop_data + cost.share};
 }
@@ -188,19 +170,6 @@ const std::vector<LinkSlopes::Slopes>& Followed::slopes_of(const std::vector<uin
     return slopes_.find();
 }
 
-// Where nobody can go on, messages of a burst wait for each other: then they do not share their link.
-bool Followed::give_up_bursts() {
-    if (!share_bursts_) return false;
-    bool any = false;
-    for (uint32_t number = 0; number < messages_.size(); ++number) {
-        if (!costs_[number].rendezvous || messages_[number].begin.leave == INT64_MIN || arrival(number) != INT64_MIN) continue;
-        come(number);
-        any = true;
-    }
-    share_bursts_ = !any;
-    return any;
-}
-
 void Followed::post(uint32_t number, uint32_t place) {
     const MessageCost& cost = costs_[number];
     if (!cost.rendezvous || rendezvous_[number].posted.leave != INT64_MIN) return;
@@ -232,7 +201,7 @@ bool Followed::send(const Schedule::Step& step, uint32_t place) {
 
 // What a member sends before it waits shares its link.
 void Followed::share_out(const std::vector<Schedule::Step>& steps, const Schedule::Step& step, const Prediction& way) {
-    begin(step.message, way, costs_[step.message]);
+    send_off(step.message, way, costs_[step.message]);
     sent_.push_back(step.message);
     if (goes_on_sending(steps, static_cast<size_t>(&step - steps.data()), [&](uint32_t message) { return !costs_[message].rendezvous; }))
         return;
@@ -336,10 +305,8 @@ void Followed::find_costs() {
 }
 
 void Followed::find_bursts_by_costs() {
-    bursts_.messages.clear();
-    if (shares_links() && structure_->any_rendezvous())
-        find_bursts(
-            *schedule_, [&](uint32_t message) { return costs_[message].by_link; }, &bursts_);
+    bursts_.clear();
+    if (shares_links() && structure_->any_rendezvous()) bursts_.find(*schedule_, [&](uint32_t message) { return costs_[message].by_link; });
 }
 
 // Sets only what is read before it is written: members are few, and so are their steps.
@@ -351,9 +318,7 @@ void Followed::begin() {
         message.awaited_by = nobody;
         message.begin.leave = INT64_MIN;
     }
-    share_bursts_ = bursts_.any();
-    to_begin_.clear();
-    for (const auto& burst : bursts_.messages) to_begin_.push_back(static_cast<uint32_t>(burst.size()));
+    bursts_.start();
     rendezvous_.resize(structure_->any_rendezvous() ? schedule_->shares.size() : 0);
     for (Rendezvous& both : rendezvous_) {
         both.ready.leave = both.posted.leave = INT64_MIN;
@@ -409,13 +374,11 @@ void Followed::run(const Structure& structure, const InstanceSample& sample, std
     find_schedule();
     find_costs();
     begin();
-    do {
-        while (!ready_.empty()) {
-            const uint32_t place = ready_.back();
-            ready_.pop_back();
-            go_on(place);
-        }
-    } while (give_up_bursts());
+    while (!ready_.empty()) {
+        const uint32_t place = ready_.back();
+        ready_.pop_back();
+        go_on(place);
+    }
     for (uint32_t place = 0; place < count; ++place) {
         if (members_[place].at == schedule_->steps[place].size()) resume(place);  // of one that received nothing
         if (structure.link) members_[place].clock.end(nothing);

@@ -17,23 +17,19 @@ class Ordering {
   public:
     Ordering(const Schedule& schedule, const std::vector<MessageCost>& costs, bool link)
         : schedule_(schedule), costs_(costs), link_(link), members_(schedule.steps.size()), messages_(costs.size()) {
-        find_bursts(
-            schedule, [&](uint32_t message) { return costs[message].by_link; }, &bursts_);
-        for (const auto& burst : bursts_.messages) to_begin_.push_back(static_cast<uint32_t>(burst.size()));
+        bursts_.find(schedule, [&](uint32_t message) { return costs[message].by_link; });
     }
 
     StepProgram find() {
         ready_.resize(members_.size());
         std::iota(ready_.begin(), ready_.end(), 0u);
-        do {
-            while (!ready_.empty()) {
-                const uint32_t place = ready_.back();
-                ready_.pop_back();
-                const auto& steps = schedule_.steps[place];
-                for (size_t& at = members_[place].at; at < steps.size() && done(steps[at], place);)
-                    at += steps[at].kind == Kind::receive ? steps[at].together : 1;
-            }
-        } while (give_up_bursts());
+        while (!ready_.empty()) {
+            const uint32_t place = ready_.back();
+            ready_.pop_back();
+            const auto& steps = schedule_.steps[place];
+            for (size_t& at = members_[place].at; at < steps.size() && done(steps[at], place);)
+                at += steps[at].kind == Kind::receive ? steps[at].together : 1;
+        }
         return std::move(program_);
     }
 
@@ -56,34 +52,13 @@ class Ordering {
     bool settle(uint32_t number) {
         Message& message = messages_[number];
         if (!message.ready || !message.posted || message.begun) return false;
-        message.begun = true;
-        for (const uint32_t burst : {bursts_.sent_in[number], bursts_.received_in[number]})
-            if (burst != Bursts::alone) --to_begin_[burst];
-        return true;
+        return message.begun = true;
     }
-    // Behind the operation that settled it: a burst of which all are under way is shared out.
-    void under_way(uint32_t number) {
-        const uint32_t sent_in = bursts_.sent_in[number], received_in = bursts_.received_in[number];
-        if (!share_bursts_ || (sent_in == Bursts::alone && received_in == Bursts::alone)) return come(messages_[number]);
-        for (const uint32_t burst : {sent_in, received_in}) {
-            if (burst == Bursts::alone || to_begin_[burst] != 0) continue;
-            share(Operation::Kind::share_in, 0, bursts_.messages[burst]);
-            for (const uint32_t other : bursts_.messages[burst])
-                if (whole(bursts_.sent_in[other]) && whole(bursts_.received_in[other])) come(messages_[other]);
-        }
-    }
-    bool whole(uint32_t burst) const { return burst == Bursts::alone || to_begin_[burst] == 0; }
-    // Where nobody can go on, messages of a burst wait for each other: then they do not share their link.
-    bool give_up_bursts() {
-        if (!share_bursts_) return false;
-        bool any = false;
-        for (Message& message : messages_) {
-            if (!message.begun || message.came) continue;
-            come(message);
-            any = true;
-        }
-        share_bursts_ = !any;
-        return any;
+    // Behind the operation that settled it.
+    void begin(uint32_t number) {
+        bursts_.begin(
+            number, [&](const std::vector<uint32_t>& burst) { share(Operation::Kind::share_in, 0, burst); },
+            [&](uint32_t message) { come(messages_[message]); });
     }
     bool has_come(uint32_t number, uint32_t place) {
         if (!messages_[number].came) messages_[number].awaited_by.push_back(place);
@@ -95,7 +70,7 @@ class Ordering {
         message.posted = true;
         const bool settles = settle(number);
         program_.operations.push_back({.kind = Operation::Kind::post, .settles = settles, .place = place, .message = number});
-        if (settles) under_way(number);
+        if (settles) begin(number);
     }
     auto eager() const {
         return [this](uint32_t message) { return !costs_[message].rendezvous; };
@@ -138,7 +113,7 @@ class Ordering {
                     come(messages_[step.message]);
                 }
                 program_.operations.push_back(send);
-                if (send.settles) under_way(step.message);
+                if (send.settles) begin(step.message);
                 if (cost.shares_links) share_out(place, member.at);
                 return true;
             }
@@ -171,8 +146,6 @@ class Ordering {
     std::vector<Message> messages_;
     std::vector<uint32_t> ready_, sent_;
     Bursts bursts_;
-    bool share_bursts_ = true;
-    std::vector<uint32_t> to_begin_;  // by burst: so many are not under way yet
     StepProgram program_;
 };
 

@@ -186,9 +186,9 @@ struct Follower {
     }
     void take_one(uint32_t place, uint32_t message, size_t i) {
         const MessageCost& cost = costs[message];
-        const int64_t arrival = state.arrival[message].of[i], free = state.now[place].of[i];
-        const bool came_last = arrival > free;
-        wait_one(place, i, std::max(arrival, free));
+        const int64_t arrival = state.arrival[message].of[i];
+        const bool came_last = arrival > state.now[place].of[i];
+        wait_one(place, i, arrival);
         work_one(place, i, cost.taking);
         if constexpr (with_ways) {
             Way& way = state.way[place];

@@ -117,16 +117,17 @@ bool members_finished(Engine& engine, const Dependency& dependency) {
 }
 
 void give_up_members(Engine& engine, Thread& thread, Dependency& dependency) {
+    Collective& c = *dependency.collective;
+    Collective::Member& member = c.members[dependency.member];
     // Who left before another came, where not all need be waited for, has not waited for that one.
-    const Collective& c = *dependency.collective;
-    const bool held = c.members[dependency.member].held,
-               sends_alone = c.awaits_all && came_who_counts(*dependency.collective, dependency.member);
-    if (!held && !sends_alone && (dependency.collective->waits != Waits::n_to_n_likely || members_finished(engine, dependency))) {
+    const bool waited = c.waits != Waits::n_to_n_likely || members_finished(engine, dependency);
+    const bool sends_alone = member.held || (c.awaits_all && came_who_counts(c, dependency.member));
+    if (waited && !sends_alone) {
         engine.count(Flaw::unmatched_collective);
         engine.leaves_open(Flaw::unmatched_collective, thread.enter, thread.leave, thread.leave - thread.enter);
         thread.unrecorded = true;
     }
-    dependency.collective->members[dependency.member].released = true;
+    member.released = true;
 }
 
 void constrain_by_members(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {

@@ -186,7 +186,7 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
         const int64_t latest = end[high] + wrong + uncertainty - (certain ? std::clamp<int64_t>(wrong - unusual, 0, most[high]) : 0);
         of_lane[high] = delay_of(high, engine.injection() ? latest : std::min(latest, thread.leave));
         // Less noise may bring messages together on a link, so that the lane with the least time is not the first in each call.
-        if (structure.link && !engine.faults().swap_bounds) {
+        if (structure.link) {
             of_lane[low] = std::max(of_lane[low], of_lane[lanes.all]);
             of_lane[high] = std::min(of_lane[high], of_lane[lanes.all]);
         }

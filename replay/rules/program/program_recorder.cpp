@@ -155,11 +155,12 @@ void ProgramRecorder::published(Engine& engine, Thread& thread) {
         if (dependency.kind == Dependency::Kind::message && !dependency.notice) expect(engine, thread, dependency.match);
 }
 
-// What a v-form with a root moves, as a power of two: there are many amounts, and each would be an algorithm of its own.
+// What a v-form with a root moves, to three binary digits: there are many amounts, and each would be an algorithm of its own.
 static uint64_t data_between_root_and_others(const Collective& c) {
     uint64_t bytes = 0;
     for (const Collective::Member& member : c.members) bytes += std::min(member.part, std::numeric_limits<uint64_t>::max() / 2 - bytes);
-    return std::bit_floor(std::max<uint64_t>(1, bytes));
+    const int left_out = std::max(0, static_cast<int>(std::bit_width(bytes)) - 3);
+    return std::max<uint64_t>(1, bytes >> left_out << left_out);
 }
 
 // Costs for so many bytes, of which each member has as many as the others, of costs for BlockSizes::unit.

@@ -51,7 +51,7 @@ Ends followed(const Structure& structure, const InstanceSample& sample, std::mt1
     const Lanes lanes{.count = 1, .estimates = 1, .low = 1, .high = 1, .all = 0, .masks = {{-1}}};
     LanePool pool(1);
     Instance instance;
-    instance.begin(structure, members, sample.root, lanes, pool);
+    instance.begin(structure, members, sample.root, lanes, pool, nullptr, nullptr, sample.sizes);
     std::vector<uint32_t> order(members);
     for (uint32_t i = 0; i < members; ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
@@ -117,6 +117,49 @@ TEST_CASE("learning and the replay follow the messages of a collective to the sa
                         followed_by_link += link && eager_ppm == 0;
                     }
     CHECK(followed_by_link > 20);
+}
+
+TEST_CASE("learning and the replay follow v-forms to the same ends, whichever of the messages are long") {
+    struct Operation {
+        uint8_t operation;
+        Waits waits;
+    };
+    std::mt19937_64 random(5);
+    size_t eager = 0, rendezvous = 0;
+    for (const auto [operation, waits] : {Operation{OTF2_COLLECTIVE_OP_ALLGATHERV, Waits::n_to_n},
+                                          {OTF2_COLLECTIVE_OP_REDUCE_SCATTER, Waits::n_to_n},
+                                          {OTF2_COLLECTIVE_OP_GATHERV, Waits::n_to_one},
+                                          {OTF2_COLLECTIVE_OP_SCATTERV, Waits::one_to_n}})
+        for (const uint32_t members : {2u, 5u, 8u, 13u})
+            for (const Candidate& candidate : candidates({.operation = operation, .waits = waits, .data = 40'000}, members))
+                for (const bool link : {false, true})
+                    for (const int64_t limit : {0, 8'000, 30'000}) {
+                        const Structure structure{.pattern = candidate.pattern,
+                                                  .hop = 8'000,
+                                                  .own = 300,
+                                                  .hop_data = 400'000,
+                                                  .own_data = 700'000,
+                                                  .eager_ppm = limit * 1'000'000 / static_cast<int64_t>(BlockSizes::unit),
+                                                  .link = link};
+                        const bool rooted = has_sizes_by_root(operation);
+                        InstanceSample sample = instance(members, rooted ? members / 2 : 0, random);
+                        std::vector<uint64_t> bytes(members);
+                        for (uint64_t& part : bytes) part = random() % 16'000;
+                        sample.sizes = BlockSizes(bytes, 0, sample.root);
+                        CAPTURE(to_string(candidate.pattern));
+                        CAPTURE(members);
+                        CAPTURE(link);
+                        CAPTURE(limit);
+                        const Schedule& its = schedule(candidate.pattern, members, sample.root, true);
+                        for (uint32_t message = 0; message < its.shares.size(); ++message)
+                            ++(structure.rendezvous(sample.sizes.share(its, message)) ? rendezvous : eager);
+                        const Ends ends = followed(structure, sample, random);
+                        CHECK(ends.measured == leaves(structure, sample));
+                        for (auto& noise : sample.noise) noise.clear();
+                        CHECK(ends.approximated == leaves(structure, sample));
+                    }
+    CHECK(eager > 1'000);
+    CHECK(rendezvous > 1'000);
 }
 
 TEST_CASE("samples that are followed together leave as each of them does alone") {
