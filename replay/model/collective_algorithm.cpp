@@ -138,12 +138,9 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
     const double constant_error = plain_error(samples, kind.waits, noise_known);
     return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, [&](const Structure& plain) {
-        Fit best{plain, std::numeric_limits<double>::infinity()};
-        for (const Reference& reference : known) {
-            const Fit one = fit_from(with_costs(plain, reference, kind.scale()), samples, noise_known, range);
-            if (one.error < best.error) best = one;
-        }
-        return best;
+        std::vector<Structure> starts;
+        for (const Reference& reference : known) starts.push_back(with_costs(plain, reference, kind.scale()));
+        return fit_from(starts, samples, noise_known, range);
     });
 }
 

@@ -121,7 +121,7 @@ struct Prediction {
     double works, hops;
     double work_data, hop_data;  // the sums of their shares of the data
 };
-// By member. `with_ways`: also what lies on the way of messages that share links, which takes as long as all the rest.
+// By member. Without `with_ways` only `leave` is found, which is quicker.
 void predict(const Structure& structure, const InstanceSample& sample, std::vector<Prediction>* predicted, bool with_ways = true);
 
 // Of some candidates the one that comes nearest to the leave times.

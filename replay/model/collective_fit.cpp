@@ -298,15 +298,15 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
             const Fit other = Descent(start, samples, noise_known).go_down(anything);
             if (other.error < found.error) found = other;
         };
-        const auto hop = static_cast<double>(alone.hop);
-        if (plain.any_rendezvous())
-            for (const double part : {0.3, 0.6}) descend_from(alone, (1 - part) * hop, part * hop);
-        const Structure without_work = scaled(alone, 0, hop + static_cast<double>(alone.own));
-        for (const int64_t part : {256, 64, 16, 4}) {
-            descend_from(without_work, hop + static_cast<double>(alone.own),
-                         static_cast<double>(without_work.hop) / static_cast<double>(part));
-            if (!plain.any_rendezvous()) descend_from(alone, hop, hop / static_cast<double>(part));
+        const auto hop = static_cast<double>(alone.hop), whole = hop + static_cast<double>(alone.own);
+        const Structure without_work = scaled(alone, 0, whole);
+        if (plain.any_rendezvous()) {
+            descend_from(alone, 0.4 * hop, 0.6 * hop);
+        } else {
+            for (const int64_t part : {4, 16}) descend_from(alone, hop, hop / static_cast<double>(part));
+            descend_from(without_work, whole, whole / 4);
         }
+        descend_from(without_work, whole, whole / 64);
         return found;
     }
     Fit best{plain, std::numeric_limits<double>::infinity()};
@@ -318,15 +318,19 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
     return best;
 }
 
-Fit fit_from(const Structure& start, const std::vector<InstanceSample>& samples, bool noise_known, double range) {
+Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSample>& samples, bool noise_known, double range) {
+    Descent descent(starts.front(), samples, noise_known);
+    const Structure* start = &starts.front();
+    for (const Structure& other : starts)
+        if (descent.try_out(other)) start = &other;
     constexpr double least_own_range = 4;  // of messages it is known less well than the latency
     const auto within = [&](int64_t cost, int64_t known, double times) {
         const auto ns = static_cast<double>(known);
         return std::clamp(cost, static_cast<int64_t>(ns / times), static_cast<int64_t>(ns * times));
     };
-    return Descent(start, samples, noise_known).go_down([&](Structure next) {
-        next.own = within(next.own, start.own, std::max(range, least_own_range));
-        next.hop = within(next.hop, start.hop, range);
+    return descent.go_down([&](Structure next) {
+        next.own = within(next.own, start->own, std::max(range, least_own_range));
+        next.hop = within(next.hop, start->hop, range);
         return next;
     });
 }

@@ -98,6 +98,7 @@ void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_notice(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_turn(Engine&, Thread&, const Dependency&, Scratch&);    // rules/rma/lock_simulation.cpp
 void constrain_access(Engine&, Thread&, const Dependency&, Scratch&);  // rules/rma/accesses.cpp
+void constrain_first(Engine&, Thread&, const AccessWait&, Scratch&);   // … of one that was let pass
 void constrain_incoming(Engine&, Thread&, Scratch&);                   // rules/rma/incoming.cpp; when its notices have left
 void learn_notices(Engine&, const Thread&);
 void learn_epoch(Engine&, const Thread&);              // what a lock, a flush or an unlock costs where there is nobody to wait for

@@ -39,8 +39,6 @@ void Engine::settle(Match& match) {
             sample->post = rules::message_class(CostKind::send_after_post, match);
         }
     }
-    if (match.transfer > 0 && sample->alone && sample->noise == 0 && match.posted && match.post_time <= sample->leave)
-        rules::of(*this).links->learn_send(match, sample->enter, sample->leave);
     if (match.posted && match.post_time <= sample->leave) {
         sample->last_known = std::max({sample->last_known, match.send_time, match.post_time});
         sample->completes(rules::message_class(CostKind::receive_after_send, match));
@@ -194,6 +192,7 @@ void learn_waited(Engine& engine, const CostClass& of, int64_t took, int64_t noi
 void learn_completion(Engine& engine, Thread& thread) {
     if (thread.dependencies.empty() && thread.watched.empty()) return learn_posting(engine, thread);
     if (!std::all_of(thread.dependencies.begin(), thread.dependencies.end(), teaches)) return;  // it waited for something else, too
+    if (of(engine).links) of(engine).links->learn_call(thread);
     if (thread.watched.empty()) {
         CompletionSample sample;
         if (describe(engine, thread, sample)) engine.learn_from(sample);

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <span>
 #include <tuple>
 
 #include "replay/base/bytes.hpp"
+#include "replay/model/shared_links.hpp"
 #include "replay/rules/internal.hpp"
 
 namespace polter::replay {
@@ -41,19 +41,25 @@ void Links::learn(const Thread& receiver, const Match& match) {
     if (learned_.size() == most_learned) {
         too_many_ = true;
         learned_ = {};
-        sent_ = {};
+        calls_ = {};
+        awaited_ = {};
         return;
     }
-    const bool tells = receiver.pieces.empty() && match.send_noise == 0 &&
-                       std::all_of(receiver.dependencies.begin(), receiver.dependencies.end(), [](const Dependency& one) {
-                           return one.kind == Dependency::Kind::message && one.match && one.match->transfer > 0;
-                       });
-    learned_.push_back({match.size, match.sender->index, match.transfer, match.sender->host, receiver.host, receiver.index, match.send_time,
-                        match.post_time, receiver.enter, receiver.leave, match.synchronous_mode, tells});
+    learned_.push_back({match.size, match.sender->index, match.transfer, match.sender->host, receiver.host, match.send_time,
+                        match.post_time, match.synchronous_mode, match.send_noise > 0 || match.post_noise > 0});
 }
 
-void Links::learn_send(const Match& match, int64_t enter, int64_t leave) {
-    if (!plan_ && !too_many_ && sent_.size() < most_learned) sent_.push_back({match.sender->index, match.transfer, enter, leave});
+// Calls with noise do not tell.
+void Links::learn_call(const Thread& thread) {
+    if (plan_ || too_many_ || !thread.pieces.empty() || awaited_.size() >= most_learned) return;
+    const auto followed = [](const Match* match) { return match && match->transfer > 0; };
+    const auto& [dependencies, watched] = std::tie(thread.dependencies, thread.watched);
+    if (!std::all_of(dependencies.begin(), dependencies.end(), [&](const Dependency& one) { return followed(one.match); })) return;
+    if (!std::all_of(watched.begin(), watched.end(), followed)) return;
+    const auto awaits = [&](const Match& match) { awaited_.push_back({match.sender->index, match.transfer}); };
+    for (const Dependency& one : dependencies) awaits(*one.match);
+    for (const Match* match : watched) awaits(*match);
+    calls_.push_back({thread.index, static_cast<uint32_t>(dependencies.size() + watched.size()), thread.enter, thread.leave});
 }
 
 void Links::passes_by(const Operation& operation) {
@@ -105,7 +111,8 @@ void Links::write(Bytes& to) const {
     to.put(too_many_);
     to.put(others_);
     to.put(learned_);
-    to.put(sent_);
+    to.put(calls_);
+    to.put(awaited_);
     to.put(begun_);
     to.put(begins_);
     to.put(numbers_);
@@ -120,7 +127,8 @@ void Links::merge(Input& from) {
         all.insert(all.end(), more.begin(), more.end());
     };
     append(learned_);
-    append(sent_);
+    append(calls_);
+    append(awaited_);
     append(begun_);
     append(begins_);
     std::vector<uint32_t> numbers;
@@ -168,43 +176,41 @@ std::vector<Links::Ordered> Links::learned_with(const Model& model) const {
     return all;
 }
 
-std::vector<SeenTransfer> Links::seen(std::span<const Ordered> order) const {
+Seen Links::seen(const std::vector<Ordered>& order) const {
     Hosts hosts;
-    std::vector<SeenTransfer> all;
-    all.reserve(order.size());
-    std::map<std::pair<uint32_t, uint32_t>, const Sent*> sends;  // of those that waited
-    for (const Ordered& one : order)
-        if (one.waits) sends[{one.of->thread, one.of->number}] = nullptr;
-    for (const Sent& one : sent_)
-        if (const auto wanted = sends.find({one.thread, one.number}); wanted != sends.end()) wanted->second = &one;
-    std::map<std::pair<uint32_t, int64_t>, uint32_t> calls;  // by thread and end
-    uint32_t last_call = 0;
+    Seen seen;
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> places;
     for (const Ordered& one : order) {
         const Learned& of = *one.of;
-        int64_t enter = of.enter, leave = of.leave;
-        uint32_t call = 0;
-        if (const Sent* send = one.waits ? sends.at({of.thread, of.number}) : nullptr) {
-            std::tie(enter, leave) = std::pair(send->enter, send->leave);
-            call = ++last_call;
-        } else if (of.tells) {
-            const auto [at, fresh] = calls.try_emplace({of.receiver, of.leave}, last_call + 1);
-            last_call += fresh;
-            call = at->second;
-        }
-        all.push_back({hosts[of.from], hosts[of.to], of.bytes, one.at, leave - one.at, leave - std::max(enter, one.at), call});
+        places[{of.thread, of.number}] = static_cast<uint32_t>(seen.transfers.size());
+        seen.transfers.push_back({hosts[of.from], hosts[of.to], of.bytes, one.at});
     }
-    return all;
+    const Awaited* next = awaited_.data();
+    for (const Call& call : calls_) {
+        SeenCall waited{call.enter, call.leave, {}};
+        bool tells = true;
+        for (const Awaited* const end = next + call.messages; next != end; ++next) {
+            const auto place = places.find({next->thread, next->number});
+            tells = tells && place != places.end() && !order[place->second].of->noisy;
+            if (!tells) continue;
+            const bool eager_send = next->thread == call.thread && !order[place->second].waits;  // what it sends is not waited for
+            if (!eager_send) waited.messages.push_back(place->second);
+        }
+        if (tells && !waited.messages.empty()) seen.calls.push_back(std::move(waited));
+    }
+    return seen;
 }
 
 std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) const {
     if (too_many_ || learned_.empty() || learned_.size() > most_learned) return nullptr;  // of all processes together
     std::vector<Ordered> order = learned_with(model);
-    // The first ones tell whether links are shared; mostly they are not, and the others need no order.
-    const size_t first = std::min(order.size(), Network::most_seen);
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
-    const std::optional<Network> network = Network::found(seen(std::span(order).first(first)));
+    std::sort(order.begin(), order.end());
+    std::vector<uint64_t> bytes;
+    for (const Ordered& one : order) bytes.push_back(one.of->bytes);
+    std::vector<Ordered> looked_at;
+    for (const size_t place : some_of_each_size(bytes, Network::most_seen)) looked_at.push_back(order[place]);
+    const std::optional<Network> network = Network::found(seen(looked_at));
     if (!network) return nullptr;
-    std::sort(order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
     Hosts hosts;
     std::vector<Flow> transfers;
     transfers.reserve(order.size());

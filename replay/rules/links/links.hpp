@@ -5,10 +5,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
-#include "replay/model/shared_links.hpp"
+#include "network.hpp"
 #include "replay/scenario/lanes.hpp"
 
 namespace polter::replay {
@@ -42,9 +41,9 @@ class Links {
     // `plan`: none in a first learning pass.
     Links(std::shared_ptr<const LinkPlan> plan, const Lanes& lanes);
 
-    uint32_t number(const Thread& sender);                              // of a send that begins; from 1 on, 0: the plan does not know it
-    void learn(const Thread& receiver, const Match& match);             // a call that received it
-    void learn_send(const Match& match, int64_t enter, int64_t leave);  // a call that did nothing but send it, without noise
+    uint32_t number(const Thread& sender);                   // of a send that begins; from 1 on, 0: the plan does not know it
+    void learn(const Thread& receiver, const Match& match);  // of a call that received it
+    void learn_call(const Thread& thread);                   // what it waited for, and when
     // In each lane, when the last of the constraints from `from` on is there.
     void begins(const Thread& receiver, const Match& match, const Scratch& scratch, size_t from);
     void passes_by(const Operation& operation);  // … of a thread, of whatever kind
@@ -66,13 +65,15 @@ class Links {
         uint64_t bytes;
         uint32_t thread, number;
         int32_t from, to;  // hosts
-        uint32_t receiver;
-        int64_t sent, posted, enter, leave;
-        bool synchronous, tells;
+        int64_t sent, posted;
+        bool synchronous, noisy;  // noisy: it is not known when it began
     };
-    struct Sent {
-        uint32_t thread, number;
+    struct Call {
+        uint32_t thread, messages;  // messages: so many of `awaited_`, behind those of the calls before it
         int64_t enter, leave;
+    };
+    struct Awaited {
+        uint32_t thread, number;
     };
     struct Begun {
         uint32_t thread, number;
@@ -81,14 +82,15 @@ class Links {
     };
     struct Ordered;  // a transfer that was learned, by when it began
     std::vector<Ordered> learned_with(const Model& model) const;
-    std::vector<SeenTransfer> seen(std::span<const Ordered> order) const;
+    Seen seen(const std::vector<Ordered>& order) const;
 
     std::shared_ptr<const LinkPlan> plan_;
     const Lanes& lanes_;
     bool too_many_ = false, others_ = false;
     std::vector<uint32_t> numbers_;  // by thread
     std::vector<Learned> learned_;
-    std::vector<Sent> sent_;
+    std::vector<Call> calls_;
+    std::vector<Awaited> awaited_;
     std::vector<Begun> begun_;
     std::vector<int64_t> begins_;  // of what has begun: by lane, one after another
 };

@@ -194,7 +194,9 @@ void AccessLearning::plan_accesses(AccessPlan& plan) const {
                                   .origin = static_cast<int32_t>(origin),
                                   .target = access.target,
                                   .own = own,
-                                  .transfer = {}};
+                                  .transfer = {},
+                                  .margin = std::max<int64_t>(0, access.enter - call->enter),
+                                  .until = std::min(call->leave, access.leave)};
             plan.waits[origin].push_back(wait);
             plan.holds[static_cast<size_t>(access.target)].push_back(wait);
         }
@@ -270,12 +272,26 @@ void Accesses::completed(Engine& engine, Thread& thread) {
 
 namespace rules {
 
+// It was let pass, as it comes first in the scenario "all": it does not wait there, nor in others in which it comes so much earlier.
+void constrain_first(Engine& engine, Thread& thread, const AccessWait& wait, Scratch& scratch) {
+    if (!wait.waited || engine.faults().first_access_as_measured) return;
+    const Lanes& lanes = engine.lanes();
+    const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(thread.delay));
+    for (size_t i = 0; i < lanes.count; ++i) {
+        const bool of_all = i == lanes.all || (lanes.bounded() && (i == lanes.low || i == lanes.high));
+        if (of_all || delay[i] > wait.margin) delay[i] = never;
+    }
+    scratch.constraints.push_back({wait.until, delay, wait.transfer, thread.enter_node});
+    own_at_least(scratch, {wait.own, wait.own, wait.own, true});
+}
+
 void constrain_access(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const AccessWait& wait = *dependency.access;
     if (wait.incoming) return;  // behind what tells others of the call: constrain_incoming
     const auto other = [&](const Dependency& of) { return of.access == &wait && &of != &dependency; };
     const auto begun = std::find_if(thread.dependencies.begin(), thread.dependencies.end(), other);
-    if (&*begun > &dependency || !begun->match || !dependency.match) return;  // the beginning says nothing alone
+    if (&*begun > &dependency) return;  // the beginning says nothing alone
+    if (!begun->match || !dependency.match) return constrain_first(engine, thread, wait, scratch);
     const Match &beginning = *begun->match, &end = *dependency.match;
     const Lanes& lanes = engine.lanes();
     const LaneVector asked = engine.lane_pool().copy(thread.delay);

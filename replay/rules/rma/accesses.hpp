@@ -31,6 +31,9 @@ struct AccessWait {
     int64_t own = 0;                 // ns: an access of this size takes so long by itself; incoming: a completion of this rank
     int64_t begins = 0;              // ns: incoming: from the access's beginning to that of its transfer
     Cost transfer;                   // incoming: what that takes
+    // Of one that waited in the measured run: so much earlier it would not have waited; and the time from which it could go on (incoming:
+    // but for the transfer).
+    int64_t margin = 0, until = 0;
 };
 
 struct AccessPlan {

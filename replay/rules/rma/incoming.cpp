@@ -157,7 +157,9 @@ void AccessLearning::plan_incoming(AccessPlan& plan) const {
                                 .target = of.target,
                                 .own = of.own,
                                 .begins = shortest_.at(access->kind),
-                                .transfer = cost};
+                                .transfer = cost,
+                                .margin = of.looks() - begun(*access),
+                                .until = begun(*access)};
                 plan.begun[static_cast<size_t>(origin)].push_back(wait);
                 plan.incoming[static_cast<size_t>(of.target)].push_back(wait);
                 if (!exposed) continue;
@@ -249,7 +251,11 @@ void constrain_incoming(Engine& engine, Thread& thread, Scratch& scratch) {
     }
     int64_t own = 0;  // not yet added
     for (const Dependency& dependency : thread.dependencies) {
-        if (!dependency.access || !dependency.access->incoming || !dependency.match) continue;
+        if (!dependency.access || !dependency.access->incoming) continue;
+        if (!dependency.match) {
+            constrain_first(engine, thread, *dependency.access, scratch);
+            continue;
+        }
         const int64_t more = dependency.access->own - std::exchange(own, dependency.access->own);
         looks += more;
         for (size_t i = 0; i < lanes.count; ++i) looks_in[i] += more;

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "replay/rules/links/network.hpp"
 
 namespace {
 
@@ -95,20 +98,22 @@ TEST_CASE("the link that is shared most is never idle") {
 }
 
 // Messages of some sizes between hosts, as a network with this latency, bandwidth and share of what goes back would carry them.
-std::vector<SeenTransfer> carried(double latency, double ns_per_byte, double reverse, bool shared, uint64_t seed, size_t count = 600) {
+// Each is waited for by one call.
+Seen carried(double latency, double ns_per_byte, double reverse, bool shared, uint64_t seed, size_t count = 600) {
     std::mt19937_64 random(seed);
     std::vector<Flow> flows = random_flows(random, 6, count, 5'000 * static_cast<int64_t>(count), 4);
     std::sort(flows.begin(), flows.end(), [](const Flow& a, const Flow& b) { return a.begin < b.begin; });
-    std::vector<SeenTransfer> seen;
+    Seen seen;
     for (Flow& flow : flows) {
         const uint64_t bytes = 16384 * static_cast<uint64_t>(flow.alone);
         flow.alone = static_cast<int64_t>(ns_per_byte * static_cast<double>(bytes));
-        seen.push_back({flow.from, flow.to, bytes, flow.begin, 0, 0, static_cast<uint32_t>(seen.size()) + 1});
+        seen.transfers.push_back({flow.from, flow.to, bytes, flow.begin});
     }
     const auto later = later_by_sharing(flows, reverse);
     for (size_t i = 0; i < flows.size(); ++i) {
         const auto by_others = shared ? (*later)[i] : static_cast<int64_t>(random() % 20'000);
-        seen[i].took = seen[i].in_call = static_cast<int64_t>(latency) + flows[i].alone + by_others;
+        const int64_t took = static_cast<int64_t>(latency) + flows[i].alone + by_others;
+        seen.calls.push_back({flows[i].begin, flows[i].begin + took, {static_cast<uint32_t>(i)}});
     }
     return seen;
 }
@@ -126,27 +131,83 @@ TEST_CASE("the network is found") {
         }
 }
 
-// The first ones tell where to start, unless they tell nothing: then all do.
-TEST_CASE("the network is found from many, whether the first ones tell or not") {
-    std::vector<SeenTransfer> many = carried(5000, 0.3, 0.05, true, 4, 3000);
-    const auto from_first = Network::found(many);
-    for (size_t i = 0; i < 1800; ++i) many[i].call = 0;
+// Some tell where to start, unless they tell nothing: then all do.
+TEST_CASE("the network is found from many, whether those that are looked at first tell or not") {
+    Seen many = carried(5000, 0.3, 0.05, true, 4, 3000);
+    const auto from_some = Network::found(many);
+    std::vector<uint64_t> bytes;
+    for (const SeenTransfer& one : many.transfers) bytes.push_back(one.bytes);
+    std::set<size_t> first;
+    for (const size_t place : some_of_each_size(bytes, 1500)) first.insert(place);
+    std::erase_if(many.calls, [&](const SeenCall& call) { return first.contains(call.messages.front()); });
     const auto from_all = Network::found(many);
-    for (const auto& network : {from_first, from_all}) {
+    for (const auto& network : {from_some, from_all}) {
         REQUIRE(network);
         CHECK(network->reverse() == 0.05);
         CHECK(std::abs(static_cast<double>(network->alone(65536)) - 0.3 * 65536) <= 600);
     }
 }
 
+// Each rank sends to its neighbours and waits for all at once, as programs that exchange the rims of their domains do: of each message only
+// the last one's end is seen.
+TEST_CASE("the network is found from calls that wait for several messages") {
+    std::mt19937_64 random(7);
+    constexpr uint32_t hosts = 8;
+    constexpr int64_t latency = 3000;
+    std::vector<Flow> flows;
+    for (int64_t step = 0; step < 60; ++step)
+        for (uint32_t from = 0; from < hosts; ++from)
+            for (const uint32_t by : {1u, 2u, hosts - 1}) {
+                const int64_t begin = step * 200'000 + static_cast<int64_t>(random() % 30'000);
+                flows.push_back({from, (from + by) % hosts, begin, 9'830});
+            }
+    std::stable_sort(flows.begin(), flows.end(), [](const Flow& a, const Flow& b) { return a.begin < b.begin; });
+    const auto later = later_by_sharing(flows, 0);
+    Seen seen;
+    std::map<std::pair<int64_t, uint32_t>, SeenCall> calls;  // by step and rank: what it sends, and what it receives
+    for (size_t i = 0; i < flows.size(); ++i) {
+        seen.transfers.push_back({flows[i].from, flows[i].to, 32'768, flows[i].begin});
+        for (const uint32_t rank : {flows[i].from, flows[i].to}) {
+            SeenCall& call = calls[{flows[i].begin / 200'000, rank}];
+            call.enter = flows[i].begin / 200'000 * 200'000;
+            call.leave = std::max(call.leave, flows[i].begin + flows[i].alone + (*later)[i] + latency);
+            call.messages.push_back(static_cast<uint32_t>(i));
+        }
+    }
+    for (const auto& [key, call] : calls) seen.calls.push_back(call);
+    const auto network = Network::found(seen);
+    REQUIRE(network);
+    CHECK(std::abs(network->alone(32'768) - 9'830) <= 300);
+}
+
+TEST_CASE("those that are looked at are of all sizes, from all over the run, and follow each other") {
+    std::vector<uint64_t> bytes(100'000, 4096);
+    for (size_t i = 90'000; i < 90'400; ++i) bytes[i] = i % 2 ? 65'536 : 300'000;
+    const auto places = some_of_each_size(bytes, 4'000);
+    CHECK(std::is_sorted(places.begin(), places.end()));
+    CHECK(places.size() <= 4'500);
+    std::map<uint64_t, size_t> of_size;
+    size_t together = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+        ++of_size[bytes[places[i]]];
+        together += i > 0 && places[i] == places[i - 1] + 1;
+    }
+    CHECK(of_size[65'536] == 200);
+    CHECK(of_size[300'000] == 200);
+    CHECK(of_size[4'096] >= 1'000);
+    CHECK(together >= places.size() - 16);
+    CHECK(some_of_each_size({1024, 2048}, 4'000) == std::vector<size_t>{0, 1});
+}
+
 TEST_CASE("none is found where messages take longer for other reasons, all equally long, or few tell") {
     CHECK(!Network::found(carried(5000, 0.3, 0, false, 2)));
     CHECK(!Network::found({}));
-    std::vector<SeenTransfer> equal = carried(5000, 0.3, 0, true, 5);
-    for (SeenTransfer& one : equal) one.took = one.in_call = 5000 + static_cast<int64_t>(0.3 * static_cast<double>(one.bytes));
+    Seen equal = carried(5000, 0.3, 0, true, 5);
+    for (SeenCall& call : equal.calls)
+        call.leave = call.enter + 5000 + static_cast<int64_t>(0.3 * static_cast<double>(equal.transfers[call.messages.front()].bytes));
     CHECK(!Network::found(equal));
-    std::vector<SeenTransfer> few = carried(5000, 0.3, 0, true, 3);
-    for (size_t i = 10; i < few.size(); ++i) few[i].call = 0;
+    Seen few = carried(5000, 0.3, 0, true, 3);
+    few.calls.resize(10);
     CHECK(!Network::found(few));
 }
 

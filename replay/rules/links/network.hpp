@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The network between hosts, as the measured run tells it: whether messages share links (model/shared_links.hpp), and how long one takes
+// alone. It is found only where it explains most of what messages of one size take more or less than usual.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace polter::replay {
+
+// A message of the measured run, for finding the network.
+struct SeenTransfer {
+    uint32_t from = 0, to = 0;
+    uint64_t bytes = 0;
+    int64_t begin = 0;  // ns
+};
+
+// A call that waited for messages, and for nothing else. Both ends of a rendezvous may have waited for it.
+struct SeenCall {
+    int64_t enter = 0, leave = 0;    // ns
+    std::vector<uint32_t> messages;  // their places among those that are seen
+};
+
+struct Seen {
+    std::vector<SeenTransfer> transfers;  // sorted by `begin`
+    std::vector<SeenCall> calls;
+};
+
+// Which of these messages to look at where there are many: about `most`, as many of each size, from all over the run and several that
+// follow each other. Places, rising.
+std::vector<size_t> some_of_each_size(const std::vector<uint64_t>& bytes, size_t most);
+
+class Network {
+  public:
+    static constexpr size_t most_seen = 4'000;  // about; more are not looked at
+    // None: sharing does not explain how long messages took.
+    static std::optional<Network> found(const Seen&);
+
+    int64_t alone(uint64_t bytes) const;  // ns
+    double reverse() const { return reverse_; }
+
+  private:
+    struct Size {
+        uint64_t bytes;
+        double alone;
+    };
+    std::vector<Size> sizes_;  // rising; there are any
+    double reverse_ = 0;
+    friend class NetworkSearch;
+};
+
+}  // namespace polter::replay
