@@ -292,7 +292,9 @@ void Model::freeze(bool noise_placed, const Search& search) {
             Explanation& explanation = classes[i].explanation;
             explanation = explain(classes[i].samples, classes[i].kind.waits, noise_placed, best[i], borrowed[i]);
             // A fence also waits for transfers, which its messages do not show: one that leaves more than 15 % may be the wrong one.
-            if (classes[i].kind.operation == operation_fence && explanation.leaves_more_than(0.15)) explanation.found.reset();
+            // (Where the noise is not placed every one leaves more.)
+            if (noise_placed && classes[i].kind.operation == operation_fence && explanation.leaves_more_than(0.15))
+                explanation.found.reset();
         }
     }
     size_t number = 0;

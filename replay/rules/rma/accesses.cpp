@@ -5,8 +5,9 @@
 // accumulate waits as long as its target is inside MPI_Win_complete. No record says so. But then both end at the same time: an access of
 // clearly more than its usual length that ended with such a call of its target waited for it, where most long accesses to the window did.
 //
-// In another scenario an access waits where it is asked for after the target's call has begun. Then it ends with that call; else it takes
-// as long as such accesses do by themselves. Noise at the beginning of an access that began before the target's call delayed the asking.
+// Each of them does its own work first, as much as the shortest such call: then the target's call guards the window, and the access asks
+// for it. In another scenario an access waits where it asks after that. Then it ends with the target's call; else it takes as long as such
+// accesses do by themselves. Noise at the beginning of an access that began before the target's call delayed the asking.
 // Accesses that did not wait may do so in another scenario: there the completion decides that the target makes behind the same post, or
 // else its next one. That one may depend on what its rank does later; so the dependency is soft: where no thread can continue, the earliest
 // access does not wait.
@@ -57,7 +58,7 @@ void AccessLearning::completed(const Thread& thread, uint32_t window) {
     if (rank.completions < most_)
         rank.calls[window].push_back({rank.completions, thread.enter, thread.leave,
                                       std::min(thread.leave - thread.enter, rules::noise_after(thread.pieces, thread.enter)),
-                                      rank.posts[window].size()});
+                                      rank.posts[window].size(), thread.operations.size()});
     ++rank.completions;
 }
 
@@ -177,6 +178,7 @@ void AccessLearning::plan_accesses(AccessPlan& plan) const {
                 ++evidence[access.window].longer;
                 evidence[access.window].waited += ended_with(access) != nullptr;
             }
+    const std::map<uint64_t, int64_t> own_of_calls = own_of_completions();
     for (size_t origin = 0; origin < ranks_.size(); ++origin)
         for (const Access& access : ranks_[origin].recorded) {
             const auto of = evidence.find(access.window);
@@ -187,6 +189,7 @@ void AccessLearning::plan_accesses(AccessPlan& plan) const {
             if (!call) call = of_same_post(access);
             if (!call) call = next_behind(access);
             if (!call) continue;
+            const int64_t asks = access.enter + own;
             const AccessWait wait{.waited = waited,
                                   .access = access.index,
                                   .completion = call->index,
@@ -194,8 +197,9 @@ void AccessLearning::plan_accesses(AccessPlan& plan) const {
                                   .origin = static_cast<int32_t>(origin),
                                   .target = access.target,
                                   .own = own,
+                                  .guards = own_of_calls.at(call->records),
                                   .transfer = {},
-                                  .margin = std::max<int64_t>(0, access.enter - call->enter),
+                                  .margin = std::max<int64_t>(0, asks - call->enter - own_of_calls.at(call->records)),
                                   .until = std::min(call->leave, access.leave)};
             plan.waits[origin].push_back(wait);
             plan.holds[static_cast<size_t>(access.target)].push_back(wait);
@@ -295,18 +299,19 @@ void constrain_access(Engine& engine, Thread& thread, const Dependency& dependen
     const Match &beginning = *begun->match, &end = *dependency.match;
     const Lanes& lanes = engine.lanes();
     const LaneVector asked = engine.lane_pool().copy(thread.delay);
-    const bool behind = !wait.waited && beginning.send_time < thread.enter;  // it came when the target's call was over
+    const int64_t asks = thread.enter + wait.own, guarded = beginning.send_time + wait.guards;
+    const bool behind = !wait.waited && guarded < asks;  // it came when the target's call was over
     if (behind && end.send_time > thread.leave - noise_after(thread.pieces, thread.enter)) return;  // … or was let pass
-    int64_t measured = behind ? thread.enter : std::min(thread.enter, beginning.send_time - 1);
+    int64_t measured = behind ? asks : std::min(asks, guarded - 1);
     if (wait.waited) {
-        // Asked for when the call begins, or behind the noise that hit before the target's call did; at the latest as that one began.
-        measured = thread.enter;
+        // Behind its own work, and the noise that hit before the target's call began; at the latest as accesses had to wait for that.
+        measured = asks;
         if (thread.enter < beginning.send_time)
             for (const NoisePiece& piece : thread.pieces) {
                 measured += piece.end - piece.begin;
                 remove_noise(asked, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
             }
-        measured = std::max(measured, beginning.send_time);
+        measured = std::max(measured, guarded);
     }
     // What did not wait in the measured run is not bound by that call's measured end.
     const int64_t time = wait.waited ? std::min(end.send_time, thread.leave) : thread.enter;
@@ -317,10 +322,10 @@ void constrain_access(Engine& engine, Thread& thread, const Dependency& dependen
     bool waits = wait.waited;
     for (size_t i = 0; i < lanes.count; ++i) {
         if (!wait.waited) delay[i] += time - end.send_time;
-        int64_t begun_at = beginning.send_time - beginning.send_delay[i];
-        if (lanes.bounded() && i == lanes.low) begun_at += uncertain;
-        if (lanes.bounded() && i == lanes.high) begun_at -= uncertain;
-        const bool first = measured - asked[i] < begun_at;
+        int64_t guarded_at = guarded - beginning.send_delay[i];
+        if (lanes.bounded() && i == lanes.low) guarded_at += uncertain;
+        if (lanes.bounded() && i == lanes.high) guarded_at -= uncertain;
+        const bool first = measured - asked[i] < guarded_at;
         if (first && !(wait.waited && engine.faults().accesses_always_wait))
             delay[i] = never;
         else

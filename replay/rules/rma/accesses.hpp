@@ -30,6 +30,7 @@ struct AccessWait {
     int32_t origin = 0, target = 0;  // world ranks
     int64_t own = 0;                 // ns: an access of this size takes so long by itself; incoming: a completion of this rank
     int64_t begins = 0;              // ns: incoming: from the access's beginning to that of its transfer
+    int64_t guards = 0;              // ns: of an access: from the beginning of its target's call until accesses wait
     Cost transfer;                   // incoming: what that takes
     // Of one that waited in the measured run: so much earlier it would not have waited; and the time from which it could go on (incoming:
     // but for the transfer).
@@ -45,7 +46,7 @@ struct AccessPlan {
     uint32_t number = 0;  // of all waits
 };
 
-// Does not depend on the order of reading. An access takes 72 bytes, a completion 40, a post 8.
+// Does not depend on the order of reading. An access takes 72 bytes, a completion 48, a post 8.
 class AccessLearning {
   public:
     // of each, of all ranks together; each rank has an equal part, and later calls are not recorded
@@ -78,6 +79,7 @@ class AccessLearning {
         uint64_t index = 0;
         int64_t enter = 0, leave = 0, noise = 0;
         uint64_t posts = 0;  // of its rank for the window, before it
+        uint64_t records = 0;  // of what it does: more for more targets
     };
     struct Rank {
         uint64_t accesses = 0, completions = 0;  // so far
@@ -92,6 +94,7 @@ class AccessLearning {
     int64_t begun(const Access&) const;     // the transfer
     const Access* latest_begun(const Arrivals&) const;
     std::map<uint32_t, std::vector<Arrivals>> arrivals() const;
+    std::map<uint64_t, int64_t> own_of_completions() const;  // ns, by records
     const std::vector<Completion>& of_target(const Access&) const;
     const Completion* ended_with(const Access&) const;   // none: it did not wait
     const Completion* next_behind(const Access&) const;  // none: its target completes nothing later

@@ -75,7 +75,7 @@ struct AccessLearning::Arrivals {
     };
     int32_t target = 0;
     const Completion* call = nullptr;
-    int64_t own = 0;  // ns: its rank's shortest in this window
+    int64_t own = 0;  // ns: the shortest with so many records
     std::vector<Arrival> arrivals;
 
     int64_t looks() const { return call->enter + own; }
@@ -94,19 +94,29 @@ const AccessLearning::Access* AccessLearning::latest_begun(const Arrivals& of) c
     return found;
 }
 
+// The shortest: it waited for nothing.
+std::map<uint64_t, int64_t> AccessLearning::own_of_completions() const {
+    std::map<uint64_t, int64_t> shortest;
+    for (const Rank& rank : ranks_)
+        for (const auto& [window, calls] : rank.calls)
+            for (const Completion& call : calls) {
+                const int64_t took = call.leave - call.enter - call.noise;
+                int64_t& least = shortest.try_emplace(call.records, took).first->second;
+                least = std::min(least, took);
+            }
+    return shortest;
+}
+
 // By window.
 std::map<uint32_t, std::vector<AccessLearning::Arrivals>> AccessLearning::arrivals() const {
+    const std::map<uint64_t, int64_t> shortest = own_of_completions();
     std::map<uint32_t, std::vector<Arrivals>> found;
     std::map<std::pair<int32_t, uint32_t>, size_t> first;  // of a target's in a window
     for (size_t target = 0; target < ranks_.size(); ++target)
         for (const auto& [window, calls] : ranks_[target].calls) {
-            if (calls.empty()) continue;
-            const auto took = [](const Completion& call) { return call.leave - call.enter - call.noise; };
-            const auto least = [&](const Completion& a, const Completion& b) { return took(a) < took(b); };
-            const int64_t own = took(*std::min_element(calls.begin(), calls.end(), least));
             std::vector<Arrivals>& all = found[window];
             first[{static_cast<int32_t>(target), window}] = all.size();
-            for (const Completion& call : calls) all.push_back({static_cast<int32_t>(target), &call, own, {}});
+            for (const Completion& call : calls) all.push_back({static_cast<int32_t>(target), &call, shortest.at(call.records), {}});
         }
     for (size_t origin = 0; origin < ranks_.size(); ++origin)
         for (const Access& access : ranks_[origin].recorded) {
@@ -198,6 +208,13 @@ void add_exposed(Engine& engine, const Dependency& dependency, Scratch& scratch)
                                    match.send_noise > 0 ? match.departure_node : match.send_node});
 }
 
+// Without such waits: what was learned of these calls holds them.
+void works_for(int64_t own, Scratch& scratch) {
+    scratch.own = {own, own, own, true};
+    for (Constraint& constraint : scratch.constraints)
+        if (!constraint.cost.known) constraint.cost.mid = std::min(constraint.cost.mid, own);
+}
+
 // `looks`: when the call looks for transfers in the measured run, and in each lane.
 void add_incoming(Engine& engine, Thread& thread, const Dependency& dependency, int64_t looks, const LaneVector& looks_in,
                   Scratch& scratch) {
@@ -236,11 +253,16 @@ void add_incoming(Engine& engine, Thread& thread, const Dependency& dependency, 
 
 void constrain_incoming(Engine& engine, Thread& thread, Scratch& scratch) {
     if (!of(engine).accesses) return;
+    const auto incoming = [](const Dependency& of) { return of.access && of.access->incoming; };
+    const auto first = std::find_if(thread.dependencies.begin(), thread.dependencies.end(), incoming);
+    if (first == thread.dependencies.end()) return;
     if (thread.kind != CallKind::win_complete) {
+        works_for(scratch.own.low, scratch);
         for (const Dependency& dependency : thread.dependencies)
-            if (dependency.access && dependency.access->incoming && dependency.match) add_exposed(engine, dependency, scratch);
+            if (incoming(dependency) && dependency.match) add_exposed(engine, dependency, scratch);
         return;
     }
+    works_for(first->access->own, scratch);
     const Lanes& lanes = engine.lanes();
     int64_t looks = thread.enter;
     LaneVector looks_in = engine.lane_pool().take();
@@ -251,7 +273,7 @@ void constrain_incoming(Engine& engine, Thread& thread, Scratch& scratch) {
     }
     int64_t own = 0;  // not yet added
     for (const Dependency& dependency : thread.dependencies) {
-        if (!dependency.access || !dependency.access->incoming) continue;
+        if (!incoming(dependency)) continue;
         if (!dependency.match) {
             constrain_first(engine, thread, *dependency.access, scratch);
             continue;
