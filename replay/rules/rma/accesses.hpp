@@ -28,7 +28,7 @@ struct AccessWait {
     uint64_t completion = 0;         // index among the calls of the target that complete accesses
     uint32_t number = 0;             // of this wait, the same on both sides
     int32_t origin = 0, target = 0;  // world ranks
-    int64_t own = 0;                 // ns: an access of this size takes so long by itself; incoming: a completion of this rank
+    int64_t own = 0;                 // ns: an access of this size takes so long by itself; incoming: a completion of as many targets
     int64_t begins = 0;              // ns: incoming: from the access's beginning to that of its transfer
     int64_t guards = 0;              // ns: of an access: from the beginning of its target's call until accesses wait
     Cost transfer;                   // incoming: what that takes
