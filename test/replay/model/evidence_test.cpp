@@ -32,6 +32,25 @@ TEST_CASE("eager messages to one member share its link, and leave times tell") {
     CHECK((!other || other->error > 5 * found->error));
 }
 
+TEST_CASE("who always comes just before a message that takes long waited for it") {
+    const Structure truth{.pattern = {.down = Shape::chain}, .hop = 59'000, .own = 300};
+    constexpr CollectiveKind prefix{.operation = OTF2_COLLECTIVE_OP_SCAN, .waits = Waits::prefix, .data = 140};
+    std::vector<InstanceSample> samples;
+    for (int64_t i = 0; i < 24; ++i) {
+        InstanceSample sample;
+        sample.enter = {0, 58'900 + 7 * (i % 5)};
+        sample.noise.resize(2);
+        std::vector<Prediction> predicted;
+        predict(truth, sample, &predicted);
+        for (const Prediction& one : predicted) sample.leave.push_back(one.leave);
+        samples.push_back(sample);
+    }
+    const Nearest best = nearest(samples, prefix, Library::unknown, true, 0, 1);
+    CHECK(best.error < 5);
+    CHECK(std::abs(best.structure.hop + 2 * best.structure.own - 59'600) < 300);
+    CHECK(explain(samples, Waits::prefix, true, best).found);
+}
+
 TEST_CASE("an instance that sets something up says nothing of an algorithm") {
     std::vector<InstanceSample> samples;
     for (uint64_t seed = 1; seed <= 12; ++seed) samples.push_back(measured(8, seed, 0));
