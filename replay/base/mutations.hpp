@@ -70,6 +70,10 @@ struct Faults {
     bool root_awaits_itself = false;     // accuracy: the root of a non-blocking gather waits for a message from itself, too
     bool posting_waits = false;          // accuracy: a call that posts and sends several messages waits after the first one
     bool accesses_as_measured = false;   // accuracy: of accesses that wait for each other's targets the first in measured time comes first
+    bool accesses_ask_at_once =
+        false;  // accuracy: … and of each access and its target's call the one that begins first, whatever they do first
+    bool completions_as_usual =
+        false;  // accuracy: what a completion that waits for transfers does itself takes as long as they usually take
     bool first_access_as_measured = false;  // accuracy: … and one that comes first in a scenario takes as long as it was measured to
     bool noise_prolongs_waits = false;   // accuracy: of a wait for a notice or a root all noise in it counts, none hides in it
     bool noise_hides_postings = false;   // accuracy: noise anywhere in a call hides which posting it waited for

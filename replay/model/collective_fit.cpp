@@ -179,8 +179,8 @@ std::vector<Structure> starts(const Structure& plain, const std::vector<Instance
     return list;
 }
 
-// Of two members: as if the message of the one that came first were all that the other waited for. Who always comes just behind a message
-// that takes long seems to wait for nothing.
+// Of two members: as if the message of the one that came first were all that the other waited for. Who always comes just before a message
+// that takes long seems to wait for next to nothing.
 Structure from_first(const Structure& plain, const std::vector<InstanceSample>& samples) {
     std::vector<int64_t> took;
     for (const InstanceSample& sample : samples)
@@ -337,8 +337,8 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
 Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSample>& samples, bool noise_known, double range) {
     Descent descent(starts.front(), samples, noise_known);
     const Structure* start = &starts.front();
-    for (const Structure& other : starts)
-        if (descent.try_out(other)) start = &other;
+    for (size_t i = 1; i < starts.size(); ++i)
+        if (descent.try_out(starts[i])) start = &starts[i];
     constexpr double least_own_range = 4;  // of messages it is known less well than the latency
     const auto within = [&](int64_t cost, int64_t known, double times) {
         const auto ns = static_cast<double>(known);

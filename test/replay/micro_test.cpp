@@ -188,6 +188,8 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_access_behind", {.no_access_waits = true}},
         {"rma_access_both", {.accesses_as_measured = true}},
         {"rma_access_first", {.first_access_as_measured = true}},
+        {"rma_access_guard", {.accesses_ask_at_once = true}},
+        {"rma_incoming_over", {.completions_as_usual = true}},
         {"rma_incoming", {.no_access_waits = true}},
         {"rma_incoming", {.accesses_always_wait = true}},
         {"neighbours", {.no_notices = true}},

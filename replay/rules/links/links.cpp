@@ -15,6 +15,7 @@ namespace polter::replay {
 namespace {
 
 constexpr size_t most_learned = 1'000'000;  // transfers
+constexpr size_t most_awaited = 2 * most_learned;  // at either end
 constexpr size_t most_times = 16'000'000;   // of all lanes
 
 size_t most_begun(const Lanes& lanes) {
@@ -51,7 +52,7 @@ void Links::learn(const Thread& receiver, const Match& match) {
 
 // Calls with noise do not tell.
 void Links::learn_call(const Thread& thread) {
-    if (plan_ || too_many_ || !thread.pieces.empty() || awaited_.size() >= most_learned) return;
+    if (plan_ || too_many_ || !thread.pieces.empty() || awaited_.size() >= most_awaited) return;
     const auto followed = [](const Match* match) { return match && match->transfer > 0; };
     const auto& [dependencies, watched] = std::tie(thread.dependencies, thread.watched);
     if (!std::all_of(dependencies.begin(), dependencies.end(), [&](const Dependency& one) { return followed(one.match); })) return;
@@ -198,6 +199,10 @@ Seen Links::seen(const std::vector<Ordered>& order) const {
         }
         if (tells && !waited.messages.empty()) seen.calls.push_back(std::move(waited));
     }
+    // The same in whichever order, and by however many processes, they were read.
+    std::sort(seen.calls.begin(), seen.calls.end(), [](const SeenCall& a, const SeenCall& b) {
+        return std::tie(a.leave, a.enter, a.messages) < std::tie(b.leave, b.enter, b.messages);
+    });
     return seen;
 }
 

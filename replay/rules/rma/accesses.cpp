@@ -299,7 +299,8 @@ void constrain_access(Engine& engine, Thread& thread, const Dependency& dependen
     const Match &beginning = *begun->match, &end = *dependency.match;
     const Lanes& lanes = engine.lanes();
     const LaneVector asked = engine.lane_pool().copy(thread.delay);
-    const int64_t asks = thread.enter + wait.own, guarded = beginning.send_time + wait.guards;
+    const bool at_once = engine.faults().accesses_ask_at_once;
+    const int64_t asks = thread.enter + (at_once ? 0 : wait.own), guarded = beginning.send_time + (at_once ? 0 : wait.guards);
     const bool behind = !wait.waited && guarded < asks;  // it came when the target's call was over
     if (behind && end.send_time > thread.leave - noise_after(thread.pieces, thread.enter)) return;  // … or was let pass
     int64_t measured = behind ? asks : std::min(asks, guarded - 1);

@@ -10,6 +10,9 @@
 // and go. Only accesses and completions behind the same MPI_Win_post of the target can meet; an access that comes later belongs to what the
 // target completes next. An access may depend on what its target does behind the completion; so the dependency is soft: where no thread can
 // continue, the earliest completion does not wait.
+//
+// What a completion does itself takes as long as the shortest for as many targets: only then does it look. What was learned of all of them
+// (rules/rma/rma.cpp) holds such waits, and does not count here.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -208,8 +211,9 @@ void add_exposed(Engine& engine, const Dependency& dependency, Scratch& scratch)
                                    match.send_noise > 0 ? match.departure_node : match.send_node});
 }
 
-// Without such waits: what was learned of these calls holds them.
-void works_for(int64_t own, Scratch& scratch) {
+// Also where its cost was taken from what was learned of such calls.
+void works_for(int64_t own, const Engine& engine, Scratch& scratch) {
+    if (engine.faults().completions_as_usual) return;
     scratch.own = {own, own, own, true};
     for (Constraint& constraint : scratch.constraints)
         if (!constraint.cost.known) constraint.cost.mid = std::min(constraint.cost.mid, own);
@@ -257,12 +261,12 @@ void constrain_incoming(Engine& engine, Thread& thread, Scratch& scratch) {
     const auto first = std::find_if(thread.dependencies.begin(), thread.dependencies.end(), incoming);
     if (first == thread.dependencies.end()) return;
     if (thread.kind != CallKind::win_complete) {
-        works_for(scratch.own.low, scratch);
+        works_for(scratch.own.low, engine, scratch);
         for (const Dependency& dependency : thread.dependencies)
             if (incoming(dependency) && dependency.match) add_exposed(engine, dependency, scratch);
         return;
     }
-    works_for(first->access->own, scratch);
+    works_for(first->access->own, engine, scratch);
     const Lanes& lanes = engine.lanes();
     int64_t looks = thread.enter;
     LaneVector looks_in = engine.lane_pool().take();

@@ -68,6 +68,11 @@ Ends followed(const Structure& structure, const InstanceSample& sample, std::mt1
     return ends;
 }
 
+struct Operation {
+    uint8_t operation;
+    Waits waits;
+};
+
 // Some member takes several messages in the order in which they come.
 bool taken_as_they_come(const Structure& structure, uint32_t members, uint32_t root) {
     const auto& steps = schedule(structure.pattern, members, root, structure.any_rendezvous()).steps;
@@ -79,10 +84,6 @@ bool taken_as_they_come(const Structure& structure, uint32_t members, uint32_t r
 }  // namespace
 
 TEST_CASE("learning and the replay follow the messages of a collective to the same ends") {
-    struct Operation {
-        uint8_t operation;
-        Waits waits;
-    };
     std::mt19937_64 random(1);
     size_t followed_by_link = 0;
     for (const auto [operation, waits] : {Operation{OTF2_COLLECTIVE_OP_ALLREDUCE, Waits::n_to_n},
@@ -120,10 +121,6 @@ TEST_CASE("learning and the replay follow the messages of a collective to the sa
 }
 
 TEST_CASE("learning and the replay follow v-forms to the same ends, whichever of the messages are long") {
-    struct Operation {
-        uint8_t operation;
-        Waits waits;
-    };
     std::mt19937_64 random(5);
     size_t eager = 0, rendezvous = 0;
     for (const auto [operation, waits] : {Operation{OTF2_COLLECTIVE_OP_ALLGATHERV, Waits::n_to_n},
