@@ -33,6 +33,8 @@ struct Faults {
     bool eager_locks = false;               // causality: only the lock call itself waits for the lock, never a later call of its epoch
     bool links_apart = false;               // accuracy: each message has its hosts' links for itself
     bool exchange_of_equals = false;        // accuracy: in an Alltoallv all members send and get equally much
+    bool calls_cost_nothing = false;        // accuracy: of a gather or reduction all that sending takes is the message's
+    bool set_ups_stay = false;              // accuracy: what setting up takes is not followed by its messages
     bool set_ups_count = false;             // accuracy: a first call that sets up counts among those that an algorithm must explain
     bool sizes_together = false;            // accuracy: where sizes differ between members one algorithm serves all of them
     bool no_access_waits = false;           // accuracy: a put never waits for what its target does meanwhile

@@ -268,12 +268,12 @@ void Engine::learn_structure(Collective& collective) {
         return structure_class(collective, size, as_root);
     };
     const CostClass of = seen_by(other, false), by_root = seen_by(root, rooted);
-    const uint64_t ordinal = collective.key_sequence << 20 ^ collective.key_comm;
+    const CallNumber number{collective.key_comm, collective.key_sequence};
     if ((varies_by_member(collective.operation) || collective.operation == operation_window_free) && anyone_early())
         return model_.learn_apart(of, members);
     const std::optional<CostClass> by_total = class_by_total(collective, faults_);
-    const bool wanted = model_.wants_instance(of, members, ordinal);
-    const bool wanted_by_total = by_total && model_.wants_instance(*by_total, members, ordinal);
+    const bool wanted = model_.wants_instance(of, members, number);
+    const bool wanted_by_total = by_total && model_.wants_instance(*by_total, members, number);
     if (!wanted && !wanted_by_total) return;
     InstanceSample sample;
     sample.root = root;
@@ -290,8 +290,8 @@ void Engine::learn_structure(Collective& collective) {
     for (const Collective::Noise& noise : collective.noise) sample.noise[noise.member].push_back(noise.piece);
     for (auto& list : sample.noise)
         std::sort(list.begin(), list.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
-    if (wanted_by_total) model_.learn_instance(*by_total, *by_total, members, waits, ordinal, sample);
-    if (wanted) model_.learn_instance(of, by_root, members, waits, ordinal, std::move(sample), any_size);
+    if (wanted_by_total) model_.learn_instance(*by_total, *by_total, members, waits, number, sample);
+    if (wanted) model_.learn_instance(of, by_root, members, waits, number, std::move(sample), any_size);
 }
 
 const LearnedStructure* Engine::learned_structure(const Collective& collective, uint32_t member, uint64_t size) const {
@@ -315,7 +315,9 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const uint32_t root = structural_root(collective);
     // Without a known algorithm, injected noise would delay only its own rank, which is the least likely of all.
     const bool likely = injection_ && !learned->structure;
-    const std::optional<Structure>& structure = likely ? learned->likeliest : learned->structure;
+    const bool sets_up =
+        !faults_.set_ups_stay && learned->set_ups.contains(CallNumber{collective.key_comm, collective.key_sequence}.ordinal());
+    const std::optional<Structure>& structure = sets_up ? learned->set_up : likely ? learned->likeliest : learned->structure;
     if (!structure) return;
     if (likely) likely_algorithms_.insert(collective.operation);
     collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition,

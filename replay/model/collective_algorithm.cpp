@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "collective_fit.hpp"
 
@@ -35,9 +36,8 @@ int64_t least_completion(const std::vector<InstanceSample>& samples, Waits waits
 
 // The ways in which a library may bring about the messages of an algorithm, without costs.
 std::vector<Structure> protocols(const Pattern& pattern, const CollectiveKind& kind, uint32_t members,
-                                 const std::vector<const BlockSizes*>& sizes, const std::vector<int64_t>& calls) {
+                                 const std::vector<const BlockSizes*>& sizes, const std::vector<int64_t>& calls, bool share_links) {
     std::vector<Structure> list;
-    const bool share_links = long_enough_to_share(pattern, kind, members, sizes);
     for (const int64_t eager : eager_limits(pattern, kind, members, sizes))
         for (const int64_t call : calls) {
             Structure one{.pattern = pattern, .call = call, .eager_ppm = eager};
@@ -68,7 +68,8 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
             if (best.error * enough_said <= constant_error) return best;
             by_rules = false;
         }
-        for (const Structure& protocol : protocols(candidate.pattern, kind, members, sizes, calls)) {
+        const bool share_links = long_enough_to_share(candidate.pattern, kind, members, sizes);
+        for (const Structure& protocol : protocols(candidate.pattern, kind, members, sizes, calls, share_links)) {
             Nearest one{.candidate = number++};
             if (!by_rules && one.candidate % parts != part) continue;
             const Fit fit = look(protocol);
@@ -77,7 +78,20 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
             one.decided = candidate.decided;
             constexpr double shared = 1.1;  // one cost more to choose
             const bool shares = protocol.link && !protocol.any_rendezvous();
-            one.score = (one.error + 1) * candidate.handicap * (shares ? shared : 1);  // 1: of several that are exact, the likeliest
+            // Long messages that are under way at once and yet hardly disturb each other: no network does that.
+            constexpr double unlikely = 1.5;
+            constexpr int64_t hardly = 4;
+            const bool apart = share_links && !protocol.link && one.structure.hop_data > hardly * one.structure.own_data;
+            // 1: of several that are exact, the likeliest
+            one.score = (one.error + 1) * candidate.handicap * (shares ? shared : 1) * (apart ? unlikely : 1);
+            if (candidate.decided && one.score < best.rule_score) {
+                best.rule_score = one.score;
+                best.rule_error = one.error;
+                best.rule = one.structure;
+            }
+            one.rule = best.rule;
+            one.rule_error = best.rule_error;
+            one.rule_score = best.rule_score;
             best.join(one);
         }
     }
@@ -97,25 +111,52 @@ Structure with_costs(Structure structure, const Reference& known, uint64_t data)
 
 }  // namespace
 
-void leave_out_set_ups(std::vector<InstanceSample>* samples) {
-    constexpr size_t least = 4, one_of = 10;
+namespace {
+
+// From the last coming to the last leaving.
+int64_t length_of(const InstanceSample& sample) {
+    return *std::max_element(sample.leave.begin(), sample.leave.end()) - *std::max_element(sample.enter.begin(), sample.enter.end());
+}
+
+// The same without the most noise that one member had in it.
+int64_t unexplained(const InstanceSample& sample) {
+    const int64_t came = *std::max_element(sample.enter.begin(), sample.enter.end()), took = length_of(sample);
+    return took - longest_noise(sample, came, came + took);
+}
+
+}  // namespace
+
+std::vector<InstanceSample> take_set_ups(std::vector<InstanceSample>* samples, std::vector<InstanceSample> firsts) {
+    constexpr std::ptrdiff_t least = 4, one_of = 10;
     constexpr int64_t times = 8, little_ns = 10'000;
-    if (samples->size() < least || !samples->front().resume.empty()) return;
-    std::vector<int64_t> took, unexplained;
-    for (const InstanceSample& sample : *samples) {
-        const int64_t came = *std::max_element(sample.enter.begin(), sample.enter.end());
-        const int64_t left = *std::max_element(sample.leave.begin(), sample.leave.end());
-        took.push_back(left - came);
-        unexplained.push_back(left - came - longest_noise(sample, came, left));
-    }
-    std::vector<int64_t> sorted = took;
-    std::sort(sorted.begin(), sorted.end());
-    const int64_t limit = times * std::max<int64_t>(0, sorted[sorted.size() / 2]) + little_ns;
-    const auto sets_up = [&](int64_t ns) { return ns > limit; };
-    const auto found = static_cast<size_t>(std::count_if(unexplained.begin(), unexplained.end(), sets_up));
-    if (found > std::max<size_t>(1, samples->size() / one_of)) return;  // these are another kind of call
-    size_t number = 0;
-    std::erase_if(*samples, [&](const InstanceSample&) { return sets_up(unexplained[number++]); });
+    const auto all = static_cast<std::ptrdiff_t>(samples->size());
+    if (all < least || !samples->front().resume.empty()) return {};
+    std::vector<int64_t> took;
+    for (const InstanceSample& sample : *samples) took.push_back(length_of(sample));
+    std::sort(took.begin(), took.end());
+    const int64_t limit = times * std::max<int64_t>(0, took[took.size() / 2]) + little_ns;
+    const auto sets_up = [&](const InstanceSample& sample) { return unexplained(sample) > limit; };
+    if (std::count_if(samples->begin(), samples->end(), sets_up) > std::max<std::ptrdiff_t>(1, all / one_of))
+        return {};                             // these are another kind of call
+    std::map<uint64_t, InstanceSample> taken;  // by ordinal
+    for (std::vector<InstanceSample>* list : {samples, &firsts})
+        for (InstanceSample& sample : *list)
+            if (sets_up(sample)) taken.try_emplace(sample.ordinal, list == samples ? sample : std::move(sample));
+    std::erase_if(*samples, sets_up);
+    std::vector<InstanceSample> list;
+    for (auto& [ordinal, sample] : taken) list.push_back(std::move(sample));
+    return list;
+}
+
+std::vector<InstanceSample> may_set_up(const std::vector<InstanceSample>& samples, int64_t way) {
+    constexpr size_t most = 3;
+    constexpr double part = 0.8;  // as arrivals and noise leave that open
+    if (samples.empty() || samples.size() > most || !samples.front().resume.empty()) return {};
+    const auto rounds = 2 * static_cast<double>(samples.front().enter.size() - 1);
+    std::vector<InstanceSample> list;
+    for (const InstanceSample& sample : samples)
+        if (static_cast<double>(unexplained(sample)) > part * rounds * static_cast<double>(way)) list.push_back(sample);
+    return list;
 }
 
 Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
@@ -139,9 +180,75 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     const double constant_error = plain_error(samples, kind.waits, noise_known);
     return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, [&](const Structure& plain) {
         std::vector<Structure> starts;
-        for (const Reference& reference : known) starts.push_back(with_costs(plain, reference, kind.scale()));
-        return fit_from(starts, samples, noise_known, range);
+        for (const Reference& reference : known) {
+            starts.push_back(with_costs(plain, reference, kind.scale()));
+            if (weak && plain.link && plain.any_rendezvous()) starts.push_back(limited_by_link(starts.back(), samples));
+        }
+        return fit_from(starts, samples, noise_known, range, constant_error);
     });
+}
+
+std::optional<Structure> explain_set_ups(const std::vector<InstanceSample>& set_ups, const CollectiveKind& kind, Library library,
+                                         bool noise_known, const std::vector<Reference>& known, const std::optional<Structure>& usual) {
+    constexpr uint32_t least_members = 3, most_members = 256;  // the number of messages grows with the square of the members
+    constexpr double range = 2, left = 0.05, most_behind = 0.4;
+    if (set_ups.empty() || known.empty()) return std::nullopt;
+    const auto members = static_cast<uint32_t>(set_ups.front().enter.size());
+    if (members < least_members || members > most_members || kind.nonblocking) return std::nullopt;
+    std::vector<Structure> list;
+    if (usual) list.push_back(*usual);
+    for (const Candidate& candidate : candidates(kind, members, library))
+        for (const int64_t eager : candidate.decided ? eager_limits(candidate.pattern, kind, members) : std::vector<int64_t>())
+            list.push_back({.pattern = candidate.pattern, .eager_ppm = eager, .link = eager == 0});
+    double took = 0;
+    for (const InstanceSample& sample : set_ups) took += static_cast<double>(length_of(sample)) / static_cast<double>(set_ups.size());
+    Fit best{{}, left * took};
+    bool found = false;
+    for (Structure& plain : list) {
+        plain.pattern.set_up = true;
+        std::vector<Structure> starts;
+        for (const Reference& reference : known) starts.push_back(with_costs(plain, reference, kind.scale()));
+        const Fit fit = fit_from(starts, set_ups, noise_known, range, best.error);
+        // It must be the set-up that takes the time, not what follows.
+        const double rounds = 2.0 * (members - 1) * static_cast<double>(fit.structure.hop + 2 * fit.structure.own);
+        if (fit.error >= best.error || rounds < most_behind * took) continue;
+        best = fit;
+        found = true;
+    }
+    if (!found) return std::nullopt;
+    best.structure.certain = false;
+    return best.structure;
+}
+
+std::optional<Structure> apart_from_call(const Structure& found, const std::vector<InstanceSample>& samples, int64_t own) {
+    constexpr int64_t little_ns = 20;
+    const Shape up = found.pattern.up;
+    const bool straight =
+        up == Shape::linear || up == Shape::linear_in_order || up == Shape::linear_ascending || up == Shape::linear_descending;
+    if (!straight || found.pattern.down != Shape::none || found.any_rendezvous() || samples.empty()) return std::nullopt;
+    std::vector<int64_t> sending;
+    for (const InstanceSample& sample : samples)
+        for (size_t i = 0; i < sample.enter.size(); ++i)
+            if (i != sample.root) sending.push_back(sample.leave[i] - sample.enter[i]);
+    if (sending.empty()) return std::nullopt;
+    std::sort(sending.begin(), sending.end());
+    const int64_t usual = sending[sending.size() / 2];
+    if (own <= 0 || 10 * own >= 9 * usual) return std::nullopt;
+    Structure apart = found;
+    apart.own = own;
+    if (sending[sending.size() / 4] * 10 >= usual * 9) apart.own_data = 0;  // so the messages' lengths matter little
+    apart.call = std::max<int64_t>(
+        0, usual - own - (apart.own_data == 0 ? 0 : found.by_length(1.0 / static_cast<double>(samples.front().enter.size()))));
+    double was = 0, is = 0;
+    std::vector<Prediction> predicted;
+    for (const InstanceSample& sample : samples)
+        for (const auto& [structure, sum] : {std::pair{&found, &was}, std::pair{static_cast<const Structure*>(&apart), &is}}) {
+            predict(*structure, sample, &predicted, false);
+            for (size_t i = 0; i < predicted.size(); ++i) *sum += std::abs(static_cast<double>(predicted[i].leave - sample.leave[i]));
+        }
+    const auto leave_times = static_cast<double>(samples.size() * samples.front().leave.size());
+    if (is > 1.1 * was + little_ns * leave_times) return std::nullopt;
+    return apart;
 }
 
 // Whether a message of an algorithm by its own costs takes about as long as those of other collectives say: then these confirm it.
@@ -187,9 +294,15 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
         // Nobody to borrow from.
     } else if (!weak) {
         if (borrowed.score < best.score) chosen = borrowed;
-    } else if (!best.decided || borrowed.error < explanation.constant_error * left_by_borrowed) {  // else the library's rule by its own costs
+    } else if (borrowed.decided && borrowed.score <= best.score) {  // known costs meet the leave times better than costs fitted to them
+        chosen = borrowed;
+    } else if (!best.decided ||
+               borrowed.error < explanation.constant_error * left_by_borrowed) {  // else the library's rule by its own costs
         left = left_by_borrowed;
-        if (borrowed.score <= best.score || !alike(best.structure, borrowed.structure)) chosen = borrowed;
+        const bool rule_meets = borrowed.rule_error < explanation.constant_error * left_by_borrowed;
+        const bool confirmed =
+            alike(best.structure, borrowed.structure) || (best.decided && rule_meets && alike(best.structure, borrowed.rule));
+        if (borrowed.score <= best.score || !confirmed) chosen = borrowed;
     }
     const bool only_wait = meets_only_wait(samples, waits, borrowed);
     if (only_wait) chosen = borrowed;

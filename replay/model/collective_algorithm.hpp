@@ -31,7 +31,7 @@ struct Structure {
     Pattern pattern;
     int64_t hop = 0, own = 0;            // L and o of a message without data
     int64_t hop_data = 0, own_data = 0;  // what all of the data would add
-    int64_t call = 0;                    // of a non-blocking one: of each of its two calls, beside its messages
+    int64_t call = 0;                    // of the call, beside its messages; of a non-blocking one: of each of its two calls
     int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
     bool link = false;                   // the network carries messages by itself: their data takes time of the link, not of a processor,
                                          // and so does a send that blocks; what needs no processor goes on while noise has it
@@ -53,6 +53,7 @@ struct Structure {
 
 // One instance as it was measured, by member.
 struct InstanceSample {
+    uint64_t ordinal = 0;  // of this call among all: see Model::learn_instance
     uint32_t root = 0;
     const Partition* partition = nullptr;  // of a creation, interned: who came into one communicator; none: not known
     BlockSizes sizes;                      // where they differ between members
@@ -131,6 +132,9 @@ struct Nearest {
     uint32_t candidate = 0;
     bool decided = false;  // an MPI is known to use it here
     Structure structure;
+    // Of those that an MPI is known to use here. (Each process looks at all of them.)
+    double rule_error = std::numeric_limits<double>::infinity(), rule_score = std::numeric_limits<double>::infinity();
+    Structure rule;
     // Of two that are equally near the first: so it does not matter who looked at which.
     void join(const Nearest& other) {
         if (std::tie(other.score, other.candidate) < std::tie(score, candidate)) *this = other;
@@ -141,9 +145,12 @@ struct Nearest {
 Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
                 size_t parts);
 
-// A first call may set up what the later ones use: one that took much longer than the others, and longer than noise explains, is left out.
-// (What it took more stays when the collective is followed by its messages.)
-void leave_out_set_ups(std::vector<InstanceSample>*);
+// A first call may set up what the later ones use: one that took much longer than the others, and longer than noise explains, is taken out
+// of the samples. `firsts`: first calls on their communicators, which may be others; those of them that set up are taken, too.
+std::vector<InstanceSample> take_set_ups(std::vector<InstanceSample>* samples, std::vector<InstanceSample> firsts);
+
+// Of so few calls that they do not show what is usual: those that took as long as setting up by messages takes that are `way` ns under way.
+std::vector<InstanceSample> may_set_up(const std::vector<InstanceSample>& samples, int64_t way);
 
 // How much the leave times of a class say; what a collective that was called once says, or seldom.
 enum class Evidence { few, little, enough };
@@ -157,6 +164,15 @@ struct Reference {
 };
 Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
                const std::vector<Reference>& known, size_t part, size_t parts);
+
+// How calls that set up do it: by the messages of SMPI, with costs near known ones. Then as `usual`, if that is known, or by the library's
+// rules. None: that does not explain what they took.
+std::optional<Structure> explain_set_ups(const std::vector<InstanceSample>& set_ups, const CollectiveKind& kind, Library library,
+                                         bool noise_known, const std::vector<Reference>& known, const std::optional<Structure>& usual);
+
+// Where all send to the root, what their calls cost is the sending and the call itself, and the leave times do not say how much of it a
+// message that the root takes costs as well. `own`: what other collectives say of that. None: the leave times contradict.
+std::optional<Structure> apart_from_call(const Structure& found, const std::vector<InstanceSample>& samples, int64_t own);
 
 // What explains the leave times: `found`, the structure and costs that do it best, where it leaves clearly less unexplained than "a
 // constant after the last that one waits for" (`constant_error`, in ns). `likeliest`: where there is none, the one that comes nearest. In a

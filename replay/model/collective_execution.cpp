@@ -56,7 +56,7 @@ const std::vector<uint32_t>& Instance::arrive(const Participant& member, int64_t
     clock.clock.start(enter, &clock.noise);
     clock.time = pool_->copy(arrival);
     clock.held = held;
-    if (held) work(clock, structure_.call);
+    work(clock, structure_.call);
     run(place(member.number));
     return ended_;
 }

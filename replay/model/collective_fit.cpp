@@ -89,7 +89,8 @@ bool solve(const std::array<std::array<double, terms>, terms>& a, const std::arr
 // Once it is known which way the last message took to a member, its leave time is linear in the costs:
 // leave = base + works · own + hops · hop + the shares of the data. `predictions`: by the structure as it is. Least absolute distances by
 // reweighted least squares (a few noisy instances must not matter), none of the costs negative; false where the ways leave them open.
-bool regress(Structure* structure, bool uniform, const std::vector<InstanceSample>& samples, const Predictions& predictions) {
+bool regress(Structure* structure, bool uniform, const std::vector<InstanceSample>& samples, const Predictions& predictions,
+             double preference) {
     std::array<std::array<double, terms>, terms> a{};
     std::array<double, terms> b{};
     const std::array<double, terms> now{static_cast<double>(structure->own), static_cast<double>(structure->hop),
@@ -108,7 +109,6 @@ bool regress(Structure* structure, bool uniform, const std::vector<InstanceSampl
         }
     if (a[1][1] <= 0) return false;
     // Where each way has as much work as flight, as in rendezvous, the leave times leave open which of them takes the time: the flight.
-    constexpr double preference = 3e-4;
     a[0][0] *= 1 + preference;
     if (!structure->link) a[2][2] *= 1 + preference;  // what sharing takes shows where messages are at once, and not where they are alone
     // Of the costs that may be there, those that explain most; the others are 0.
@@ -147,9 +147,8 @@ Structure beyond(const Structure& from, Structure next, int64_t times) {
     return next;
 }
 
-// Costs from which an algorithm is fitted: as much as the calls took, spread over the longest way through its messages.
-// Of few instances noise may be most of that: so without what hit one member.
-std::vector<Structure> starts(const Structure& plain, const std::vector<InstanceSample>& samples, bool few) {
+// What the calls took from the last coming on, in the median. Of few instances noise may be most of that: so without what hit one member.
+double usual_tail(const std::vector<InstanceSample>& samples, bool few) {
     std::vector<int64_t> tails;
     for (const InstanceSample& sample : samples) {
         const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
@@ -159,7 +158,30 @@ std::vector<Structure> starts(const Structure& plain, const std::vector<Instance
         for (const int64_t leave : sample.leave) tails.push_back(std::max<int64_t>(1, std::abs(leave - last) - noise_until(leave)));
     }
     std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
-    const auto scale = static_cast<double>(tails[tails.size() / 2]);
+    return static_cast<double>(tails[tails.size() / 2]);
+}
+
+}  // namespace
+
+Structure limited_by_link(Structure structure, const std::vector<InstanceSample>& samples) {
+    const InstanceSample& sample = samples.front();
+    const Schedule& of = schedule(structure.pattern, static_cast<uint32_t>(sample.enter.size()), sample.root, false);
+    std::vector<double> received(sample.enter.size(), 0);
+    for (uint32_t message = 0; message < of.shares.size(); ++message) received[of.ends[message].second] += sample.sizes.share(of, message);
+    const double busiest = *std::max_element(received.begin(), received.end());
+    structure.hop_data = 0;
+    structure.own_data = busiest > 0 ? std::llround(usual_tail(samples, true) / busiest) : 0;
+    return structure;
+}
+
+namespace {
+
+// So many hardly tell what a link takes from what is flight.
+constexpr size_t few_instances = 3;
+
+// Costs from which an algorithm is fitted: as much as the calls took, spread over the longest way through its messages.
+std::vector<Structure> starts(const Structure& plain, const std::vector<InstanceSample>& samples, bool few) {
+    const double scale = usual_tail(samples, few);
     InstanceSample together = samples.front();  // all come at once, without noise
     together.enter.assign(together.enter.size(), 0);
     together.noise.assign(together.enter.size(), {});
@@ -174,6 +196,7 @@ std::vector<Structure> starts(const Structure& plain, const std::vector<Instance
     std::vector<Structure> list;
     // First what is likeliest, for where leave times do not tell: some work for each message, and more flight.
     for (const double part : {0.9, 1.0, 0.5}) list.push_back(scaled(plain, (1 - part) * scale / works, part * scale / hops));
+    if (few && plain.link) list.push_back(limited_by_link(scaled(plain, 0, 0.1 * scale / hops), samples));
     for (const double part : {2, 8, 64}) list.push_back(scaled(plain, scale / part / 4, scale / part));
     list.push_back(scaled(plain, 0, scale / 64));
     return list;
@@ -198,7 +221,9 @@ class Descent {
         : samples_(samples), noise_known_(noise_known), best_(plain) {
         by_best_.swap(spare());
         const auto members = static_cast<uint32_t>(samples.front().enter.size());
-        uniform_ = !plain.link && schedule(plain.pattern, members, samples.front().root, false).uniform && !samples.front().sizes.known();
+        const Schedule& of = schedule(plain.pattern, members, samples.front().root, false);
+        uniform_ = !plain.link && of.uniform && !samples.front().sizes.known();
+        few_messages_ = of.shares.size() <= size_t{4} * members;  // else each prediction takes long
         for (const InstanceSample& sample : samples) leave_times_ += sample.leave.size();
         if (SamplesTogether::can_follow(samples)) together_.emplace(plain, samples);
         least_ = error_of(best_, std::numeric_limits<double>::infinity());
@@ -216,19 +241,66 @@ class Descent {
     // `allowed(structure)` brings costs that must not be back to those that may.
     template <class Allowed>
     Fit go_down(Allowed allowed) {
+        // Where ways have nearly as much work as flight, what tells these apart is little, and less than a preference that leads there.
+        constexpr double much = 3e-4, little = 1e-6;
+        double preference = much;
         for (int round = 0; round < 16; ++round) {
             const Structure before = best_;
             Structure next = best_;
             find_ways();
-            if (!regress(&next, uniform_, samples_, by_best_)) break;
-            if (!try_out(allowed(next)) && !part_of_the_way(before, next, allowed)) break;
+            if (!regress(&next, uniform_, samples_, by_best_, preference)) break;
+            if (!try_out(allowed(next)) && !part_of_the_way(before, next, allowed)) {
+                if (preference == little) break;
+                preference = little;
+                continue;
+            }
             for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
+        }
+        best_.error = static_cast<int64_t>(least_);
+        return {best_, least_};
+    }
+    // Where many messages come over one link, few instances tell the sum of what they take and next to nothing of what is flight in it: the
+    // regression is stuck on the floor of a valley. So other flights are tried, each with the time of the link that meets the leave times.
+    // Only where it left less than twice `worth`.
+    template <class Allowed>
+    Fit follow_valley(Allowed allowed, double worth) {
+        const bool may_be_stuck = best_.link && best_.any_rendezvous() && samples_.size() <= few_instances && few_messages_;
+        for (bool better = may_be_stuck && least_ < 2 * worth; better;) {
+            better = false;
+            for (const double times : {0.5, 0.8, 0.95, 1.05, 1.25, 2.0}) {
+                Structure trial = best_;
+                trial.hop = std::llround(static_cast<double>(trial.hop) * times);
+                for (int step = 0; step < 3; ++step) {
+                    const Structure next = allowed(meets_sum(trial));
+                    better = try_out(next) || better;
+                    trial = next;
+                }
+            }
         }
         best_.error = static_cast<int64_t>(least_);
         return {best_, least_};
     }
 
   private:
+    // With another time of the link, so that those who wait leave neither too early nor too late in the median.
+    Structure meets_sum(Structure structure) {
+        std::vector<int64_t> off;
+        double data = 0;
+        std::vector<Prediction> predicted;
+        for (const InstanceSample& sample : samples_) {
+            predict(structure, sample, &predicted);
+            for (size_t i = 0; i < predicted.size(); ++i) {
+                if (predicted[i].work_data <= 0) continue;
+                off.push_back(sample.leave[i] - predicted[i].leave);
+                data += predicted[i].work_data;
+            }
+        }
+        if (off.empty()) return structure;
+        std::nth_element(off.begin(), off.begin() + static_cast<std::ptrdiff_t>(off.size() / 2), off.end());
+        const double slope = data / static_cast<double>(off.size());
+        structure.own_data = std::max<int64_t>(0, structure.own_data + std::llround(static_cast<double>(off[off.size() / 2]) / slope));
+        return structure;
+    }
     // Which messages share a link depends on the costs, so the ways change with them, and all of a step may be too much. So it may be where
     // one instance alone tells.
     template <class Allowed>
@@ -279,7 +351,7 @@ class Descent {
     }
 
     const std::vector<InstanceSample>& samples_;
-    bool noise_known_, uniform_ = true;
+    bool noise_known_, uniform_ = true, few_messages_ = true;
     size_t leave_times_ = 0;
     std::optional<SamplesTogether> together_;
     Structure best_;
@@ -303,6 +375,7 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
             if (other.error < found.error) found = other;
         }
         if (!plain.link) return found;
+        found = Descent(found.structure, samples, noise_known).follow_valley(anything, constant_error);
         // What sharing takes of the way that a message takes alone, from which descents differ; in rendezvous it may be most of it. One
         // that is far off without it is another algorithm.
         const Structure alone = found.structure;
@@ -311,13 +384,18 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
             if (says_enough()) return;
             start.hop = std::llround(hop);
             start.own_data = std::llround(own_data);
-            const Fit other = Descent(start, samples, noise_known).go_down(anything);
+            Descent descent(start, samples, noise_known);
+            descent.follow_valley(anything, constant_error);  // before a step of the regression leads far away
+            descent.go_down(anything);
+            const Fit other = descent.follow_valley(anything, constant_error);
             if (other.error < found.error) found = other;
         };
         const auto hop = static_cast<double>(alone.hop), whole = hop + static_cast<double>(alone.own);
         const Structure without_work = scaled(alone, 0, whole);
         if (plain.any_rendezvous()) {
             descend_from(alone, 0.4 * hop, 0.6 * hop);
+            const Structure limited = limited_by_link(alone, samples);
+            if (samples.size() <= few_instances) descend_from(limited, 0.05 * hop, static_cast<double>(limited.own_data));
         } else {
             for (const int64_t part : {4, 16}) descend_from(alone, hop, hop / static_cast<double>(part));
             descend_from(without_work, whole, whole / 4);
@@ -331,10 +409,12 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
         const Fit one = Descent(start, samples, noise_known).go_down(anything);
         if (one.error < best.error) best = one;
     }
+    if (plain.link) best = Descent(best.structure, samples, noise_known).follow_valley(anything, constant_error);
     return best;
 }
 
-Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSample>& samples, bool noise_known, double range) {
+Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSample>& samples, bool noise_known, double range,
+             double worth) {
     Descent descent(starts.front(), samples, noise_known);
     const Structure* start = &starts.front();
     for (size_t i = 1; i < starts.size(); ++i)
@@ -344,11 +424,13 @@ Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSam
         const auto ns = static_cast<double>(known);
         return std::clamp(cost, static_cast<int64_t>(ns / times), static_cast<int64_t>(ns * times));
     };
-    return descent.go_down([&](Structure next) {
+    const auto near_known = [&](Structure next) {
         next.own = within(next.own, start->own, std::max(range, least_own_range));
         next.hop = within(next.hop, start->hop, range);
         return next;
-    });
+    };
+    descent.go_down(near_known);
+    return descent.follow_valley(near_known, worth);
 }
 
 namespace {

@@ -19,9 +19,13 @@ struct Fit {
 // Of the algorithm and protocol of `plain`, whatever its costs are. `constant_error`: of "a constant after the last".
 Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error);
 
+// As if the busiest member's link took all the time that the calls did.
+Structure limited_by_link(Structure structure, const std::vector<InstanceSample>& samples);
+
 // From costs that are known elsewhere: from those of `starts`, which differ in nothing but costs, that come nearest. L and o stay within
-// `range` times of them.
-Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSample>& samples, bool noise_known, double range);
+// `range` times of them. `worth`: from a larger error on it is not looked for the last of it.
+Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSample>& samples, bool noise_known, double range,
+             double worth);
 
 // The most noise that one member had in the meantime.
 int64_t longest_noise(const InstanceSample& sample, int64_t from, int64_t upto);

@@ -89,29 +89,46 @@ size_t most_instances(uint32_t members) {
     return std::clamp<size_t>(1024 / members, 8, 48);
 }
 
+constexpr size_t most_firsts = 8;
+
 }  // namespace
 
-bool Model::wants_instance(const CostClass& of, uint32_t members, uint64_t ordinal) const {
-    const auto found = instances_.find({of.key(), members});
-    if (found == instances_.end() || found->second.kept.size() < most_instances(members)) return true;
-    return mix(ordinal) < found->second.kept.rbegin()->first;
+// Those of the lowest communicators: so which are kept does not depend on the order.
+bool Model::Instances::wants_first(CallNumber number) const {
+    const auto found = firsts.find(number.of);
+    if (found != firsts.end()) return number.number < found->second.number;
+    return firsts.size() < most_firsts || number.of < firsts.rbegin()->first;
 }
 
-void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal,
+void Model::Instances::keep_first(CallNumber number, const InstanceSample& sample) {
+    if (!wants_first(number)) return;
+    firsts[number.of] = {number.number, sample};
+    if (firsts.size() > most_firsts) firsts.erase(std::prev(firsts.end()));
+}
+
+bool Model::wants_instance(const CostClass& of, uint32_t members, CallNumber number) const {
+    const auto found = instances_.find({of.key(), members});
+    if (found == instances_.end() || found->second.kept.size() < most_instances(members)) return true;
+    return found->second.wants_first(number) || mix(number.ordinal()) < found->second.kept.rbegin()->first;
+}
+
+void Model::learn_instance(const CostClass& of, const CostClass& by_root, uint32_t members, Waits waits, CallNumber number,
                            InstanceSample sample, bool any_size) {
     const auto [place, fresh] = instances_.try_emplace({of.key(), members});
     Instances& instances = place->second;
-    if (fresh) instances = {of, by_root, waits, false, false, {}};
+    if (fresh) instances = {of, by_root, waits, false, false, {}, {}};
     instances.any_size = instances.any_size || any_size;
     instances.of.size = std::min(instances.of.size, of.size);
     instances.by_root = std::min(instances.by_root, by_root);
-    instances.kept[mix(ordinal)] = std::move(sample);
+    sample.ordinal = number.ordinal();
+    instances.keep_first(number, sample);
+    instances.kept[mix(sample.ordinal)] = std::move(sample);
     if (instances.kept.size() > most_instances(members)) instances.kept.erase(std::prev(instances.kept.end()));
 }
 
 void Model::learn_apart(const CostClass& of, uint32_t members) {
     const auto [place, fresh] = instances_.try_emplace({of.key(), members});
-    if (fresh) place->second = {of, of, Waits::n_to_n, true, false, {}};
+    if (fresh) place->second = {of, of, Waits::n_to_n, true, false, {}, {}};
     place->second.apart = true;
 }
 
@@ -131,11 +148,12 @@ void Model::merge(const Model& other) {
     for (const auto& [key, instances] : other.instances_) {
         const auto [place, fresh] = instances_.try_emplace(key);
         Instances& mine = place->second;
-        if (fresh) mine = {instances.of, instances.by_root, instances.waits, false, false, {}};
+        if (fresh) mine = {instances.of, instances.by_root, instances.waits, false, false, {}, {}};
         mine.apart = mine.apart || instances.apart;
         mine.any_size = mine.any_size || instances.any_size;
         mine.of.size = std::min(mine.of.size, instances.of.size);
         mine.by_root = std::min(mine.by_root, instances.by_root);
+        for (const auto& [of, first] : instances.firsts) mine.keep_first({of, first.number}, first.sample);
         mine.kept.insert(instances.kept.begin(), instances.kept.end());
         while (mine.kept.size() > most_instances(key.second)) mine.kept.erase(std::prev(mine.kept.end()));
     }
@@ -238,6 +256,45 @@ std::vector<Reference> Model::references(const std::vector<CollectiveClass>& cla
     return list;
 }
 
+// Where members send or take several messages the leave times tell what one costs: elsewhere that is what most such classes say.
+void Model::tell_calls_apart(std::vector<CollectiveClass>* classes) const {
+    std::vector<int64_t> own;
+    for (const CollectiveClass& one : *classes) {
+        const std::optional<Structure>& found = one.explanation.found;
+        if (found && found->certain && !found->any_rendezvous() && found->own > 0 && one.kind.waits != Waits::n_to_one)
+            own.push_back(found->own);
+    }
+    if (own.empty() || faults_.calls_cost_nothing) return;
+    std::nth_element(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2), own.end());
+    for (CollectiveClass& one : *classes) {
+        std::optional<Structure>& found = one.explanation.found ? one.explanation.found : one.explanation.likeliest;
+        if (one.kind.waits != Waits::n_to_one || one.kind.nonblocking || !found) continue;
+        if (const auto apart = apart_from_call(*found, one.samples, own[own.size() / 2])) found = apart;
+    }
+}
+
+// Which of the instances set something up before they do what the others do.
+void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const Search& search) const {
+    std::vector<InstanceSample> firsts;
+    for (auto& [of, first] : instances.firsts) firsts.push_back(std::move(first.sample));
+    one.set_ups = take_set_ups(&one.samples, std::move(firsts));
+    const LearnedCost* message = shortest_message(false) ? shortest_message(false) : shortest_message(true);
+    std::vector<InstanceSample> few;
+    if (message) few = may_set_up(one.samples, message->cost.mid);
+    if (!noise_placed_)
+        for (auto* list : {&one.samples, &one.set_ups, &few})
+            for (InstanceSample& sample : *list) sample.noise.assign(sample.enter.size(), {});
+    one.set_up = explain_set_ups(few, one.kind, search.library, noise_placed_, references({}), std::nullopt);
+    if (!one.set_up) return;
+    std::erase_if(one.samples, [&](const InstanceSample& sample) {
+        return std::any_of(few.begin(), few.end(), [&](const InstanceSample& other) { return other.ordinal == sample.ordinal; });
+    });
+    one.set_ups = std::move(few);
+    if (!one.samples.empty()) return;
+    one.explanation.found = one.set_up;
+    one.explanation.found->pattern.set_up = false;
+}
+
 void Model::freeze(bool noise_placed, const Search& search) {
     noise_placed_ = noise_placed;
     for (const auto& [key, samples] : samples_) {
@@ -269,7 +326,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
                 one.samples.resize(std::min<size_t>(one.samples.size(), std::clamp<size_t>(1000 / (key.second * key.second), 4, 12)));
         }
         one.kind.links_apart = faults_.links_apart;
-        if (!faults_.set_ups_count) leave_out_set_ups(&one.samples);
+        if (!faults_.set_ups_count && !faults_.no_structure) look_for_set_ups(one, instances, search);
         if (!noise_placed)
             for (InstanceSample& sample : one.samples) sample.noise.assign(sample.enter.size(), {});
         best.push_back(faults_.no_structure ? Nearest()
@@ -278,7 +335,8 @@ void Model::freeze(bool noise_placed, const Search& search) {
     if (search.join) search.join(best);
     if (!faults_.no_structure) {
         for (size_t i = 0; i < classes.size(); ++i)
-            classes[i].explanation = explain(classes[i].samples, classes[i].kind.waits, noise_placed, best[i]);
+            if (!classes[i].samples.empty())
+                classes[i].explanation = explain(classes[i].samples, classes[i].kind.waits, noise_placed, best[i]);
         const std::vector<Reference> known = references(classes);
         std::vector<Nearest> borrowed(classes.size());
         for (size_t i = 0; i < classes.size(); ++i) {
@@ -290,23 +348,32 @@ void Model::freeze(bool noise_placed, const Search& search) {
         if (search.join) search.join(borrowed);
         for (size_t i = 0; i < classes.size(); ++i) {
             Explanation& explanation = classes[i].explanation;
+            if (classes[i].samples.empty()) continue;
             explanation = explain(classes[i].samples, classes[i].kind.waits, noise_placed, best[i], borrowed[i]);
             // A fence also waits for transfers, which its messages do not show: one that leaves more than 15 % may be the wrong one.
             // (Where the noise is not placed every one leaves more.)
             if (noise_placed && classes[i].kind.operation == operation_fence && explanation.leaves_more_than(0.15))
                 explanation.found.reset();
+            if (!classes[i].set_up)
+                classes[i].set_up = explain_set_ups(classes[i].set_ups, classes[i].kind, search.library, noise_placed, known,
+                                                    explanation.found ? explanation.found : explanation.likeliest);
         }
     }
+    tell_calls_apart(&classes);
     size_t number = 0;
     for (const auto& [key, instances] : instances_) {
         const CollectiveClass& one = classes[number++];
-        structures_[key] = {instances.of,
-                            instances.by_root,
-                            key.second,
-                            static_cast<int64_t>(one.samples.size()),
-                            one.explanation.found,
-                            one.explanation.likeliest,
-                            one.explanation.constant_error};
+        LearnedStructure& learned = structures_[key] = {instances.of,
+                                                        instances.by_root,
+                                                        key.second,
+                                                        static_cast<int64_t>(one.samples.size() + one.set_ups.size()),
+                                                        one.explanation.found,
+                                                        one.explanation.likeliest,
+                                                        {},
+                                                        one.set_up,
+                                                        one.explanation.constant_error};
+        if (one.set_up)
+            for (const InstanceSample& sample : one.set_ups) learned.set_ups.insert(sample.ordinal);
     }
     instances_.clear();
 }
@@ -322,6 +389,7 @@ void Model::merge_sizes() {
                 continue;
             }
             all.kept.merge(other->second.kept);
+            for (const auto& [of, first] : other->second.firsts) all.keep_first({of, first.number}, first.sample);
             other = instances_.erase(other);
         }
         while (all.kept.size() > most_instances(key.second)) all.kept.erase(std::prev(all.kept.end()));

@@ -100,6 +100,8 @@ struct LearnedStructure {
     int64_t instances = 0;  // that were looked at
     std::optional<Structure> structure;
     std::optional<Structure> likeliest;  // where none was found: what injected noise follows
+    std::set<uint64_t> set_ups;          // calls that set something up first, by ordinal; of this trace, not in files
+    std::optional<Structure> set_up;     // how
     double constant_error = 0;           // of what a structure has to beat, in ns
 };
 CollectiveKind kind_of(const CostClass&, Waits, uint32_t members);
@@ -114,6 +116,12 @@ struct Learned {
     std::vector<LearnedStructure> structures;
     std::set<uint8_t> never_wait;  // collective operations that a member has left before another one came, though all take part
     int64_t clock_disorder_ns = 0;
+};
+
+// Of a collective call: its communicator (or window, or file), and which of the calls on that it is.
+struct CallNumber {
+    uint64_t of = 0, number = 0;
+    uint64_t ordinal() const { return number << 20 ^ of; }
 };
 
 class Model {
@@ -143,12 +151,13 @@ class Model {
     // A whole collective of `members` (not non-blocking); `by_root`: the class as its root sees it. Of each class those with the smallest
     // hash of their `ordinal` are kept: so which are does not depend on the order.
     // `any_size`: members do not agree on the size, so all sizes of this operation are one class, of size 0.
-    void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, uint64_t ordinal, InstanceSample sample,
+    // Kept is also the first of each communicator, of some.
+    void learn_instance(const CostClass&, const CostClass& by_root, uint32_t members, Waits waits, CallNumber number, InstanceSample sample,
                         bool any_size = false);
     // Of this class a member has left before another one came: it is not one exchange of all, and gets no structure. (Freeing a
     // communicator waits for nobody then.)
     void learn_apart(const CostClass&, uint32_t members);
-    bool wants_instance(const CostClass&, uint32_t members, uint64_t ordinal) const;
+    bool wants_instance(const CostClass&, uint32_t members, CallNumber number) const;
     void merge(const Model&);
     // Ends learning. `noise_placed`: whether it is known when within a call noise hit. Several processes that have learned the same can
     // share the search for structures: each looks at its part of the candidates, `join` brings in what the others found, by class.
@@ -214,23 +223,33 @@ class Model {
     bool same_protocol(const CostClass&, const CostClass&) const;
     struct CollectiveClass {
         CollectiveKind kind;
-        std::vector<InstanceSample> samples;
+        std::vector<InstanceSample> samples, set_ups;
         Explanation explanation;
+        std::optional<Structure> set_up;
     };
-    const LearnedCost* shortest_message(bool same_host) const;
-    std::vector<Reference> references(const std::vector<CollectiveClass>&) const;
-    void add(const LearnedStructure&);
-
-    HashedMap<uint64_t, Samples> samples_;
-    HashedMap<std::pair<uint64_t, uint64_t>, Wait> waits_;  // by the classes of the call and of the message
-    HashedMap<uint64_t, LearnedProtocol> protocols_;
     struct Instances {
         CostClass of{}, by_root{};
         Waits waits = Waits::for_nobody;
         bool apart = false;                       // see learn_apart()
         bool any_size = false;                    // see learn_instance()
         std::map<uint64_t, InstanceSample> kept;  // by the hash of the ordinal
+        struct First {
+            uint64_t number = UINT64_MAX;
+            InstanceSample sample;
+        };
+        std::map<uint64_t, First> firsts;  // by communicator
+        bool wants_first(CallNumber) const;
+        void keep_first(CallNumber, const InstanceSample&);
     };
+    const LearnedCost* shortest_message(bool same_host) const;
+    std::vector<Reference> references(const std::vector<CollectiveClass>&) const;
+    void tell_calls_apart(std::vector<CollectiveClass>*) const;
+    void look_for_set_ups(CollectiveClass&, Instances&, const Search&) const;
+    void add(const LearnedStructure&);
+
+    HashedMap<uint64_t, Samples> samples_;
+    HashedMap<std::pair<uint64_t, uint64_t>, Wait> waits_;  // by the classes of the call and of the message
+    HashedMap<uint64_t, LearnedProtocol> protocols_;
     using InstanceKey = std::pair<uint64_t, uint32_t>;
     std::map<InstanceKey, Instances> instances_;
     std::map<InstanceKey, LearnedStructure> structures_;

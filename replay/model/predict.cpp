@@ -336,7 +336,7 @@ void Followed::begin() {
         member.resumed = false;
         member.shared_upto = 0;
         member.clock.start(sample_->enter[number], &sample_->noise[number]);
-        if (!sample_->resume.empty()) member.clock.work(structure_->call, nothing);
+        member.clock.work(structure_->call, nothing);
         (*ways_)[place] = {0, 0, 0, 0, 0};
     }
 }

@@ -8,6 +8,7 @@ namespace polter::replay {
 namespace {
 
 void put(Bytes& to, const InstanceSample& sample) {
+    to.put(sample.ordinal);
     to.put(sample.root);
     to.put(static_cast<uint64_t>(sample.partition ? sample.partition->size() : 0));
     for (size_t i = 0; sample.partition && i < sample.partition->size(); ++i) to.put((*sample.partition)[i]);
@@ -48,6 +49,7 @@ void get(Input& from, CostLimits& limits) {
 
 InstanceSample get_sample(Input& from) {
     InstanceSample sample;
+    sample.ordinal = from.get<uint64_t>();
     sample.root = from.get<uint32_t>();
     Partition partition(from.get<uint64_t>());
     for (auto& group : partition) from.get(group);
@@ -116,6 +118,12 @@ void Model::write(Bytes& to) const {
             to.put(hash);
             put(to, sample);
         }
+        to.put(static_cast<uint64_t>(instances.firsts.size()));
+        for (const auto& [of, first] : instances.firsts) {
+            to.put(of);
+            to.put(first.number);
+            put(to, first.sample);
+        }
     }
 }
 
@@ -166,6 +174,10 @@ Model Model::read(Input& from, Faults faults) {
         for (auto kept = from.get<uint64_t>(); kept > 0; --kept) {
             const auto hash = from.get<uint64_t>();
             instances.kept[hash] = get_sample(from);
+        }
+        for (auto firsts = from.get<uint64_t>(); firsts > 0; --firsts) {
+            const auto of = from.get<uint64_t>(), number = from.get<uint64_t>();
+            instances.firsts[of] = {number, get_sample(from)};
         }
         model.instances_[{instances.of.key(), members}] = std::move(instances);
     }

@@ -99,5 +99,6 @@ void to_everyone(Builder&, Shape, Cargo);
 void tree_up_in_segments(Builder&, Shape, double segment);  // `segment`: the part of the data in one
 void tree_down_in_segments(Builder&, const Pattern&, uint32_t root);
 void split(Builder&, Shape, Shape broadcast, const Partition*);
+void set_up_all(Builder&, uint32_t root);  // `root`: the member at place 0
 
 }  // namespace polter::replay

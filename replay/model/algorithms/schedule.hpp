@@ -76,6 +76,7 @@ enum class Cargo : uint8_t {
 // has to give or to get goes through member 0. `twice`: all of it again, as before and after the transfers of a fence. `segment`: a message
 // up or down a tree is cut into pieces that each carry so much of the data, in millionths, and a piece is posted before the one in front
 // of it is waited for; 0: neither. Down a tree only whole ones go so; what is left goes from the root by `rest`, or (`rest_relay`) from 0.
+// `set_up`: before all that everybody finds out who shares a host, by messages without data (SMPI: some first calls on a communicator).
 struct Pattern {
     Shape up = Shape::none, down = Shape::none;
     bool relay = false;
@@ -84,6 +85,7 @@ struct Pattern {
     uint32_t segment = 0;
     Shape rest = Shape::none;
     bool rest_relay = false;
+    bool set_up = false;
     auto operator<=>(const Pattern&) const = default;
 };
 
@@ -131,6 +133,7 @@ class BlockSizes {
     uint64_t total() const;                                          // bytes
     double share(const Schedule& schedule, uint32_t message) const {
         if (!known()) return schedule.shares[message];
+        if (schedule.shares[message] == 0) return 0;
         if (!sent_.empty()) return sent_[schedule.ends[message].first] * received_[schedule.ends[message].second];
         const Blocks& blocks = schedule.blocks[message];
         if (blocks.count == 0) return upto_[upto_.size() / 2];

@@ -121,7 +121,7 @@ namespace {
 
 // Who shares a host with whom, found out by each group: all members' hosts, each by a message of its own, then the hosts' sizes likewise;
 // at last whether all agree. (SimGrid, Comm::init_smp.)
-void set_up(Builder& builder, const Partition& groups) {
+void set_up(Builder& builder, const Partition& groups, double share) {
     struct Seat {
         const std::vector<uint32_t>* group = nullptr;
         size_t place = 0;
@@ -134,21 +134,28 @@ void set_up(Builder& builder, const Partition& groups) {
     }
     for (int what = 0; what < 2; ++what)
         for (size_t distance = 1; distance < most; ++distance)
-            builder.round_of(1, [&](uint32_t member) {
+            builder.round_of(share, [&](uint32_t member) {
                 const auto [group, place] = seats[member];
                 return group && distance < group->size() ? (*group)[(place + distance) % group->size()] : Builder::no_partner;
             });
     for (const auto& group : groups) {
         const auto size = static_cast<uint32_t>(group.size());
         const size_t first = builder.position(group.front());
-        for (uint32_t place = 1; place < size; ++place) builder.pass(group[place], group.front(), 1);
+        for (uint32_t place = 1; place < size; ++place) builder.pass(group[place], group.front(), share);
         builder.as_they_come(group.front(), first);
         for (uint32_t place = 0; place < size; ++place)
-            for (const uint32_t child : children(place, Shape::binomial, size)) builder.pass(group[place], group[child], 1);
+            for (const uint32_t child : children(place, Shape::binomial, size)) builder.pass(group[place], group[child], share);
     }
 }
 
 }  // namespace
+
+void set_up_all(Builder& builder, uint32_t root) {
+    const uint32_t members = builder.members();
+    Partition everybody(1);
+    for (uint32_t member = 0; member < members; ++member) everybody.front().push_back((member + members - root) % members);
+    set_up(builder, everybody, 0);
+}
 
 void split(Builder& builder, Shape shape, Shape broadcast, const Partition* partition) {
     const uint32_t members = builder.members();
@@ -170,7 +177,7 @@ void split(Builder& builder, Shape shape, Shape broadcast, const Partition* part
             broadcast == Shape::few_bytes_smpi && for_few_bytes(broadcast, static_cast<uint32_t>(group.size())) == Shape::quaternomial;
         if (shape == Shape::split_set_up || asks) set_up_first.push_back(group);
     }
-    if (!set_up_first.empty()) set_up(builder, set_up_first);
+    if (!set_up_first.empty()) set_up(builder, set_up_first, 1);
     for (const auto& group : groups) {
         const auto size = static_cast<uint32_t>(group.size());
         for (uint32_t place = 0; place < size; ++place)  // parents come before their children
@@ -198,6 +205,19 @@ void tree_up(Builder& builder, Shape shape, Cargo cargo, double all) {
         go_up(go_up, 0);
 }
 
+// Down a quaternomial tree: what a place sends to subtrees of one size it starts at once, and waits for before it goes on.
+template <class Carries>
+static void pass_by_levels(Builder& builder, uint32_t place, const std::vector<uint32_t>& list, Carries load) {
+    const auto span = [&](uint32_t child) { return (std::bit_width(child - place) - 1) / 2; };  // its logarithm to base 4
+    for (size_t first = 0, next = 0; first < list.size(); first = next) {
+        std::vector<uint32_t> messages;
+        for (; next < list.size() && span(list[next]) == span(list[first]); ++next)
+            messages.push_back(builder.send(place, list[next], load(list[next])));
+        for (size_t i = first; i < next; ++i) builder.complete(messages[i - first], list[i], place);
+        for (size_t i = first; i < next; ++i) builder.receive(messages[i - first], place, list[i]);
+    }
+}
+
 void tree_down(Builder& builder, Shape shape, Cargo cargo, double all) {
     if (is_linear(shape)) return linear_down(builder, shape, cargo, all);
     const std::vector<uint32_t> below = subtrees(shape, builder.members());
@@ -207,10 +227,13 @@ void tree_down(Builder& builder, Shape shape, Cargo cargo, double all) {
         open.pop_front();
         auto list = children(place, shape, builder.members());
         if (shape == Shape::binomial_ascending) std::reverse(list.begin(), list.end());
-        for (const uint32_t child : list) {
-            builder.pass(place, child, cargo == Cargo::all ? Load(all) : builder.parts(child, below[child]));
-            open.push_back(child);
+        const auto load = [&](uint32_t child) { return cargo == Cargo::all ? Load(all) : builder.parts(child, below[child]); };
+        if (shape == Shape::quaternomial) {
+            pass_by_levels(builder, place, list, load);
+        } else {
+            for (const uint32_t child : list) builder.pass(place, child, load(child));
         }
+        open.insert(open.end(), list.begin(), list.end());
     }
 }
 

@@ -55,20 +55,70 @@ TEST_CASE("an instance that sets something up says nothing of an algorithm") {
     std::vector<InstanceSample> samples;
     for (uint64_t seed = 1; seed <= 12; ++seed) samples.push_back(measured(8, seed, 0));
     for (int64_t& leave : samples[3].leave) leave += 5'000'000;
+    samples[3].ordinal = 7;
     CHECK(!explanation(samples).found);
-    leave_out_set_ups(&samples);
+    std::vector<InstanceSample> taken = take_set_ups(&samples, {});
+    REQUIRE(taken.size() == 1);
+    CHECK(taken[0].ordinal == 7);
     CHECK(samples.size() == 11);
+    CHECK(explain_set_ups(taken, kind, Library::unknown, true, {{dissemination, 0}}, dissemination) == std::nullopt);  // far too long
     CHECK(explanation(samples).found);
     // Noise may have been the reason; and where several take long they are another kind of call.
     samples.push_back(measured(8, 13, 0));
     for (int64_t& leave : samples.back().leave) leave += 5'000'000;
     samples.back().noise[2].push_back({60'000, 5'060'000});
-    leave_out_set_ups(&samples);
+    CHECK(take_set_ups(&samples, {}).empty());
     CHECK(samples.size() == 12);
     samples.back().noise[2].clear();
     for (int64_t& leave : samples[0].leave) leave += 5'000'000;
-    leave_out_set_ups(&samples);
+    CHECK(take_set_ups(&samples, {}).empty());
     CHECK(samples.size() == 12);
+}
+
+TEST_CASE("a first call that finds out who shares a host is known by its messages") {
+    Structure set_up = dissemination;
+    set_up.pattern.set_up = true;
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 12; ++seed) samples.push_back(measured(32, seed, 0));
+    InstanceSample first = measured(32, 13, 0, set_up);
+    first.ordinal = 13;
+    // Whether it is among those that are looked at, or not.
+    samples.push_back(first);
+    CHECK(take_set_ups(&samples, {first}).size() == 1);
+    const std::vector<InstanceSample> taken = take_set_ups(&samples, {first});
+    REQUIRE(taken.size() == 1);
+    const auto found = explain_set_ups(taken, kind, Library::unknown, true, {{dissemination, 0}}, dissemination);
+    REQUIRE(found);
+    CHECK(found->pattern == set_up.pattern);
+    CHECK(std::abs(found->hop - dissemination.hop) < dissemination.hop / 20);
+    // Alone it is suspected where it takes as long as so many messages.
+    const int64_t way = dissemination.hop + 2 * dissemination.own;
+    CHECK(may_set_up({first}, way).size() == 1);
+    CHECK(may_set_up({first}, 2 * way).empty());
+    CHECK(may_set_up({samples[0]}, way).empty());
+}
+
+TEST_CASE("calls of many to one over the root's link share it, though few say so") {
+    const Structure truth{.pattern = {.up = Shape::linear}, .hop = 12'000, .own = 300, .own_data = 8'000, .eager_ppm = 0, .link = true};
+    constexpr CollectiveKind reduce{.operation = OTF2_COLLECTIVE_OP_REDUCE, .waits = Waits::n_to_one, .data = 65'536};
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 2; ++seed) samples.push_back(measured(64, seed, 0, truth));
+    const Nearest best = nearest(samples, reduce, Library::smpi, true, 0, 1);
+    CHECK(best.structure.pattern == truth.pattern);
+    CHECK(best.error < 100);
+    CHECK(best.structure.link);
+    CHECK(best.structure.own_data > truth.own_data / 4);
+}
+
+TEST_CASE("work and flight are told apart though ways have nearly as many of both") {
+    const Structure truth{.pattern = {.up = Shape::ring_twice_rest, .cargo_up = Cargo::parts}, .hop = 16'000, .own = 500};
+    constexpr CollectiveKind allreduce{.operation = OTF2_COLLECTIVE_OP_ALLREDUCE, .waits = Waits::n_to_n, .data = 64};
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 24; ++seed) samples.push_back(measured(33, seed, 0, truth));
+    const Nearest best = nearest(samples, allreduce, Library::unknown, true, 0, 1);
+    CHECK(best.structure.pattern == truth.pattern);
+    CHECK(best.error < 300);
+    CHECK(std::abs(best.structure.own - truth.own) < 100);
 }
 
 TEST_CASE("where only the root waits, and once, an algorithm of an MPI is believed by costs known from elsewhere") {

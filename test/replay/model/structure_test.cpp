@@ -95,7 +95,7 @@ TEST_CASE("sizes tell the classes of a collective apart, unless members do not a
         for (const uint64_t size : {uint64_t{0}, uint64_t{64}, uint64_t{4096}}) {
             const CostClass of{CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_GATHER | 0x100, size};
             for (uint64_t i = 0; i < 4; ++i)
-                model.learn_instance(of, of, 16, Waits::n_to_one, size + i, measured(16, size + i, 0), size == 0 && !agree);
+                model.learn_instance(of, of, 16, Waits::n_to_one, {0, size + i}, measured(16, size + i, 0), size == 0 && !agree);
         }
         model.freeze();
         return model.learned().structures;
@@ -407,6 +407,17 @@ TEST_CASE("before its quaternomial tree SMPI finds out who shares a host; by Ope
         CAPTURE(member);
         CHECK(std::abs(predicted[member].leave - enter_leave[member].second) <= 3'000);
     }
+}
+
+TEST_CASE("down a quaternomial tree a rendezvous is waited for once those of its level are started") {
+    // As SimGrid 3.32 logs an MPI_Bcast of 2 KiB to 32.
+    const Schedule& of = schedule({.down = Shape::quaternomial}, 32, 0, true);
+    std::vector<Schedule::Kind> kinds;
+    for (const Schedule::Step& step : of.steps[0]) kinds.push_back(step.kind);
+    using enum Schedule::Kind;
+    CHECK(kinds ==
+          std::vector{send, complete, send, send, send, complete, complete, complete, send, send, send, complete, complete, complete});
+    CHECK(of.ends[of.steps[0][0].message] == std::pair{0u, 16u});
 }
 
 TEST_CASE("a collective that all found done has an algorithm, though what its completing calls took is constant") {
