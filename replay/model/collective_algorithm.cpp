@@ -236,9 +236,13 @@ std::optional<Structure> apart_from_call(const Structure& found, const std::vect
     if (own <= 0 || 10 * own >= 9 * usual) return std::nullopt;
     Structure apart = found;
     apart.own = own;
-    if (sending[sending.size() / 4] * 10 >= usual * 9) apart.own_data = 0;  // so the messages' lengths matter little
-    apart.call = std::max<int64_t>(
-        0, usual - own - (apart.own_data == 0 ? 0 : found.by_length(1.0 / static_cast<double>(samples.front().enter.size()))));
+    apart.hop += found.own - own;  // so what a single message takes from its sender to the root stays
+    if (10 * sending[sending.size() / 4] >= 9 * usual) {  // the lengths matter little
+        apart.own_data = 0;
+        apart.hop_data += found.own_data;
+    }
+    const auto part = 1.0 / static_cast<double>(samples.front().enter.size());
+    apart.call = std::max<int64_t>(0, usual - own - apart.by_length(part));
     double was = 0, is = 0;
     std::vector<Prediction> predicted;
     for (const InstanceSample& sample : samples)
