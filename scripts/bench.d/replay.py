@@ -48,6 +48,7 @@ SIMULATIONS = {
 RANKS = (2, 8, 32, 128, 512, 1024, 2048, 4096)
 EVENTS = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 SOURCES = (1, 2, 4, 6, 8, 12)  # beyond 8, orders of removal are sampled
+CALLS = ("--messages", "90", "--noise", "5")  # percent of the events: only they cost more with more scenarios
 PROCESSES = (2, 4)  # beside one
 
 
@@ -147,15 +148,15 @@ def main() -> None:
     if "synthetic" in parts:
         result["synthetic"] = measured(["--events", str(round(10_000_000 * arguments.part)), *rounds])
     if "growth" in parts:
-        events = [round(count * arguments.part) for count in EVENTS if count <= arguments.most_events]
+        events = [round(count * arguments.part) for count in EVENTS if count <= max(arguments.most_events, EVENTS[0])]
         some, fewer = ["--events", str(round(3_000_000 * arguments.part))], min(3, arguments.rounds)
         result["growth"] = {
             "events": growth("events", events, ["--ranks", "64"], fewer),
             "ranks": growth("ranks", [count for count in RANKS if count <= arguments.most_ranks], some, fewer),
-            "scenarios": growth("sources", [count for count in SOURCES if count <= arguments.most_sources], some, fewer, "scenarios"),
+            "scenarios": growth("sources", [count for count in SOURCES if count <= arguments.most_sources], [*some, *CALLS], fewer, "scenarios"),
         }
         if arguments.launcher:
-            result["growth"]["processes"] = growth_with_processes(arguments.launcher, some, fewer)
+            result["growth"]["processes"] = growth_with_processes(arguments.launcher, ["--events", str(max(events))], fewer)
     common.show(result)
 
 

@@ -56,6 +56,7 @@ class Bench(unittest.TestCase):
         rate = result["cg_rate_lost"][flavour]
         self.assertEqual(set(rate["untraced_gflop_per_s"]), QUARTILES)
         self.assertGreater(rate["untraced_gflop_per_s"]["median"], 0)
+        self.assertLess(rate["of_best_percent"], 100)
         for key, samples in (("untraced_gflop_per_s", 4), ("percent", 2), ("same_binary_twice_percent", 2)):
             self.assertEqual(rate[key]["samples"], samples)
 
