@@ -41,7 +41,7 @@ SIMULATIONS = {
     "stencil_64": ("stencil", "mixed", {"bytes": 4000}, 2000, 64),
     "allreduce_64": ("allreduce", "mixed", {"bytes": 8}, 5000, 64),
     "wavefront_64": ("wavefront", "mixed", {"bytes": 1000}, 400, 64),
-    "allreduce_1024": ("allreduce", "mixed", {"bytes": 8}, 30, 1024),  # two seconds an iteration
+    "allreduce_1024": ("allreduce", "mixed", {"bytes": 8}, 200, 1024),  # half a minute of it sets up SimGrid's collectives
     # The master needs some microseconds for a task: with shorter ones all would wait for it. Cold: there are no collectives to set up.
     "farm_1024": ("master_worker", "mixed", {"bytes": 8, "compute-ns": 10_000_000, "cold": 1}, 100, 1024),
 }
