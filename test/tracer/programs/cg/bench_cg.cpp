@@ -80,7 +80,7 @@ class Solver {
     // One set: solves from x = 0.
     void solve(int iterations, Result& result) {
         std::fill(x_.begin(), x_.end(), 0);
-        p_ = x_;
+        std::copy(x_.begin(), x_.end(), p_.begin());  // which has a halo behind its points
         box_.multiply(p_, product_);
         add(box_, residual_, rhs_, -1, product_);
         result.first_residual = result.residual = std::sqrt(dot(box_, residual_, residual_));
