@@ -77,7 +77,7 @@ class Bench(unittest.TestCase):
             self.assertLess(plain["residual"], 0.1)
             for key in ("residual", "error"):
                 self.assertAlmostEqual(plain[key] / one[key], 1, places=9)
-        for flavour, ranks in ((first, 1), (last, 2), (first, 4)):
+        for flavour, ranks in ((last, 2), (first, 4)):
             solved = self.cg(flavour, ranks, boxes[ranks], 4, 40)
             self.assertEqual((solved["levels"], solved["iterations"], solved["rhs_norm"]), (4, 40, one["rhs_norm"]))
             self.assertLess(solved["residual"], 1e-15)
