@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Events a second of the whole `polter replay` beside the bare OTF2 reader: on archives of real programs that are made here, on simulated
-ones, on synthetic ones, and how time and memory grow with events and ranks. What cannot be made here is left out with its reason."""
+ones, on synthetic ones, and how time and memory grow with events, ranks, scenarios and processes. What cannot be made here is left out with
+its reason."""
 
 import argparse
 import importlib.util
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import common
@@ -17,15 +19,37 @@ import common
 BENCH = common.BUILD / "bench" / "bench_replay"
 SIMULATED = common.BUILD / "test" / "truth" / "truth_program"
 BARS = {"of_reading": 0.30, "of_reading_few_messages": 0.40, "allreduce_events_per_second": 1.5e6}
-REAL = {
-    "lammps": (["lmp", "-log", "none", "-screen", "none", "-in", str(common.ROOT / "scripts" / "melt.in"), "-var", "side", "3"], "lmp"),
-    "hpcc": (["hpcc"], "hpcc"),
+# Other tools' figures, for comparison. They count differently: LogGOPSim operations of a schedule, Scalasca records of its own analysis.
+# "measured": with these tools on 2 cores of 2.6 GHz; quote ratios, machines differ.
+OTHERS = [
+    {"tool": "LogGOPSim", "kind": "published", "events_per_second": "more than 1e6", "processors": 1,
+     "source": "Hoefler, Schneider, Lumsdaine: LogGOPSim, HPDC 2010"},
+    {"tool": "LogGOPSim", "kind": "measured", "events_per_second": [4.7e6, 6.8e6], "processors": 1, "ranks": [64, 1024], "noise": False},
+    {"tool": "LogGOPSim", "kind": "measured", "events_per_second": [2.7e6, 4.3e6], "processors": 1, "ranks": [64, 1024], "noise": True},
+    {"tool": "Scalasca", "kind": "published", "processes": "more than 1e6",
+     "source": "Jülich Supercomputing Centre: description of Scalasca's trace analysis, pop-coe.eu"},
+    {"tool": "Scalasca", "kind": "measured", "events_per_second": [0.45e6, 1.6e6], "processes": 2},
+]
+CG = common.BUILD / "bench" / "openmpi" / "bench_cg"
+REAL: dict[str, Callable[[float], list[str]]] = {
+    "lammps": lambda part: ["lmp", "-log", "none", "-screen", "none", "-in", str(common.ROOT / "scripts" / "melt.in"), "-var", "side", "3",
+                            "-var", "steps", str(round(40_000 * part))],
+    "hpcc": lambda part: ["hpcc"],
+    "cg": lambda part: [str(CG), "--box", "16,16,16", "--iterations", str(max(1, round(20_000 * part)))],
 }
 SIMULATIONS = {
-    "stencil_64": ("stencil", "mixed", {"bytes": 4000}, 2000),
-    "allreduce_64": ("allreduce", "mixed", {"bytes": 8}, 5000),
-    "wavefront_64": ("wavefront", "mixed", {"bytes": 1000}, 400),
+    "stencil_64": ("stencil", "mixed", {"bytes": 4000}, 2000, 64),
+    "allreduce_64": ("allreduce", "mixed", {"bytes": 8}, 5000, 64),
+    "wavefront_64": ("wavefront", "mixed", {"bytes": 1000}, 400, 64),
+    "allreduce_1024": ("allreduce", "mixed", {"bytes": 8}, 200, 1024),  # half a minute of it sets up SimGrid's collectives
+    # The master needs some microseconds for a task: with shorter ones all would wait for it. Cold: there are no collectives to set up.
+    "farm_1024": ("master_worker", "mixed", {"bytes": 8, "compute-ns": 10_000_000, "cold": 1}, 100, 1024),
 }
+RANKS = (2, 8, 32, 128, 512, 1024, 2048, 4096)
+EVENTS = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
+SOURCES = (1, 2, 4, 6, 8, 12)  # beyond 8, orders of removal are sampled
+CALLS = ("--messages", "90", "--noise", "5")  # percent of the events: only they cost more with more scenarios
+PROCESSES = (2, 4)  # beside one
 
 
 def measured(words: list[str]) -> dict[str, object]:
@@ -35,14 +59,12 @@ def measured(words: list[str]) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
-def record(name: str, steps: int, folder: Path) -> str | None:
+def record(name: str, part: float, folder: Path) -> str | None:
     """Traces a real program into folder/NAME; says why where it cannot."""
-    words, program = REAL[name]
-    if not shutil.which(program):
-        return f"{program} is not installed (scripts/setup installs it)"
-    if name == "lammps":
-        words = [*words, "-var", "steps", str(steps)]
-    else:
+    words = REAL[name](part)
+    if not shutil.which(words[0]):
+        return f"{words[0]} is not built" if words[0] == str(CG) else f"{words[0]} is not installed (scripts/setup installs it)"
+    if name == "hpcc":
         shutil.copy(common.ROOT / "test" / "tracer" / "programs" / "hpccinf.txt", folder / "hpccinf.txt")
     command = [str(common.POLTER), "run", "-q", "-o", str(folder / name), "--", *common.mpirun("openmpi", 2), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=folder)
@@ -58,11 +80,11 @@ def simulate(name: str, part: float, folder: Path) -> str | None:
     simulator = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(simulator)
     cases = json.loads((truth / "cases.json").read_text())
-    pattern, noise, arguments, iterations = SIMULATIONS[name]
+    pattern, noise, arguments, iterations, ranks = SIMULATIONS[name]
     words = ["--pattern", pattern, "--seed", "1", "--iterations", max(2, round(iterations * part))]
     words += [text for key, value in arguments.items() for text in ("--" + key, value)]
     words += [text for source in cases["noise"][noise] for text in ("--noise", source)]
-    machine = simulator.Machine(cases["machines"]["cluster"], 64, folder / "machine", shutil.which("smpirun"), SIMULATED)
+    machine = simulator.Machine(cases["machines"]["cluster"], ranks, folder / "machine", shutil.which("smpirun"), SIMULATED)
     try:
         machine.run([*words, "--detailed", folder / name])
     except simulator.Failed as error:
@@ -79,15 +101,22 @@ def exponent(points: list[dict[str, object]], by: str, of: str) -> float | None:
     return round(sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs), 3)
 
 
-def growth(by: str, values: list[int], fixed: list[str], rounds: int) -> dict[str, object]:
+def growth(by: str, values: list[int], fixed: list[str], rounds: int, along: str = "") -> dict[str, object]:
+    """One archive for each value of --BY. `along`: the figure of the result that grows with it, where it is not the value itself."""
     points = []
     for value in values:
         one = measured(["--" + by, str(value), *fixed, "--rounds", str(rounds), "--brief"])
-        points.append({by: value, **{key: one[key] for key in ("command_seconds", "command_of_reading", "peak_memory_mb")}})
-        points[-1]["events"] = one["events"]
+        kept = ("events", "command_seconds", "command_of_reading", "peak_memory_mb", *([along] if along else []))
+        points.append({by: value, **{key: one[key] for key in kept}})
         points[-1]["nanoseconds_an_event"] = round(1e9 * one["command_seconds"] / one["events"], 1)
     of = ("command_seconds", "peak_memory_mb") if by == "events" else ("nanoseconds_an_event", "peak_memory_mb")
-    return {"points": points, "exponents": {key: exponent(points, by, key) for key in of}}
+    return {"points": points, "exponents": {key: exponent(points, along or by, key) for key in of}}
+
+
+def growth_with_processes(launcher: str, fixed: list[str], rounds: int) -> dict[str, object]:
+    launchers = [word for count in PROCESSES for word in ("--launcher", f"{launcher} -n {count}")]
+    points = measured([*launchers, *fixed, "--rounds", str(rounds)])["points"]
+    return {"points": points, "exponents": {key: exponent(points, "processes", key) for key in ("seconds", "peak_memory_mb")}}
 
 
 def main() -> None:
@@ -96,16 +125,20 @@ def main() -> None:
     parser.add_argument("--part", type=float, default=1, help="of the length of the archives, for a quick look (default: all of it)")
     parser.add_argument("--trace", action="append", default=[], metavar="DIR", help="measure this archive, too")
     parser.add_argument("--only", choices=("real", "simulated", "synthetic", "growth"), action="append", help="these parts alone")
-    parser.add_argument("--most-ranks", type=int, default=1024, help="in the table of growth (default: %(default)s)")
-    parser.add_argument("--launcher", default="mpirun.openmpi -n 2", help="for several processes (default: %(default)s); empty: none")
+    parser.add_argument("--most-ranks", type=int, default=4096, help="in simulations and in the table of growth (default: %(default)s)")
+    parser.add_argument("--most-events", type=int, default=10_000_000, help="in the table of growth, up to 10^8 (default: %(default)s)")
+    parser.add_argument("--most-sources", type=int, default=12, help="in the table of growth with scenarios (default: %(default)s)")
+    parser.add_argument("--launcher", default="mpirun.openmpi --oversubscribe",
+                        help="for several processes, completed by -n N (default: %(default)s); empty: none")
     arguments = parser.parse_args()
     parts = arguments.only or ["real", "simulated", "synthetic", "growth"]
     rounds = ["--rounds", str(arguments.rounds)]
-    result: dict[str, object] = {"schema": "polter.bench.replay/1", "bars": BARS, "archives": {}}
+    result: dict[str, object] = {"schema": "polter.bench.replay/1", "bars": BARS, "other_tools": OTHERS, "archives": {}}
     with tempfile.TemporaryDirectory(prefix="polter-bench-") as scratch:
         folder = Path(scratch)
-        made = [(name, lambda name=name: record(name, round(40_000 * arguments.part), folder)) for name in REAL if "real" in parts]
-        made += [(name, lambda name=name: simulate(name, arguments.part, folder)) for name in SIMULATIONS if "simulated" in parts]
+        made = [(name, lambda name=name: record(name, arguments.part, folder)) for name in REAL if "real" in parts]
+        made += [(name, lambda name=name: simulate(name, arguments.part, folder))
+                 for name, (*_, ranks) in SIMULATIONS.items() if "simulated" in parts and ranks <= arguments.most_ranks]
         for name, make in made:
             why = make()
             result["archives"][name] = {"left_out": why} if why else measured(["--trace", str(folder / name), *rounds, "--brief"])
@@ -113,15 +146,17 @@ def main() -> None:
     for trace in arguments.trace:
         result["archives"][trace] = measured(["--trace", trace, *rounds, "--brief"])
     if "synthetic" in parts:
-        launcher = ["--launcher", arguments.launcher] if arguments.launcher else []
-        result["synthetic"] = measured(["--events", str(round(10_000_000 * arguments.part)), *rounds, *launcher])
+        result["synthetic"] = measured(["--events", str(round(10_000_000 * arguments.part)), *rounds])
     if "growth" in parts:
-        events = [round(count * arguments.part) for count in (1_000_000, 3_000_000, 10_000_000)]
-        ranks = [count for count in (2, 8, 32, 128, 512, 1024) if count <= arguments.most_ranks]
+        events = [round(count * arguments.part) for count in EVENTS if count <= max(arguments.most_events, EVENTS[0])]
+        some, fewer = ["--events", str(round(3_000_000 * arguments.part))], min(3, arguments.rounds)
         result["growth"] = {
-            "events": growth("events", events, ["--ranks", "64"], 3),
-            "ranks": growth("ranks", ranks, ["--events", str(events[1])], 3),
+            "events": growth("events", events, ["--ranks", "64"], fewer),
+            "ranks": growth("ranks", [count for count in RANKS if count <= arguments.most_ranks], some, fewer),
+            "scenarios": growth("sources", [count for count in SOURCES if count <= arguments.most_sources], [*some, *CALLS], fewer, "scenarios"),
         }
+        if arguments.launcher:
+            result["growth"]["processes"] = growth_with_processes(arguments.launcher, ["--events", str(max(events))], fewer)
     common.show(result)
 
 

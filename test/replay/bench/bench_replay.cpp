@@ -2,18 +2,22 @@
 // How fast the replay is, against the OTF2 library reading the same archive with empty callbacks. Prints JSON.
 //
 //     bench_replay [--ranks N] [--events N] [--sources N] [--messages PERCENT] [--noise PERCENT] [--rounds N] [--trace DIR]
-//                  [--launcher "mpirun -n 2"] [--brief]
+//                  [--brief | --launcher "mpirun -n 2" …]
 //
-// The archive is synthetic (synthetic.hpp). The figures are medians of interleaved rounds; quote ratios, machines differ. Alone, each takes
-// one thread: its CPU time counts (in the kernel too), which other load on the machine changes least. Of several processes the time on the
-// clock does, against that of one which is started anew as they are: a new process pays for its memory.
+// The archive is synthetic (synthetic.hpp). The figures are medians of interleaved rounds, of --brief and --launcher the least ones; quote
+// ratios, machines differ. Alone, each takes one thread: its CPU time counts (in the kernel too), which other load on the machine changes
+// least. Of several processes the time on the clock does, against that of one which is started anew as they are: a new process pays for its
+// memory.
 #include <fmt/core.h>
 #include <otf2/otf2.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <ctime>
 #include <filesystem>
 #include <functional>
@@ -25,6 +29,7 @@
 #include "replay/engine/otf2_events.hpp"
 #include "replay/parallel/group.hpp"
 #include "replay/rules/mpi_rules.hpp"
+#include "replay/scenario/scenario.hpp"
 #include "replay/testing.hpp"
 
 namespace {
@@ -33,7 +38,8 @@ using namespace polter;
 
 struct Arguments : test::SyntheticOptions {
     int rounds = 5;
-    std::string trace, launcher, launched;
+    std::string trace, launched;
+    std::vector<std::string> launchers;
     bool brief = false;
 };
 
@@ -52,6 +58,12 @@ double cpu_seconds(const std::function<void()>& run) {
     const double begin = now();
     run();
     return now() - begin;
+}
+
+int64_t peak_memory_mb() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;
 }
 
 uint64_t read_empty(const std::string& trace) {
@@ -95,7 +107,8 @@ void replay_pass(const std::string& trace, replay::Model& model, size_t lanes, b
     OTF2_EvtReaderCallbacks_Delete(callbacks);
 }
 
-// A whole analysis in a process of its own, or in one of several; the first prints how long it took.
+// A whole analysis in a process of its own, or in one of several. The first prints how many they are, the seconds that it took, and the
+// peak memory of the process that needed most.
 int replay_launched(const std::string& trace, bool several) {
     auto transport = replay::launched_together([](const std::string& file) {
         return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib/polter" / file).string();
@@ -109,20 +122,73 @@ int replay_launched(const std::string& trace, bool several) {
         if (group) options.group = &*group;
         replay::replay(options);
     });
-    if (!group || group->rank() == 0) fmt::print("{}\n", time);
+    int64_t memory = peak_memory_mb();
+    if (group) {
+        replay::Bytes mine;
+        mine.put(memory);
+        for (const replay::Bytes& said : group->gather(mine)) memory = std::max(memory, replay::Input(said).get<int64_t>());
+    }
+    if (!group || group->rank() == 0) fmt::print("{} {} {}\n", group ? group->size() : 1, time, memory);
     std::fflush(stdout);
     if (group) group->close(false);
     return 0;
 }
 
-double launched_seconds(const std::string& launcher, const std::string& trace) {
+struct Launched {
+    int processes = 0;
+    double seconds = 0;
+    int64_t peak_memory_mb = 0;
+};
+
+Launched launched(const std::string& launcher, const std::string& trace) {
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
     FILE* pipe = popen(
         fmt::format("{} '{}' --launched {} --trace '{}'", launcher, program, launcher.empty() ? "one" : "several", trace).c_str(), "r");
-    double time = 0;
-    const bool read = pipe && std::fscanf(pipe, "%lf", &time) == 1;
+    Launched result;
+    const bool read = pipe && std::fscanf(pipe, "%d %lf %" SCNd64, &result.processes, &result.seconds, &result.peak_memory_mb) == 3;
     if (!pipe || pclose(pipe) != 0 || !read) throw std::runtime_error((launcher.empty() ? program : launcher) + ": did not run the replay");
-    return time;
+    return result;
+}
+
+// One process started anew, then several by each launcher: least times and peaks of memory.
+nlohmann::json together(const std::string& trace, std::vector<std::string> launchers, int rounds) {
+    launchers.insert(launchers.begin(), "");
+    std::vector<Launched> least(launchers.size());
+    for (int round = 0; round < rounds; ++round)
+        for (size_t i = 0; i < launchers.size(); ++i) {
+            const Launched now = launched(launchers[i], trace);
+            if (round == 0 || now.seconds < least[i].seconds) least[i] = now;
+        }
+    nlohmann::json points = nlohmann::json::array();
+    for (const Launched& one : least)
+        points.push_back({{"processes", one.processes},
+                          {"seconds", one.seconds},
+                          {"times_as_fast", least[0].seconds / one.seconds},
+                          {"peak_memory_mb", one.peak_memory_mb}});
+    return {{"rounds", rounds}, {"points", points}};
+}
+
+// How many scenarios a replay of the archive has whose sources all have noise.
+size_t scenarios(const std::string& trace) {
+    const replay::Archive archive(trace);
+    const auto& accounts = archive.definitions().accounts;
+    return replay::Scenarios(accounts, std::nullopt, std::vector<bool>(accounts.size(), true)).lanes().count;
+}
+
+// Written by a child process, whose memory does not count.
+void write_apart(const Arguments& arguments, const std::string& trace) {
+    const pid_t child = fork();
+    if (child == 0) {
+        try {
+            test::write_synthetic(arguments, trace);
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "bench_replay: {}\n", error.what());
+            _exit(1);
+        }
+        _exit(0);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) throw std::runtime_error("the synthetic archive was not written");
 }
 
 // The whole command beside the bare reader, least times: what other load on the machine changes least.
@@ -137,8 +203,6 @@ nlohmann::json brief(const std::string& trace, int rounds) {
             replay::replay(options);
         }));
     }
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
     const double read = *std::min_element(raw.begin(), raw.end()), whole = *std::min_element(command.begin(), command.end());
     return {{"events", events},
             {"rounds", rounds},
@@ -146,7 +210,7 @@ nlohmann::json brief(const std::string& trace, int rounds) {
             {"command_seconds", whole},
             {"command_events_per_second", static_cast<double>(events) / whole},
             {"command_of_reading", read / whole},
-            {"peak_memory_mb", usage.ru_maxrss / 1024}};
+            {"peak_memory_mb", peak_memory_mb()}};
 }
 
 double median(std::vector<double> values) {
@@ -166,24 +230,28 @@ int main(int argc, char** argv) try {
     app.add_option("--noise", arguments.noise, "Percent of the events that are noise records");
     app.add_option("--rounds", arguments.rounds);
     app.add_option("--trace", arguments.trace, "Measure this archive instead");
-    app.add_option("--launcher", arguments.launcher, "Measure several processes too, started by this: \"mpirun -n 2\"");
+    app.add_option("--launcher", arguments.launchers,
+                   "Only several processes, started by this (\"mpirun -n 2\"), against one; may be repeated")
+        ->allow_extra_args(false);
     app.add_option("--launched", arguments.launched, "(what is started anew: one or several)");
     app.add_flag("--brief", arguments.brief, "The whole command beside the bare reader only, least times");
     CLI11_PARSE(app, argc, argv);
     if (!arguments.launched.empty()) return replay_launched(arguments.trace, arguments.launched == "several");
     const test::TemporaryDirectory directory;
     const std::string trace = arguments.trace.empty() ? directory.path("t") : arguments.trace;
-    if (arguments.trace.empty()) test::write_synthetic(arguments, trace);
+    if (arguments.trace.empty()) write_apart(arguments, trace);
 
-    if (arguments.brief) {
-        fmt::print("{}\n", brief(trace, arguments.rounds).dump(2));
+    if (arguments.brief || !arguments.launchers.empty()) {
+        nlohmann::json report = arguments.brief ? brief(trace, arguments.rounds) : together(trace, arguments.launchers, arguments.rounds);
+        if (arguments.trace.empty()) report["scenarios"] = scenarios(trace);
+        fmt::print("{}\n", report.dump(2));
         return 0;
     }
     replay::Model model;
     replay_pass(trace, model, 0, true);
     model.freeze();
     uint64_t events = 0;
-    std::vector<double> raw, one, eighteen, command, attributed, alone, together;
+    std::vector<double> raw, one, eighteen, command, attributed;
     for (int round = 0; round < arguments.rounds; ++round) {
         raw.push_back(cpu_seconds([&] { events = read_empty(trace); }));
         one.push_back(cpu_seconds([&] { replay_pass(trace, model, 2, false); }));
@@ -199,29 +267,20 @@ int main(int argc, char** argv) try {
             options.attribution = true;
             replay::replay(options);
         }));
-        if (arguments.launcher.empty()) continue;
-        alone.push_back(launched_seconds("", trace));
-        together.push_back(launched_seconds(arguments.launcher, trace));
     }
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
     const auto entry = [&](double time) {
         return nlohmann::json{
             {"seconds", time}, {"events_per_second", static_cast<double>(events) / time}, {"of_reading", median(raw) / time}};
     };
-    nlohmann::json report = {{"bench", "replay"},
-                             {"ranks", arguments.ranks},
-                             {"events", events},
-                             {"read", entry(median(raw))},
-                             {"pass_1_scenario", entry(median(one))},
-                             {"pass_18_lanes", entry(median(eighteen))},
-                             {"command", entry(median(command))},
-                             {"command_attribution", entry(median(attributed))},
-                             {"peak_memory_mb", usage.ru_maxrss / 1024}};
-    if (!together.empty()) {
-        report["command_together"] = {
-            {"seconds", median(together)}, {"launcher", arguments.launcher}, {"times_as_fast", median(alone) / median(together)}};
-    }
+    const nlohmann::json report = {{"bench", "replay"},
+                                   {"ranks", arguments.ranks},
+                                   {"events", events},
+                                   {"read", entry(median(raw))},
+                                   {"pass_1_scenario", entry(median(one))},
+                                   {"pass_18_lanes", entry(median(eighteen))},
+                                   {"command", entry(median(command))},
+                                   {"command_attribution", entry(median(attributed))},
+                                   {"peak_memory_mb", peak_memory_mb()}};
     fmt::print("{}\n", report.dump(2));
     return 0;
 } catch (const std::exception& e) {
