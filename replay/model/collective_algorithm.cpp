@@ -225,7 +225,7 @@ std::optional<Structure> apart_from_call(const Structure& found, const std::vect
     const Shape up = found.pattern.up;
     const bool straight =
         up == Shape::linear || up == Shape::linear_in_order || up == Shape::linear_ascending || up == Shape::linear_descending;
-    if (!straight || found.pattern.down != Shape::none || found.any_rendezvous() || found.call > 0 || samples.empty()) return std::nullopt;
+    if (!straight || found.pattern.down != Shape::none || found.any_rendezvous() || samples.empty()) return std::nullopt;
     std::vector<int64_t> sending;
     for (const InstanceSample& sample : samples)
         for (size_t i = 0; i < sample.enter.size(); ++i)

@@ -56,10 +56,10 @@ double typical(Distances& distances, bool noise_known) {
 
 using Predictions = std::vector<std::vector<Prediction>>;  // by sample
 
-constexpr size_t terms = 5;  // o, L, what the data adds to each, and the call itself: each way begins with one
+constexpr size_t terms = 4;  // o, L, and what the data adds to each
 
 std::array<double, terms> weights(const Prediction& predicted) {
-    return {predicted.works, predicted.hops, predicted.work_data, predicted.hop_data, 1};
+    return {predicted.works, predicted.hops, predicted.work_data, predicted.hop_data};
 }
 
 // x with the least x·A·x − 2 b·x over those terms that are in `used`; false where they do not determine each other.
@@ -89,14 +89,12 @@ bool solve(const std::array<std::array<double, terms>, terms>& a, const std::arr
 // Once it is known which way the last message took to a member, its leave time is linear in the costs:
 // leave = base + works · own + hops · hop + the shares of the data. `predictions`: by the structure as it is. Least absolute distances by
 // reweighted least squares (a few noisy instances must not matter), none of the costs negative; false where the ways leave them open.
-// `with_call`: the call may cost something, too.
 bool regress(Structure* structure, bool uniform, const std::vector<InstanceSample>& samples, const Predictions& predictions,
-             double preference, bool with_call = false) {
+             double preference) {
     std::array<std::array<double, terms>, terms> a{};
     std::array<double, terms> b{};
     const std::array<double, terms> now{static_cast<double>(structure->own), static_cast<double>(structure->hop),
-                                        static_cast<double>(structure->own_data), static_cast<double>(structure->hop_data),
-                                        with_call ? static_cast<double>(structure->call) : 0.0};
+                                        static_cast<double>(structure->own_data), static_cast<double>(structure->hop_data)};
     for (size_t s = 0; s < samples.size(); ++s)
         for (size_t i = 0; i < predictions[s].size(); ++i) {
             const auto off = static_cast<double>(samples[s].leave[i] - predictions[s][i].leave);
@@ -116,9 +114,7 @@ bool regress(Structure* structure, bool uniform, const std::vector<InstanceSampl
     // Of the costs that may be there, those that explain most; the others are 0.
     double most = 0;
     std::array<double, terms> best{};
-    const unsigned costs = uniform ? 4 : 16, call = 16;
-    for (unsigned number = 1; number < (with_call ? 2 * costs : costs); ++number) {
-        const unsigned used = number < costs ? number : (number - costs) | call;
+    for (unsigned used = 1; used < (uniform ? 4u : 16u); ++used) {
         std::array<double, terms> x{};
         if (!solve(a, b, used, &x) || std::any_of(x.begin(), x.end(), [](double cost) { return cost < 0; })) continue;
         double explained = 0;
@@ -132,7 +128,6 @@ bool regress(Structure* structure, bool uniform, const std::vector<InstanceSampl
     structure->hop = std::llround(best[1]);
     structure->own_data = std::llround(best[2]);
     structure->hop_data = std::llround(best[3]);
-    if (with_call) structure->call = std::llround(best[4]);
     return true;
 }
 
@@ -228,7 +223,6 @@ class Descent {
         const auto members = static_cast<uint32_t>(samples.front().enter.size());
         const Schedule& of = schedule(plain.pattern, members, samples.front().root, false);
         uniform_ = !plain.link && of.uniform && !samples.front().sizes.known();
-        tells_calls_ = evidence(samples) == Evidence::enough;
         few_messages_ = of.shares.size() <= size_t{4} * members;  // else each prediction takes long
         for (const InstanceSample& sample : samples) leave_times_ += sample.leave.size();
         if (SamplesTogether::can_follow(samples)) together_.emplace(plain, samples);
@@ -262,7 +256,6 @@ class Descent {
             }
             for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
         }
-        tell_call(allowed);
         best_.error = static_cast<int64_t>(least_);
         return {best_, least_};
     }
@@ -289,22 +282,6 @@ class Descent {
     }
 
   private:
-    // What the call costs beside its messages, where that explains clearly more. (Not of shared links, whose slopes do not know it.)
-    template <class Allowed>
-    void tell_call(Allowed allowed) {
-        constexpr double little = 1e-6, clearly = 0.7;
-        if (best_.link || !samples_.front().resume.empty() || !tells_calls_) return;
-        const Structure before = best_;
-        const double had = least_;
-        for (int round = 0; round < 6; ++round) {
-            Structure next = best_;
-            find_ways();
-            if (!regress(&next, uniform_, samples_, by_best_, little, true) || !try_out(allowed(next))) break;
-        }
-        if (least_ <= clearly * had) return;
-        best_ = before;
-        least_ = had;
-    }
     // With another time of the link, so that those who wait leave neither too early nor too late in the median.
     Structure meets_sum(Structure structure) {
         std::vector<int64_t> off;
@@ -374,7 +351,7 @@ class Descent {
     }
 
     const std::vector<InstanceSample>& samples_;
-    bool noise_known_, uniform_ = true, few_messages_ = true, tells_calls_ = true;
+    bool noise_known_, uniform_ = true, few_messages_ = true;
     size_t leave_times_ = 0;
     std::optional<SamplesTogether> together_;
     Structure best_;

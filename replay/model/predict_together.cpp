@@ -34,7 +34,7 @@ struct Follower {
     const std::vector<MessageCost>& costs;
     const std::vector<uint8_t>& noisy;
     bool link;
-    int64_t own_data, call;
+    int64_t own_data;
 
     // Of one sample.
     void hit(int64_t& now, Noise& noise) const {  // MemberClock::end
@@ -220,7 +220,6 @@ struct Follower {
         wait(operation.place, arrival);
     }
     void run(const StepProgram& program) {
-        for (uint32_t place = 0; call > 0 && place < noisy.size(); ++place) work(place, call);
         for (const Operation& operation : program.operations) {
             switch (operation.kind) {
                 case Operation::Kind::send:
@@ -334,7 +333,7 @@ void SamplesTogether::follow(const Structure& structure, const Column& column) {
             state_.posted_way.resize(messages);
         }
     }
-    Follower<with_ways>{state_, group.costs, column.noisy, structure.link, structure.own_data, structure.call}.run(group.program);
+    Follower<with_ways>{state_, group.costs, column.noisy, structure.link, structure.own_data}.run(group.program);
 }
 
 const std::vector<int64_t>& SamplesTogether::leaves(const Structure& structure) {

@@ -110,20 +110,6 @@ TEST_CASE("calls of many to one over the root's link share it, though few say so
     CHECK(best.structure.own_data > truth.own_data / 4);
 }
 
-TEST_CASE("what a call costs beside its messages shows where members have different numbers of them") {
-    constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 32};
-    const Structure truth{.pattern = {.up = Shape::binomial, .cargo_up = Cargo::parts}, .hop = 70'000, .own = 200, .call = 400};
-    for (const uint32_t members : {16u, 32u}) {  // together, and one by one
-        std::vector<InstanceSample> samples;
-        for (uint64_t seed = 1; seed <= 24; ++seed) samples.push_back(measured(members, seed, 0, truth));
-        const Nearest best = nearest(samples, gather, Library::unknown, true, 0, 1);
-        CHECK(best.structure.pattern == truth.pattern);
-        CHECK(std::abs(best.structure.call - truth.call) < 20);
-        CHECK(std::abs(best.structure.own - truth.own) < 20);
-        CHECK(best.error < 20);
-    }
-}
-
 TEST_CASE("work and flight are told apart though ways have nearly as many of both") {
     const Structure truth{.pattern = {.up = Shape::ring_twice_rest, .cargo_up = Cargo::parts}, .hop = 16'000, .own = 500};
     constexpr CollectiveKind allreduce{.operation = OTF2_COLLECTIVE_OP_ALLREDUCE, .waits = Waits::n_to_n, .data = 64};
