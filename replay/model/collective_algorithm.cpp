@@ -190,11 +190,11 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
 
 std::optional<Structure> explain_set_ups(const std::vector<InstanceSample>& set_ups, const CollectiveKind& kind, Library library,
                                          bool noise_known, const std::vector<Reference>& known, const std::optional<Structure>& usual) {
-    constexpr uint32_t least_members = 3, most_members = 256;  // the number of messages grows with the square of the members
+    constexpr uint32_t most_members = 256;  // the number of messages grows with the square of the members
     constexpr double range = 2, left = 0.05, most_behind = 0.4;
     if (set_ups.empty() || known.empty()) return std::nullopt;
     const auto members = static_cast<uint32_t>(set_ups.front().enter.size());
-    if (members < least_members || members > most_members || kind.nonblocking) return std::nullopt;
+    if (evidence(set_ups) == Evidence::few || members > most_members || kind.nonblocking) return std::nullopt;  // few fit anything
     std::vector<Structure> list;
     if (usual) list.push_back(*usual);
     for (const Candidate& candidate : candidates(kind, members, library))

@@ -280,7 +280,7 @@ void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const S
     one.set_ups = take_set_ups(&one.samples, std::move(firsts));
     const LearnedCost* message = shortest_message(false) ? shortest_message(false) : shortest_message(true);
     std::vector<InstanceSample> few;
-    if (message) few = may_set_up(one.samples, message->cost.mid);
+    if (message && one.set_ups.empty()) few = may_set_up(one.samples, message->cost.mid);
     if (!noise_placed_)
         for (auto* list : {&one.samples, &one.set_ups, &few})
             for (InstanceSample& sample : *list) sample.noise.assign(sample.enter.size(), {});

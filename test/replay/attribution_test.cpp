@@ -83,7 +83,7 @@ Costs compare_costs(bool structured, uint64_t first, uint64_t count, replay::Fau
             ++costs.events;
             costs.of_cost += source.without_ns > 0;
             // Messages that are taken as they come may come in another order with the event than without: too much by the taking of those.
-            const auto taking = static_cast<int64_t>(options.ranks - 1) * 300;
+            const int64_t taking = structured ? static_cast<int64_t>(options.ranks - 1) * 300 : 0;
             if (cost[source.name] >= source.without_ns && cost[source.name] - source.without_ns <= taking) continue;
             if (tell && costs.wrong < 5)
                 MESSAGE("seed " << seed << ": " << source.name << " costs " << cost[source.name] << ", put back alone "

@@ -91,6 +91,9 @@ TEST_CASE("a first call that finds out who shares a host is known by its message
     REQUIRE(found);
     CHECK(found->pattern == set_up.pattern);
     CHECK(std::abs(found->hop - dissemination.hop) < dissemination.hop / 20);
+    // Of few members it is not believed: three or four leave times fit anything.
+    const InstanceSample of_four = measured(4, 1, 0, set_up);
+    CHECK(!explain_set_ups({of_four}, kind, Library::unknown, true, {{dissemination, 0}}, dissemination));
     // Alone it is suspected where it takes as long as so many messages.
     const int64_t way = dissemination.hop + 2 * dissemination.own;
     CHECK(may_set_up({first}, way).size() == 1);
