@@ -142,9 +142,10 @@ constexpr FlawKind kinds[] = {
      "These calls may have waited until another rank released a lock, which the trace does not show. They count as the rank's own work; "
      "the bounds include both extremes."},
     {Flaw::contention, severe, conditional, "Varying message times",
-     "conditional: transfer times of one message size vary even without noise; without it, contention may differ",
+     "conditional: transfer times of one message size, or of one collective, vary even without noise; without it, contention may differ",
      "even without noise (contention); bounds are widened",
-     "Messages of the same size took very different times without noise, as they do when they compete for memory or the network. Without "
+     "Messages of the same size took very different times without noise, as they do when they compete for memory or the network, or no "
+     "algorithm that is known explains when the members of a collective left it. Without "
      "the noise the program may meet different contention, which no trace shows. The bounds are widened. Compare several runs, or use "
      "fewer ranks than CPUs."},
     {Flaw::run_incomplete, severe, none, "Incomplete run", "the run did not end properly{0}", "the run did not end properly{0}",

@@ -35,6 +35,7 @@ struct Faults {
     bool exchange_of_equals = false;        // accuracy: in an Alltoallv all members send and get equally much
     bool calls_cost_nothing = false;        // accuracy: of a gather or reduction all that sending takes is the message's
     bool set_ups_stay = false;              // accuracy: what setting up takes is not followed by its messages
+    bool unexplained_is_certain = false;    // honesty: what no algorithm explains of collectives is not said to be uncertain
     bool set_ups_count = false;             // accuracy: a first call that sets up counts among those that an algorithm must explain
     bool sizes_together = false;            // accuracy: where sizes differ between members one algorithm serves all of them
     bool no_access_waits = false;           // accuracy: a put never waits for what its target does meanwhile

@@ -318,6 +318,8 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const bool sets_up =
         !faults_.set_ups_stay && learned->set_ups.contains(CallNumber{collective.key_comm, collective.key_sequence}.ordinal());
     const std::optional<Structure>& structure = sets_up ? learned->set_up : likely ? learned->likeliest : learned->structure;
+    if (!structure && learned->likeliest && !faults_.unexplained_is_certain)
+        collective.unexplained = static_cast<int64_t>(learned->constant_error);
     if (!structure) return;
     if (likely) likely_algorithms_.insert(collective.operation);
     collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition,

@@ -210,6 +210,7 @@ struct Collective {
     int64_t held_until = 0;
     bool held_known = false;
     bool structured = false;  // whether its structure is known has been decided
+    int64_t unexplained = 0;  // ns by which members leave otherwise than a constant has it, where no algorithm explains that
     bool awaits_all = false;  // who only sends goes on once all have come: then its messages are known
     Instance instance;        // active where it is
     std::vector<Thread*> waiting;
@@ -270,8 +271,8 @@ struct PendingNoise {
     int64_t recorded() const { return carried_from != 0 ? carried_from : time; }
 };
 
-// What the costs of messages (not of collectives: their tails hold the noise of others) that decided a thread's ends vary by without any
-// noise: it may have been otherwise.
+// What the costs of messages that decided a thread's ends vary by without any noise: it may have been otherwise. Of collectives, whose
+// tails hold the noise of others, what no algorithm explains.
 struct Uncertainty {
     int64_t spread = 0;   // were they all wrong the same way
     double variance = 0;  // were they independent of each other

@@ -124,6 +124,18 @@ int64_t unexplained(const InstanceSample& sample) {
     return took - longest_noise(sample, came, came + took);
 }
 
+// What calls take by an algorithm in sum.
+double length_of(const Structure& structure, std::vector<InstanceSample> calls) {
+    double took = 0;
+    std::vector<Prediction> predicted;
+    for (InstanceSample& call : calls) {
+        predict(structure, call, &predicted, false);
+        for (size_t i = 0; i < predicted.size(); ++i) call.leave[i] = predicted[i].leave;
+        took += static_cast<double>(length_of(call));
+    }
+    return took;
+}
+
 }  // namespace
 
 std::vector<InstanceSample> take_set_ups(std::vector<InstanceSample>* samples, std::vector<InstanceSample> firsts) {
@@ -202,16 +214,25 @@ std::optional<Structure> explain_set_ups(const std::vector<InstanceSample>& set_
             list.push_back({.pattern = candidate.pattern, .eager_ppm = eager, .link = eager == 0});
     double took = 0;
     for (const InstanceSample& sample : set_ups) took += static_cast<double>(length_of(sample)) / static_cast<double>(set_ups.size());
+    std::vector<InstanceSample> quiet = set_ups;
+    for (InstanceSample& sample : quiet) sample.noise.assign(members, {});
     Fit best{{}, left * took};
     bool found = false;
-    for (Structure& plain : list) {
-        plain.pattern.set_up = true;
+    for (size_t i = list.size(); i-- > 0;) {
+        list[i].pattern.set_up = SetUp::first;
+        const Pattern& pattern = list[i].pattern;
+        if (pattern.up == Shape::none || pattern.down == Shape::none || is_split(pattern.up)) continue;
+        list.push_back(list[i]);
+        list.back().pattern.set_up = SetUp::between;
+    }
+    for (const Structure& plain : list) {
         std::vector<Structure> starts;
         for (const Reference& reference : known) starts.push_back(with_costs(plain, reference, kind.scale()));
         const Fit fit = fit_from(starts, set_ups, noise_known, range, best.error);
-        // It must be the set-up that takes the time, not what follows.
+        if (fit.error >= best.error) continue;
+        // It must be the set-up that takes the time without noise, not what follows.
         const double rounds = 2.0 * (members - 1) * static_cast<double>(fit.structure.hop + 2 * fit.structure.own);
-        if (fit.error >= best.error || rounds < most_behind * took) continue;
+        if (rounds * static_cast<double>(quiet.size()) < most_behind * length_of(fit.structure, quiet)) continue;
         best = fit;
         found = true;
     }

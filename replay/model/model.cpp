@@ -292,7 +292,7 @@ void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const S
     one.set_ups = std::move(few);
     if (!one.samples.empty()) return;
     one.explanation.found = one.set_up;
-    one.explanation.found->pattern.set_up = false;
+    one.explanation.found->pattern.set_up = SetUp::none;
 }
 
 void Model::freeze(bool noise_placed, const Search& search) {

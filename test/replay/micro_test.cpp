@@ -184,6 +184,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"set_up", {.set_ups_count = true}},
         {"set_up_hit", {.set_ups_stay = true}},
         {"gather_call", {.calls_cost_nothing = true}},
+        {"unexplained", {.unexplained_is_certain = true}},
         {"alltoallv_sizes", {.exchange_of_equals = true}},
         {"rma_access", {.no_access_waits = true}},
         {"rma_access", {.accesses_always_wait = true}},

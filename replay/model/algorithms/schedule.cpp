@@ -144,12 +144,13 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
     static std::mutex mutex;
     static std::map<std::tuple<Pattern, uint32_t, uint32_t, bool, const Partition*>, std::unique_ptr<Schedule>> cache;
     const std::lock_guard lock(mutex);
-    if (!by_number(pattern) && !pattern.set_up) root = 0;
+    if (!by_number(pattern) && pattern.set_up == SetUp::none) root = 0;
     if (!is_split(pattern.up)) partition = nullptr;
     auto& slot = cache[{pattern, members, root, rendezvous, partition}];
     if (!slot) {
         Builder builder(members, pattern.relay || !by_number(pattern) ? 0 : root, rendezvous);
-        if (pattern.set_up) set_up_all(builder, by_number(pattern) ? 0 : root);
+        const uint32_t first = by_number(pattern) ? 0 : root;
+        if (pattern.set_up == SetUp::first) set_up_all(builder, first);
         if (pattern.relay && root != 0 && pattern.up == Shape::none) builder.pass(root, 0, 1);
         for (int time = 0; time < (pattern.twice ? 2 : 1); ++time) {
             if (is_split(pattern.up)) {
@@ -157,6 +158,7 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
                 continue;
             }
             append(builder, pattern.up, pattern.cargo_up, true, pattern.segment);
+            if (pattern.set_up == SetUp::between) set_up_all(builder, first);
             if (pattern.segment != 0 && pattern.down != Shape::none)
                 tree_down_in_segments(builder, pattern, root);
             else
@@ -257,7 +259,8 @@ std::string to_string(const Pattern& pattern) {
     const std::string up = phase(pattern.up, pattern.cargo_up), down = phase(pattern.down, pattern.cargo_down);
     const char* segments = pattern.segment == 0 ? "" : pattern.segment == one_segment ? " posting ahead" : " in segments";
     const std::string rest = pattern.rest == Shape::none ? "" : std::string(", the rest by ") + names[static_cast<size_t>(pattern.rest)];
-    return std::string(pattern.set_up ? "set-up, then " : "") + up + (up.empty() || down.empty() ? "" : ", then ") + down +
+    const char* between = pattern.set_up == SetUp::between ? ", then set-up, then " : ", then ";
+    return std::string(pattern.set_up == SetUp::first ? "set-up, then " : "") + up + (up.empty() || down.empty() ? "" : between) + down +
            (is_split(pattern.up) ? " in each group" : "") + segments + rest + (pattern.relay ? " by way of rank 0" : "") +
            (pattern.twice ? ", all of it twice" : "");
 }

@@ -72,11 +72,14 @@ enum class Cargo : uint8_t {
     theirs,  // of an exchange: the part of the member that they are for
 };
 
+enum class SetUp : uint8_t { none, first, between };
+
 // First what goes up to place 0, then what comes down from it. Places are counted from the root; `relay`: by number, and what the root
 // has to give or to get goes through member 0. `twice`: all of it again, as before and after the transfers of a fence. `segment`: a message
 // up or down a tree is cut into pieces that each carry so much of the data, in millionths, and a piece is posted before the one in front
 // of it is waited for; 0: neither. Down a tree only whole ones go so; what is left goes from the root by `rest`, or (`rest_relay`) from 0.
-// `set_up`: before all that everybody finds out who shares a host, by messages without data (SMPI: some first calls on a communicator).
+// `set_up`: everybody finds out who shares a host, by messages without data (SMPI: some first calls on a communicator), first of all or
+// between what goes up and what comes down, where it is the broadcast that asks.
 struct Pattern {
     Shape up = Shape::none, down = Shape::none;
     bool relay = false;
@@ -85,7 +88,7 @@ struct Pattern {
     uint32_t segment = 0;
     Shape rest = Shape::none;
     bool rest_relay = false;
-    bool set_up = false;
+    SetUp set_up = SetUp::none;
     auto operator<=>(const Pattern&) const = default;
 };
 

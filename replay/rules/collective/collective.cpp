@@ -351,6 +351,7 @@ CallEnd conclude_collective(Engine& engine, Thread& thread, const Dependency& de
         end = leave_after_root(engine, thread, c, dependency.member, last, !by_structure);
     else if (last.any)
         end = by_structure ? end_after_all(engine, thread, last) : leave_after_all(engine, thread, c, dependency.member, last);
+    if (last.any && !by_structure) thread.uncertainty.add(c.unexplained);
     if (by_structure) {
         end.tail = 0;  // noise has hit its steps
         end.stepwise = true;

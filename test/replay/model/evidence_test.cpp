@@ -77,7 +77,7 @@ TEST_CASE("an instance that sets something up says nothing of an algorithm") {
 
 TEST_CASE("a first call that finds out who shares a host is known by its messages") {
     Structure set_up = dissemination;
-    set_up.pattern.set_up = true;
+    set_up.pattern.set_up = SetUp::first;
     std::vector<InstanceSample> samples;
     for (uint64_t seed = 1; seed <= 12; ++seed) samples.push_back(measured(32, seed, 0));
     InstanceSample first = measured(32, 13, 0, set_up);
@@ -99,6 +99,28 @@ TEST_CASE("a first call that finds out who shares a host is known by its message
     CHECK(may_set_up({first}, way).size() == 1);
     CHECK(may_set_up({first}, 2 * way).empty());
     CHECK(may_set_up({samples[0]}, way).empty());
+}
+
+TEST_CASE("a broadcast that finds out who shares a host does so after what was gathered for it") {
+    Structure set_up{.pattern = {.up = Shape::linear, .down = Shape::binomial}, .hop = 10'000, .own = 1'000};
+    const Structure usual = set_up;
+    set_up.pattern.set_up = SetUp::between;
+    // The member at the root comes late: until then nobody else can begin to ask.
+    InstanceSample first = measured(32, 13, 0, set_up);
+    first.enter[0] += 300'000;
+    std::vector<Prediction> predicted;
+    predict(set_up, first, &predicted);
+    for (size_t i = 0; i < predicted.size(); ++i) first.leave[i] = predicted[i].leave;
+    const auto found = explain_set_ups({first}, kind, Library::unknown, true, {{usual, 0}}, usual);
+    REQUIRE(found);
+    CHECK(found->pattern == set_up.pattern);
+    // Noise that takes far longer than the set-up does not speak against it.
+    first.noise[0].push_back({first.enter[0] + 50'000, first.enter[0] + 5'050'000});
+    predict(set_up, first, &predicted);
+    for (size_t i = 0; i < predicted.size(); ++i) first.leave[i] = predicted[i].leave;
+    const auto hit = explain_set_ups({first}, kind, Library::unknown, true, {{usual, 0}}, usual);
+    REQUIRE(hit);
+    CHECK(hit->pattern == set_up.pattern);
 }
 
 TEST_CASE("calls of many to one over the root's link share it, though few say so") {
