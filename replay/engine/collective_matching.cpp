@@ -318,6 +318,7 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const bool sets_up =
         !faults_.set_ups_stay && learned->set_ups.contains(CallNumber{collective.key_comm, collective.key_sequence}.ordinal());
     const std::optional<Structure>& structure = sets_up ? learned->set_up : likely ? learned->likeliest : learned->structure;
+    if (sets_up && facts_.counter_only) return;  // long calls hold much noise, and where in its hundreds of steps that hit nobody knows
     if (!structure && learned->likeliest && !faults_.unexplained_is_certain)
         collective.unexplained = static_cast<int64_t>(learned->constant_error);
     if (!structure) return;
