@@ -149,8 +149,8 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
     auto& slot = cache[{pattern, members, root, rendezvous, partition}];
     if (!slot) {
         Builder builder(members, pattern.relay || !by_number(pattern) ? 0 : root, rendezvous);
-        const uint32_t first = by_number(pattern) ? 0 : root;
-        if (pattern.set_up == SetUp::first) set_up_all(builder, first);
+        const uint32_t at_place_0 = by_number(pattern) ? 0 : root;
+        if (pattern.set_up == SetUp::first) set_up_all(builder, at_place_0);
         if (pattern.relay && root != 0 && pattern.up == Shape::none) builder.pass(root, 0, 1);
         for (int time = 0; time < (pattern.twice ? 2 : 1); ++time) {
             if (is_split(pattern.up)) {
@@ -158,7 +158,7 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
                 continue;
             }
             append(builder, pattern.up, pattern.cargo_up, true, pattern.segment);
-            if (pattern.set_up == SetUp::between) set_up_all(builder, first);
+            if (pattern.set_up == SetUp::between && time == 0) set_up_all(builder, at_place_0);
             if (pattern.segment != 0 && pattern.down != Shape::none)
                 tree_down_in_segments(builder, pattern, root);
             else
