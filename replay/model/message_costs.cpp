@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "message_costs.hpp"
 
+#include <algorithm>
+
 namespace polter::replay {
 
 namespace {
@@ -21,13 +23,15 @@ Known known(const Model& model, CostClass of) {
 
 // What was never seen costs what the first of the others does that was, or down to half of that: the transfer is the same, but the calls'
 // own work may differ. Or it costs what its upper limit allows.
-// So does what was seen of other sizes only, if the other side was seen of this one.
+// So does what was seen of other sizes only, if the other side was seen of this one. Others that were seen of this size come first.
 void borrow(Cost& cost, std::initializer_list<Cost> others) {
     const bool extrapolated = cost.known;
     if (cost.known && (!cost.extrapolated)) return;
     const int64_t limit = extrapolated ? 0 : cost.high;
+    const bool any_of_size =
+        std::any_of(others.begin(), others.end(), [](const Cost& other) { return other.known && !other.extrapolated; });
     for (const Cost& other : others) {
-        if (!other.known || (extrapolated && other.extrapolated)) continue;
+        if (!other.known || ((extrapolated || any_of_size) && other.extrapolated)) continue;
         cost = {other.low / 2, other.mid, other.high, false};
         if (limit > 0) {
             cost.low = std::min(cost.low, limit);
