@@ -34,6 +34,7 @@ struct Faults {
     bool links_apart = false;               // accuracy: each message has its hosts' links for itself
     bool exchange_of_equals = false;        // accuracy: in an Alltoallv all members send and get equally much
     bool calls_cost_nothing = false;        // accuracy: of a gather or reduction all that sending takes is the message's
+    bool no_transfers = false;              // accuracy: a fence does not wait for what it completes
     bool set_ups_stay = false;              // accuracy: what setting up takes is not followed by its messages
     bool unexplained_is_certain = false;    // honesty: what no algorithm explains of collectives is not said to be uncertain
     bool set_ups_count = false;             // accuracy: a first call that sets up counts among those that an algorithm must explain

@@ -46,6 +46,16 @@ static BlockSizes sizes_by_member(const Collective& collective, const Faults& fa
     return {bytes, *std::max_element(others.begin(), others.end())};
 }
 
+// What the members of a fence have begun, as it concerns two members each.
+template <class Each>
+static void each_transfer(const Collective& collective, uint32_t member, Each each) {
+    for (const BegunTransfer& one : collective.members[member].transfers) {
+        if (one.target == member || one.target >= collective.members.size()) continue;
+        const double share = static_cast<double>(one.bytes) / static_cast<double>(BlockSizes::unit);
+        each(one, MemberTransfer{one.comes ? one.target : member, one.comes ? member : one.target, one.begin, share});
+    }
+}
+
 LaneVector Engine::approximated_time(int64_t time, const int64_t* delay) {
     LaneVector vector = lane_pool_.take();
     int64_t* const to = vector;
@@ -134,6 +144,7 @@ Collective* Engine::arrive(Thread& thread, const Arrival& arrival, uint32_t* mem
     mine.size = arrival.size;
     mine.part = arrival.part;
     mine.whole = arrival.whole;
+    if (arrival.transfers) mine.transfers = std::move(*arrival.transfers);
     for (size_t i = 0; collective->partition && i < collective->partition->size(); ++i) {  // what a creation costs depends on that
         const auto& group = (*collective->partition)[i];
         if (std::find(group.begin(), group.end(), *member) != group.end()) mine.size = group.size();
@@ -290,6 +301,10 @@ void Engine::learn_structure(Collective& collective) {
     for (const Collective::Noise& noise : collective.noise) sample.noise[noise.member].push_back(noise.piece);
     for (auto& list : sample.noise)
         std::sort(list.begin(), list.end(), [](const NoisePiece& a, const NoisePiece& b) { return a.begin < b.begin; });
+    std::vector<MemberTransfer> transfers;
+    for (uint32_t member = 0; member < members; ++member)
+        each_transfer(collective, member, [&](const BegunTransfer&, const MemberTransfer& its) { transfers.push_back(its); });
+    sample.transfers = awaited_transfers(transfers, members);
     if (wanted_by_total) model_.learn_instance(*by_total, *by_total, members, waits, number, sample);
     if (wanted) model_.learn_instance(of, by_root, members, waits, number, std::move(sample), any_size);
 }
@@ -368,6 +383,9 @@ void Engine::follow_structure(Collective& collective, uint32_t member, const Arr
     }
     if (!collective.instance.active()) return;
     Collective::Member& mine = collective.members[member];
+    each_transfer(collective, member, [&](const BegunTransfer& one, const MemberTransfer& its) {
+        collective.instance.add({its.from, its.to, its.begin, its.share, approximated_time(one.begin, one.delay), one.node});
+    });
     const LaneVector time = approximated_time(arrival.enter, arrival.delay);
     wake_members(collective,
                  collective.instance.arrive({member, mine.thread->index, mine.place, mine.node, injected(mine)}, arrival.enter, time,

@@ -292,7 +292,13 @@ struct EventCallbacks : EventApplication {
     static OTF2_CallbackCode rma_put(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
                                      OTF2_RmaWinRef window, uint32_t remote, uint64_t bytes, uint64_t id) {
         return add(*static_cast<Thread*>(user), time, record,
-                   {.kind = Operation::Kind::rma_data, .comm = window, .peer = remote, .size = bytes, .request = id});
+                   {.kind = Operation::Kind::rma_data, .comm = window, .peer = remote, .size = bytes, .request = id, .part = bytes});
+    }
+
+    static OTF2_CallbackCode rma_get(OTF2_LocationRef, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList*,
+                                     OTF2_RmaWinRef window, uint32_t remote, uint64_t bytes, uint64_t id) {
+        return add(*static_cast<Thread*>(user), time, record,
+                   {.kind = Operation::Kind::rma_data, .comm = window, .peer = remote, .size = bytes, .request = id, .whole = bytes});
     }
 
     static OTF2_CallbackCode rma_atomic(OTF2_LocationRef at, OTF2_TimeStamp time, uint64_t record, void* user, OTF2_AttributeList* list,
@@ -398,7 +404,7 @@ OTF2_EvtReaderCallbacks* event_callbacks() {
     OTF2_EvtReaderCallbacks_SetRmaOpCompleteNonBlockingCallback(callbacks, Events::rma_request_complete);
     OTF2_EvtReaderCallbacks_SetRmaOpTestCallback(callbacks, Events::rma_test);
     OTF2_EvtReaderCallbacks_SetRmaPutCallback(callbacks, Events::rma_put);
-    OTF2_EvtReaderCallbacks_SetRmaGetCallback(callbacks, Events::rma_put);
+    OTF2_EvtReaderCallbacks_SetRmaGetCallback(callbacks, Events::rma_get);
     OTF2_EvtReaderCallbacks_SetRmaAtomicCallback(callbacks, Events::rma_atomic);
     OTF2_EvtReaderCallbacks_SetThreadForkCallback(callbacks, Events::fork);
     OTF2_EvtReaderCallbacks_SetThreadJoinCallback(callbacks, Events::join);

@@ -64,7 +64,8 @@ struct Operation {
     uint32_t tag = 0;
     uint32_t partitioned = 0;  // not 0: of partitioned communication, which has channels of its own (partitioned.cpp)
     uint64_t size = 0, request = 0;
-    // Of a collective, in bytes: what this member contributes, or gets of a Reduce_scatter or Scatterv; and the reverse.
+    // Of a collective, in bytes: what this member contributes, or gets of a Reduce_scatter or Scatterv; and the reverse. Of rma_data:
+    // what goes to the target, and what comes.
     uint64_t part = 0, whole = 0;
     int64_t time = 0;
 };
@@ -171,6 +172,16 @@ struct Request {
     uint64_t posting = 0;
 };
 
+// Of one-sided communication: what a rank has begun since the last call that completed its window's.
+struct BegunTransfer {
+    uint32_t target = 0;  // of the window's communicator
+    bool comes = false;   // from there
+    uint64_t bytes = 0;
+    int64_t begin = 0;  // measured: when the call that began it ended
+    LaneVector delay;   // … then
+    uint64_t node = 0;  // of the event graph
+};
+
 // One instance of a collective operation.
 struct Collective {
     struct Member {
@@ -181,6 +192,7 @@ struct Collective {
         bool resumed = false, alone = false;       // alone: that call completed nothing else
         bool released = false;                     // waits no longer for those who have not come
         bool held = false;                         // only sends, and took so long that it waited for a receiver
+        std::vector<BegunTransfer> transfers;      // that it completes
         uint64_t node = 0, fold_node = 0;          // of the event graph: of entering; of the last of it and all lower ranks
         Place place;
         LaneVector arrival;                   // approximated time of entering, in lanes; only where each member's own is needed
@@ -226,6 +238,7 @@ struct Arrival {
     const int64_t* delay = nullptr;  // at enter
     const std::vector<NoisePiece>* pieces = nullptr;
     uint32_t window = UINT32_MAX;  // where it is a window's: counted apart from the communicator's
+    std::vector<BegunTransfer>* transfers = nullptr;  // that a fence completes; taken from there
     uint64_t node = 0;             // of the event graph, at enter
 };
 
@@ -335,6 +348,7 @@ struct Process {
     std::vector<std::pair<ChannelKey, Match*>> opened;                            // posts that a start asked for, until the complete
     std::unordered_map<uint64_t, uint64_t> exchanged;                             // bytes since the last notice, by window and target
     std::unordered_map<uint64_t, Transfer> transfers;                             // under way, by matching id
+    std::unordered_map<uint32_t, std::vector<BegunTransfer>> begun;               // by window
     std::vector<Dependency> halves;                       // collectives of files that have begun, and their second half has not come
     std::vector<std::pair<uint64_t, Match*>> neighbours;  // whom a non-blocking neighbourhood collective waits for, by request
     uint64_t unrecorded_requests = 0;                     // begun without a record, and as far as is known not completed

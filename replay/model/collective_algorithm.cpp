@@ -4,10 +4,36 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "collective_fit.hpp"
 
 namespace polter::replay {
+
+double typical(Distances& distances, bool noise_known) {
+    constexpr size_t believed = 80;  // per cent
+    double sum = 0, count = 0;
+    for (std::vector<int64_t>* list : {&distances.roots, &distances.others}) {
+        auto end = list->end();
+        if (!noise_known && !list->empty()) {
+            end = list->begin() + static_cast<std::ptrdiff_t>((list->size() * believed + 99) / 100);
+            if (end != list->end()) std::nth_element(list->begin(), end, list->end());
+        }
+        sum += std::accumulate(list->begin(), end, 0.0);
+        count += static_cast<double>(end - list->begin());
+    }
+    return count > 0 ? sum / count : 0;
+}
+
+int64_t longest_noise(const InstanceSample& sample, int64_t from, int64_t upto) {
+    int64_t most = 0;
+    for (const auto& pieces : sample.noise) {
+        int64_t sum = 0;
+        for (const NoisePiece& piece : pieces) sum += std::max<int64_t>(0, std::min(piece.end, upto) - std::max(piece.begin, from));
+        most = std::max(most, sum);
+    }
+    return most;
+}
 
 Evidence evidence(const std::vector<InstanceSample>& samples) {
     const size_t leave_times = samples.empty() ? 0 : samples.size() * samples.front().leave.size();
@@ -341,6 +367,62 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     else if (!weak)
         explanation.likeliest = structure;
     return explanation;
+}
+
+namespace {
+
+// A call that waits: for what came at `came`; its own beginning (of non-blocking collectives, of the call that completes them) and its end
+// without its noise.
+struct Waiting {
+    int64_t came = 0, began = 0, left = 0;
+    const InstanceSample* sample = nullptr;
+    size_t member = 0;
+};
+
+// Of non-blocking collectives the constant counts from the last arrival, however much later the completing call began: that is what is
+// known of them without an algorithm.
+void add_distances_from_constant(const std::vector<Waiting>& waiting, Distances* distances) {
+    std::vector<int64_t> took, waited;
+    for (const Waiting& call : waiting) {
+        took.push_back(call.left - call.came);
+        if (call.began <= call.came) waited.push_back(took.back());
+    }
+    std::vector<int64_t>& list = waited.empty() ? took : waited;
+    if (list.empty()) return;
+    std::sort(list.begin(), list.end());
+    const int64_t median = list[list.size() / 2];
+    for (const Waiting& call : waiting)
+        distances->add(*call.sample, call.member, std::abs(call.left - std::max(call.began, call.came + median)));
+}
+
+}  // namespace
+
+// "A constant after the last that one waits for": what a structure must beat.
+double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
+    std::vector<Waiting> waiting, free;
+    for (const InstanceSample& sample : samples) {
+        const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
+        int64_t lower = INT64_MIN;
+        for (size_t i = 0; i < sample.enter.size(); ++i) {
+            lower = std::max(lower, sample.enter[i]);
+            const bool waits_for_everyone = waits == Waits::n_to_n || (waits == Waits::n_to_one && i == sample.root);
+            const bool root_only = waits == Waits::one_to_n && i != sample.root;
+            int64_t came = waits_for_everyone ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
+            if (waits == Waits::prefix) came = lower;
+            const int64_t began = sample.resume.empty() ? came : sample.resume[i], from = std::max(came, began);
+            int64_t noise = 0;
+            for (const NoisePiece& piece : sample.noise[i])
+                if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
+            if (waits_for_everyone || root_only || waits == Waits::prefix)
+                waiting.push_back({came, began, sample.leave[i] - noise, &sample, i});
+            else
+                free.push_back({from, from, sample.leave[i] - noise, &sample, i});
+        }
+    }
+    Distances distances;
+    add_distances_from_constant(waiting, &distances);
+    add_distances_from_constant(free, &distances);
+    return typical(distances, noise_known);
 }
 
 }  // namespace polter::replay

@@ -17,6 +17,7 @@
 #include "algorithms/candidates.hpp"
 #include "algorithms/decisions.hpp"
 #include "algorithms/schedule.hpp"
+#include "algorithms/transfers.hpp"
 #include "replay/scenario/noise_placement.hpp"
 #include "replay/trace/mpi_calls.hpp"
 
@@ -30,7 +31,7 @@ inline bool has_structure(Waits waits) {
 struct Structure {
     Pattern pattern;
     int64_t hop = 0, own = 0;            // L and o of a message without data
-    int64_t hop_data = 0, own_data = 0;  // what all of the data would add
+    int64_t hop_data = 0, own_data = 0;  // what all of the data would add; hop_data of a fence: BlockSizes::unit of a transfer
     int64_t call = 0;                    // of the call, beside its messages; of a non-blocking one: of each of its two calls
     int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
     bool link = false;                   // the network carries messages by itself: their data takes time of the link, not of a processor,
@@ -39,6 +40,8 @@ struct Structure {
     bool certain = false;                // a tenth of what a constant leaves, or less
 
     static constexpr int64_t all_eager = 1'000'000'000;
+    // Of a fence: a transfer with so much data in its way on the link. A long one takes own_data more.
+    int64_t transfer(double share, double length) const { return flight(share) + (rendezvous(length) ? own_data : 0); }
     bool any_rendezvous() const { return eager_ppm < all_eager; }
     bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }
     int64_t flight(double share) const { return hop_data == 0 ? hop : hop + static_cast<int64_t>(static_cast<double>(hop_data) * share); }
@@ -57,6 +60,7 @@ struct InstanceSample {
     uint32_t root = 0;
     const Partition* partition = nullptr;  // of a creation, interned: who came into one communicator; none: not known
     BlockSizes sizes;                      // where they differ between members
+    std::vector<TransfersOfMember> transfers;  // of a fence, by member; none: it completes nothing
     std::vector<int64_t> enter, leave;
     std::vector<int64_t> resume;  // of a non-blocking one: when the completing call began; empty: blocking
     std::vector<std::vector<NoisePiece>> noise;

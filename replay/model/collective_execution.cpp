@@ -35,6 +35,8 @@ void Instance::begin(const Structure& structure, uint32_t members, uint32_t root
     }
     messages_.clear();
     messages_.resize(schedule_->shares.size());
+    transfers_.clear();
+    at_link_.clear();
     bursts_.clear();
     if (structure_.link && structure_.own_data > 0 && structure_.any_rendezvous())
         bursts_.find(*schedule_, [&](uint32_t message) { return rendezvous(message); });
@@ -389,6 +391,63 @@ bool Instance::complete(Clock& clock, const Schedule::Step& step) {
     return true;
 }
 
+void Instance::add(StartedTransfer transfer) {
+    const auto number = static_cast<uint32_t>(transfers_.size());
+    at_link_.resize(members_);
+    at_link_[transfer.from][0].push_back(number);
+    at_link_[transfer.to][1].push_back(number);
+    transfers_.push_back(std::move(transfer));
+}
+
+// `begin(transfer)`. INT64_MIN: it has none.
+template <class Begin>
+int64_t Instance::transfers_over(uint32_t member, Begin begin) {
+    awaited_.clear();
+    for (const std::vector<uint32_t>& at_link : at_link_[member]) {
+        of_link_.clear();
+        for (const uint32_t number : at_link) of_link_.push_back({begin(transfers_[number]), transfers_[number].share, 0});
+        add_awaited(of_link_, &awaited_);
+    }
+    int64_t last = INT64_MIN;
+    for (const AwaitedTransfer& one : awaited_) last = std::max(last, one.begin + structure_.transfer(one.share, one.length));
+    return last;
+}
+
+void Instance::await_transfers(Clock& clock, uint32_t member) {
+    const int64_t measured = transfers_over(member, [](const StartedTransfer& one) { return one.begin; });
+    if (measured == INT64_MIN) return;
+    const auto come = static_cast<int64_t>(at_link_[member][1].size());
+    if (recorder_) {
+        recorder_->start();
+        candidate(clock.node, clock.time, clock.clock.now);
+    }
+    for (int64_t i = 1; i < come; ++i) work(clock, structure_.own);  // those that were there
+    write(clock);
+    const int64_t until = std::max(clock.clock.now, measured);
+    over_.resize(lanes_->count);
+    for (size_t i = 0; i < over_.size(); ++i) over_[i] = transfers_over(member, [i](const StartedTransfer& one) { return one.time[i]; });
+    if (recorder_) {
+        recorder_->start();
+        candidate(clock.node, clock.time, until);
+        for (const std::vector<uint32_t>& at_link : at_link_[member])
+            for (const uint32_t number : at_link) candidate(transfers_[number], at_link, until);
+    }
+    raise_to(clock.time, over_.data(), lanes_->count);
+    clock.clock.wait(until, [&](const NoisePiece& piece, int64_t ns) { count(clock, piece, ns); });
+    if (come > 0) work(clock, structure_.own);
+    write(clock);
+}
+
+// With those behind it on one link.
+void Instance::candidate(const StartedTransfer& transfer, const std::vector<uint32_t>& at_link, int64_t base) {
+    recorder_->candidate_by(transfer.node, [&](size_t lane) {
+        double behind = 0;
+        for (auto other = at_link.rbegin(); other != at_link.rend(); ++other)
+            if (transfers_[*other].time[lane] >= transfer.time[lane]) behind += transfers_[*other].share;
+        return base - transfer.time[lane] - structure_.transfer(behind, transfer.share);
+    });
+}
+
 void Instance::go_on(uint32_t place) {
     using Kind = Schedule::Kind;
     Clock& clock = clocks_[place];
@@ -400,6 +459,7 @@ void Instance::go_on(uint32_t place) {
         if (step.kind == Kind::post) post(clock, step);
         if (step.kind == Kind::receive && !receive(clock, &step)) return;
         if (step.kind == Kind::complete && !complete(clock, step)) return;
+        if (step.kind == Kind::transfers && !at_link_.empty()) await_transfers(clock, (place + first_) % members_);
         clock.at += step.kind == Kind::receive ? step.together : 1;
     }
     if (clock.held) return;
@@ -421,6 +481,7 @@ void Instance::clear() {
     if (!lanes_) return;
     for (Clock& clock : clocks_) clock.time.reset();
     messages_.clear();
+    transfers_.clear();
     lanes_ = nullptr;
 }
 

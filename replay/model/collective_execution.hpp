@@ -2,6 +2,7 @@
 // One collective whose structure is known, evaluated as its members come: measured, to place their noise in its steps, and in lanes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,15 @@ namespace polter::replay {
 class InjectedClock;
 class Recorder;
 
+// What a member has begun and its fence completes.
+struct StartedTransfer {
+    uint32_t from = 0, to = 0;  // members
+    int64_t begin = 0;          // measured
+    double share = 0;           // as in MemberTransfer
+    LaneVector time;            // approximated
+    uint64_t node = 0;          // of the event graph: what decided `time`
+};
+
 // Who goes on in it; all but `number` for the event graph: `node` is where the call begins with which the member comes.
 struct Participant {
     uint32_t number = 0, thread = 0;
@@ -33,6 +43,7 @@ class Instance {
                Recorder* recorder = nullptr, const Partition* partition = nullptr, BlockSizes sizes = {});
     // `arrival`: the member's approximated time of entering, in lanes. Everything that can go on then does; the members that came to
     // their end are given (until the next call).
+    void add(StartedTransfer transfer);  // before its members come
     // `held`: a non-blocking one was started; of its steps those are done that wait for nothing, until resume().
     const std::vector<uint32_t>& arrive(const Participant& member, int64_t enter, const int64_t* arrival,
                                         const std::vector<NoisePiece>& noise, bool held = false);
@@ -102,6 +113,10 @@ class Instance {
     void come(uint32_t number);
     bool receive(Clock& clock, const Schedule::Step* step);
     bool complete(Clock& clock, const Schedule::Step& step);
+    void await_transfers(Clock& clock, uint32_t member);
+    void candidate(const StartedTransfer& transfer, const std::vector<uint32_t>& at_link, int64_t base);
+    template <class Begin>
+    int64_t transfers_over(uint32_t member, Begin begin);
     double share_of(uint32_t message) const { return sizes_.share(*schedule_, message); }
     MessageCost cost(uint32_t message) const { return uniform_ ? cost_ : MessageCost(structure_, share_of(message)); }
     bool rendezvous(uint32_t message) const { return cost(message).rendezvous; }
@@ -138,6 +153,10 @@ class Instance {
     };
     std::vector<Counted> among_;  // noise that prolonged the taking of messages that come in another order in some lane
     bool keep_among_ = false;     // for later, when all are taken
+    std::vector<StartedTransfer> transfers_;
+    std::vector<std::array<std::vector<uint32_t>, 2>> at_link_;  // by member: which of them it sends, and which come to it
+    std::vector<AwaitedTransfer> of_link_, awaited_;
+    std::vector<int64_t> over_;  // in lanes
 };
 
 }  // namespace polter::replay

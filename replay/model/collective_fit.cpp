@@ -8,51 +8,13 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "predict_together.hpp"
 
 namespace polter::replay {
 
-int64_t longest_noise(const InstanceSample& sample, int64_t from, int64_t upto) {
-    int64_t most = 0;
-    for (const auto& pieces : sample.noise) {
-        int64_t sum = 0;
-        for (const NoisePiece& piece : pieces) sum += std::max<int64_t>(0, std::min(piece.end, upto) - std::max(piece.begin, from));
-        most = std::max(most, sum);
-    }
-    return most;
-}
-
 namespace {
-
-// Distances of roots and of the others: in most operations with a root only one of both kinds waits.
-struct Distances {
-    std::vector<int64_t> roots, others;
-    void add(const InstanceSample& sample, size_t member, int64_t distance) {
-        (member == sample.root ? roots : others).push_back(distance);
-    }
-    void clear() {
-        roots.clear();
-        others.clear();
-    }
-};
-
-// The mean; where the noise is not known, without the greatest of either kind, which may be noise. (Not the median, nor of both kinds
-// together: where most members wait for nobody that says nothing of the others.)
-double typical(Distances& distances, bool noise_known) {
-    constexpr size_t believed = 80;  // per cent
-    double sum = 0, count = 0;
-    for (std::vector<int64_t>* list : {&distances.roots, &distances.others}) {
-        auto end = list->end();
-        if (!noise_known && !list->empty()) {
-            end = list->begin() + static_cast<std::ptrdiff_t>((list->size() * believed + 99) / 100);
-            if (end != list->end()) std::nth_element(list->begin(), end, list->end());
-        }
-        sum += std::accumulate(list->begin(), end, 0.0);
-        count += static_cast<double>(end - list->begin());
-    }
-    return count > 0 ? sum / count : 0;
-}
 
 using Predictions = std::vector<std::vector<Prediction>>;  // by sample
 
@@ -179,6 +141,25 @@ namespace {
 // So many hardly tell what a link takes from what is flight.
 constexpr size_t few_instances = 3;
 
+// Of a fence whose members wait for transfers: costs with several times that these may take; none would never decide.
+std::vector<Structure> with_transfers(const std::vector<Structure>& list, const std::vector<InstanceSample>& samples) {
+    std::vector<double> took;  // at most
+    for (const InstanceSample& sample : samples)
+        for (size_t member = 0; member < sample.transfers.size(); ++member)
+            for (const AwaitedTransfer& one : sample.transfers[member].awaited)
+                if (one.share > 0) took.push_back(static_cast<double>(sample.leave[member] - one.begin) / one.share);
+    if (took.empty()) return {};
+    const auto low = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 4);
+    std::nth_element(took.begin(), low, took.end());
+    std::vector<Structure> with;
+    for (const double part : {0.9, 0.5, 0.2})
+        for (Structure costs : list) {
+            costs.hop_data = std::llround(part * *low);
+            with.push_back(costs);
+        }
+    return with;
+}
+
 // Costs from which an algorithm is fitted: as much as the calls took, spread over the longest way through its messages.
 std::vector<Structure> starts(const Structure& plain, const std::vector<InstanceSample>& samples, bool few) {
     const double scale = usual_tail(samples, few);
@@ -222,7 +203,8 @@ class Descent {
         by_best_.swap(spare());
         const auto members = static_cast<uint32_t>(samples.front().enter.size());
         const Schedule& of = schedule(plain.pattern, members, samples.front().root, false);
-        uniform_ = !plain.link && of.uniform && !samples.front().sizes.known();
+        const bool alone = std::all_of(samples.begin(), samples.end(), [](const InstanceSample& one) { return one.transfers.empty(); });
+        uniform_ = !plain.link && of.uniform && !samples.front().sizes.known() && alone;
         few_messages_ = of.shares.size() <= size_t{4} * members;  // else each prediction takes long
         for (const InstanceSample& sample : samples) leave_times_ += sample.leave.size();
         if (SamplesTogether::can_follow(samples)) together_.emplace(plain, samples);
@@ -238,6 +220,8 @@ class Descent {
         best_ = trial;
         return true;
     }
+    // As if there were none: transfers that decide nothing would lead astray.
+    void leave_out_data() { uniform_ = true; }
     // `allowed(structure)` brings costs that must not be back to those that may.
     template <class Allowed>
     Fit go_down(Allowed allowed) {
@@ -361,20 +345,51 @@ class Descent {
     Distances distances_;
 };
 
+// Of a fence: long transfers may be longer under way, from a limit of the library on.
+Fit with_long_transfers(Fit found, const std::vector<InstanceSample>& samples, bool noise_known) {
+    constexpr double limits[] = {8192, 16384, 65472}, clearly = 0.8;
+    std::set<double> lengths;
+    for (const InstanceSample& sample : samples)
+        for (const TransfersOfMember& its : sample.transfers)
+            for (const AwaitedTransfer& one : its.awaited) lengths.insert(one.length * static_cast<double>(BlockSizes::unit));
+    for (const double limit : limits) {
+        if (lengths.empty() || *lengths.begin() > limit || *lengths.rbegin() <= limit) continue;
+        Structure start = found.structure;
+        start.eager_ppm = std::llround(limit / static_cast<double>(BlockSizes::unit) * 1e6);
+        Descent descent(start, samples, noise_known);
+        for (const int64_t times : {1, 4}) {
+            start.own_data = times * start.hop;
+            descent.try_out(start);
+        }
+        const Fit other = descent.go_down([](const Structure& any) { return any; });
+        if (other.error < clearly * found.error) found = other;
+    }
+    return found;
+}
+
 }  // namespace
 
 Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error) {
     const bool few = evidence(samples) != Evidence::enough || samples.size() == 1;
     const auto anything = [](const Structure& any) { return any; };
     if (!few) {
+        const std::vector<Structure> list = starts(plain, samples, few), with = with_transfers(list, samples);
         Descent descent(plain, samples, noise_known);
-        for (const Structure& start : starts(plain, samples, few)) descent.try_out(start);
+        for (const Structure& start : list) descent.try_out(start);
+        if (!with.empty()) descent.leave_out_data();
         Fit found = descent.go_down(anything);
+        if (!with.empty()) {
+            Descent by_transfers(found.structure, samples, noise_known);
+            for (const Structure& start : with) by_transfers.try_out(start);
+            for (const Structure& start : with_transfers({found.structure}, samples)) by_transfers.try_out(start);
+            const Fit other = by_transfers.go_down(anything);
+            if (other.error < found.error) found = other;
+        }
         if (samples.front().enter.size() == 2 && found.error > 0) {
             const Fit other = Descent(from_first(plain, samples), samples, noise_known).go_down(anything);
             if (other.error < found.error) found = other;
         }
-        if (!plain.link) return found;
+        if (!plain.link) return with_long_transfers(found, samples, noise_known);
         found = Descent(found.structure, samples, noise_known).follow_valley(anything, constant_error);
         // What sharing takes of the way that a message takes alone, from which descents differ; in rendezvous it may be most of it. One
         // that is far off without it is another algorithm.
@@ -405,7 +420,10 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
     }
     Fit best{plain, std::numeric_limits<double>::infinity()};
     if (plain.link && !plain.any_rendezvous()) return best;       // one instance, or few leave times, do not tell what sharing takes
-    for (const Structure& start : starts(plain, samples, few)) {  // one instance leads a descent astray easily: from each of them
+    std::vector<Structure> list = starts(plain, samples, few);
+    const std::vector<Structure> with = with_transfers(list, samples);
+    list.insert(list.end(), with.begin(), with.end());
+    for (const Structure& start : list) {  // one instance leads a descent astray easily: from each of them
         const Fit one = Descent(start, samples, noise_known).go_down(anything);
         if (one.error < best.error) best = one;
     }
@@ -430,63 +448,13 @@ Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSam
         return next;
     };
     descent.go_down(near_known);
-    return descent.follow_valley(near_known, worth);
-}
-
-namespace {
-
-// A call that waits: for what came at `came`; its own beginning (of non-blocking collectives, of the call that completes them) and its end
-// without its noise.
-struct Waiting {
-    int64_t came = 0, began = 0, left = 0;
-    const InstanceSample* sample = nullptr;
-    size_t member = 0;
-};
-
-// Of non-blocking collectives the constant counts from the last arrival, however much later the completing call began: that is what is
-// known of them without an algorithm.
-void add_distances_from_constant(const std::vector<Waiting>& waiting, Distances* distances) {
-    std::vector<int64_t> took, waited;
-    for (const Waiting& call : waiting) {
-        took.push_back(call.left - call.came);
-        if (call.began <= call.came) waited.push_back(took.back());
-    }
-    std::vector<int64_t>& list = waited.empty() ? took : waited;
-    if (list.empty()) return;
-    std::sort(list.begin(), list.end());
-    const int64_t median = list[list.size() / 2];
-    for (const Waiting& call : waiting)
-        distances->add(*call.sample, call.member, std::abs(call.left - std::max(call.began, call.came + median)));
-}
-
-}  // namespace
-
-// "A constant after the last that one waits for": what a structure must beat.
-double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
-    std::vector<Waiting> waiting, free;
-    for (const InstanceSample& sample : samples) {
-        const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
-        int64_t lower = INT64_MIN;
-        for (size_t i = 0; i < sample.enter.size(); ++i) {
-            lower = std::max(lower, sample.enter[i]);
-            const bool waits_for_everyone = waits == Waits::n_to_n || (waits == Waits::n_to_one && i == sample.root);
-            const bool root_only = waits == Waits::one_to_n && i != sample.root;
-            int64_t came = waits_for_everyone ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
-            if (waits == Waits::prefix) came = lower;
-            const int64_t began = sample.resume.empty() ? came : sample.resume[i], from = std::max(came, began);
-            int64_t noise = 0;
-            for (const NoisePiece& piece : sample.noise[i])
-                if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
-            if (waits_for_everyone || root_only || waits == Waits::prefix)
-                waiting.push_back({came, began, sample.leave[i] - noise, &sample, i});
-            else
-                free.push_back({from, from, sample.leave[i] - noise, &sample, i});
-        }
-    }
-    Distances distances;
-    add_distances_from_constant(waiting, &distances);
-    add_distances_from_constant(free, &distances);
-    return typical(distances, noise_known);
+    Fit found = descent.follow_valley(near_known, worth);
+    const std::vector<Structure> with = with_transfers({*start}, samples);
+    if (with.empty()) return found;
+    Descent other(with.front(), samples, noise_known);
+    for (const Structure& costs : with) other.try_out(costs);
+    const Fit by_transfers = other.go_down(near_known);
+    return by_transfers.error < found.error ? by_transfers : found;
 }
 
 }  // namespace polter::replay

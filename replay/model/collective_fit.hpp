@@ -27,6 +27,22 @@ Structure limited_by_link(Structure structure, const std::vector<InstanceSample>
 Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSample>& samples, bool noise_known, double range,
              double worth);
 
+// Distances of roots and of the others: in most operations with a root only one of both kinds waits.
+struct Distances {
+    std::vector<int64_t> roots, others;
+    void add(const InstanceSample& sample, size_t member, int64_t distance) {
+        (member == sample.root ? roots : others).push_back(distance);
+    }
+    void clear() {
+        roots.clear();
+        others.clear();
+    }
+};
+
+// The mean; where the noise is not known, without the greatest of either kind, which may be noise. (Not the median, nor of both kinds
+// together: where most members wait for nobody that says nothing of the others.)
+double typical(Distances& distances, bool noise_known);
+
 // The most noise that one member had in the meantime.
 int64_t longest_noise(const InstanceSample& sample, int64_t from, int64_t upto);
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <utility>
 
+#include "collective_fit.hpp"
 #include "replay/base/flat_map.hpp"
 #include "replay/trace/mpi_calls.hpp"
 
@@ -342,7 +343,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
         for (size_t i = 0; i < classes.size(); ++i) {
             const CollectiveClass& one = classes[i];
             const bool weak = evidence(one.samples) != Evidence::enough || one.samples.size() == 1;
-            if (weak || !one.explanation.found || !one.explanation.found->certain)
+            if (weak || one.explanation.leaves_more_than(1 / enough_said) || !one.explanation.found)
                 borrowed[i] = borrow(one.samples, one.kind, search.library, noise_placed, known, search.part, search.parts);
         }
         if (search.join) search.join(borrowed);

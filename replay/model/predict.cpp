@@ -64,6 +64,7 @@ class Followed {
     void take(uint32_t message, uint32_t place);
     void begin();
     bool complete(const Schedule::Step& step, uint32_t place);
+    void await_transfers(uint32_t place);
     void resume(uint32_t place) {
         if (!sample_->resume.empty() && !members_[place].resumed) resume_now(place);
     }
@@ -280,6 +281,27 @@ bool Followed::complete(const Schedule::Step& step, uint32_t place) {
     return true;
 }
 
+void Followed::await_transfers(uint32_t place) {
+    if (sample_->transfers.empty()) return;
+    const TransfersOfMember& its = sample_->transfers[(place + first_) % members_.size()];
+    Member& member = members_[place];
+    Prediction& way = (*ways_)[place];
+    for (uint32_t i = 1; i < its.taken; ++i) work(member.clock, structure_->own), ++way.works;  // those that were there
+    int64_t over = INT64_MIN;
+    const AwaitedTransfer* last = nullptr;
+    for (const AwaitedTransfer& one : its.awaited) {
+        const int64_t there = one.begin + structure_->transfer(one.share, one.length);
+        if (there <= over) continue;
+        over = there;
+        last = &one;
+    }
+    if (last && over > member.clock.now) way = {0, 0, 1, structure_->rendezvous(last->length) ? 1.0 : 0.0, last->share};
+    wait(member.clock, over);
+    if (its.taken == 0) return;
+    work(member.clock, structure_->own);
+    ++way.works;
+}
+
 void Followed::find_schedule() {
     const auto members = static_cast<uint32_t>(sample_->enter.size());
     const bool rendezvous = structure_->any_rendezvous();
@@ -358,6 +380,9 @@ void Followed::go_on(uint32_t place) {
                 break;
             case Kind::complete:
                 goes_on = complete(step, place);
+                break;
+            case Kind::transfers:
+                await_transfers(place);
                 break;
         }
         if (goes_on) member.at += step.kind == Kind::receive ? step.together : 1;

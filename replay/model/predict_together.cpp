@@ -256,8 +256,8 @@ struct Follower {
 bool SamplesTogether::can_follow(const std::vector<InstanceSample>& samples) {
     constexpr size_t most_members = 16;
     return std::none_of(samples.begin(), samples.end(), [&](const InstanceSample& sample) {
-        return sample.sizes.known() || !sample.resume.empty() || sample.enter.size() != samples.front().enter.size() ||
-               sample.enter.size() > most_members;
+        return sample.sizes.known() || !sample.resume.empty() || !sample.transfers.empty() ||
+               sample.enter.size() != samples.front().enter.size() || sample.enter.size() > most_members;
     });
 }
 

@@ -82,9 +82,16 @@ struct ArrivalRecord {
     uint64_t size, part, whole, node;
     int64_t enter, leave;
     Place place;
-    uint32_t thread, comm, root, window;
+    uint32_t thread, comm, root, window, transfers;
     uint8_t operation;
     bool nonblocking, pieces;
+};
+
+struct TransferRecord {
+    uint64_t bytes, node;
+    int64_t begin;
+    uint32_t target;
+    bool comes;
 };
 
 struct ResumeRecord {
@@ -137,10 +144,16 @@ void Exchange::ship_arrival(const Thread& thread, const Arrival& arrival) {
     for (const int process : audience(arrival.comm).others) {
         Bytes& bytes = begin(process, Kind::arrival);
         bytes.put(ArrivalRecord{arrival.size, arrival.part, arrival.whole, arrival.node, arrival.enter, arrival.leave, thread.place(),
-                                thread.index, arrival.comm, arrival.root, arrival.window, arrival.operation, arrival.nonblocking,
-                                arrival.pieces != nullptr});
+                                thread.index, arrival.comm, arrival.root, arrival.window,
+                                arrival.transfers ? static_cast<uint32_t>(arrival.transfers->size()) : 0, arrival.operation,
+                                arrival.nonblocking, arrival.pieces != nullptr});
         put_lanes(bytes, arrival.delay);
         if (arrival.pieces) bytes.put(*arrival.pieces);
+        for (size_t i = 0; arrival.transfers && i < arrival.transfers->size(); ++i) {
+            const BegunTransfer& one = (*arrival.transfers)[i];
+            bytes.put(TransferRecord{one.bytes, one.node, one.begin, one.target, one.comes});
+            put_lanes(bytes, one.delay);
+        }
         group_.written(process);
     }
 }
@@ -261,12 +274,19 @@ void Exchange::take_arrival(Input& input) {
     get_lanes(input, thread.delay);
     if (record.pieces) input.get(thread.pieces);
     if (!engine_.faults().mirrors_nowhere) thread.stand_at(record.place);
+    std::vector<BegunTransfer> transfers(record.transfers);
+    for (BegunTransfer& one : transfers) {
+        const auto its = input.get<TransferRecord>();
+        one = {its.target, its.comes, its.bytes, its.begin, engine_.lane_pool_.take(), engine_.faults().mirrors_nowhere ? 0 : its.node};
+        get_lanes(input, one.delay);
+    }
     uint32_t member = 0;
-    Collective* collective = engine_.arrive(
-        thread,
-        {record.comm, record.root, record.operation, record.nonblocking, record.size, record.part, record.whole, record.enter, record.leave, thread.delay,
-         record.pieces ? &thread.pieces : nullptr, record.window, engine_.faults().mirrors_nowhere ? 0 : record.node},
-        &member);
+    Collective* collective =
+        engine_.arrive(thread,
+                       {record.comm, record.root, record.operation, record.nonblocking, record.size, record.part, record.whole,
+                        record.enter, record.leave, thread.delay, record.pieces ? &thread.pieces : nullptr, record.window, &transfers,
+                        engine_.faults().mirrors_nowhere ? 0 : record.node},
+                       &member);
     if (collective) engine_.end_collective(collective);
 }
 

@@ -13,6 +13,11 @@ void put(Bytes& to, const InstanceSample& sample) {
     to.put(static_cast<uint64_t>(sample.partition ? sample.partition->size() : 0));
     for (size_t i = 0; sample.partition && i < sample.partition->size(); ++i) to.put((*sample.partition)[i]);
     sample.sizes.write(to);
+    to.put(static_cast<uint64_t>(sample.transfers.size()));
+    for (const TransfersOfMember& its : sample.transfers) {
+        to.put(its.awaited);
+        to.put(its.taken);
+    }
     to.put(sample.enter);
     to.put(sample.leave);
     to.put(sample.resume);
@@ -55,6 +60,11 @@ InstanceSample get_sample(Input& from) {
     for (auto& group : partition) from.get(group);
     if (!partition.empty()) sample.partition = interned(partition);
     sample.sizes.read(from);
+    sample.transfers.resize(from.get<uint64_t>());
+    for (TransfersOfMember& its : sample.transfers) {
+        from.get(its.awaited);
+        its.taken = from.get<uint32_t>();
+    }
     from.get(sample.enter);
     from.get(sample.leave);
     from.get(sample.resume);

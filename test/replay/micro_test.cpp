@@ -181,6 +181,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"gatherv_sizes", {.roots_exchange_equals = true}},
         {"gatherv_sizes", {.links_apart = true}},
         {"gather_links", {.links_apart = true}},
+        {"fence_transfers", {.no_transfers = true}},
         {"set_up", {.set_ups_count = true}},
         {"set_up_hit", {.set_ups_stay = true}},
         {"gather_call", {.calls_cost_nothing = true}},

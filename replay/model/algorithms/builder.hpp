@@ -46,6 +46,9 @@ class Builder {
     void complete(uint32_t message, uint32_t to, uint32_t at) {
         if (rendezvous_) schedule_.steps[at].push_back({message, to, Kind::complete, 1});
     }
+    void await_transfers() {
+        for (auto& steps : schedule_.steps) steps.push_back({0, 0, Kind::transfers, 1});
+    }
     // A blocking send and its receive.
     void pass(uint32_t from, uint32_t to, const Load& load) {
         const uint32_t message = send(from, to, load);

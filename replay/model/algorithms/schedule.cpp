@@ -153,6 +153,7 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
         if (pattern.set_up == SetUp::first) set_up_all(builder, at_place_0);
         if (pattern.relay && root != 0 && pattern.up == Shape::none) builder.pass(root, 0, 1);
         for (int time = 0; time < (pattern.twice ? 2 : 1); ++time) {
+            if (time == 1) builder.await_transfers();
             if (is_split(pattern.up)) {
                 split(builder, pattern.up, pattern.down, partition);
                 continue;
@@ -166,6 +167,7 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
         }
         if (pattern.relay && root != 0 && pattern.down == Shape::none) builder.pass(0, root, 1);
         slot = std::make_unique<Schedule>(builder.take());
+        if (pattern.twice) slot->shares.assign(slot->shares.size(), 0), slot->distinct = {0};  // the data is in the transfers
         slot->by_number = by_number(pattern);
     }
     return *slot;

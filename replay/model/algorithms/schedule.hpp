@@ -100,8 +100,9 @@ struct Blocks {
 };
 
 struct Schedule {
-    // post: a receive is posted before it is waited for; complete: a rendezvous send is waited for.
-    enum class Kind : uint8_t { send, receive, post, complete };
+    // post: a receive is posted before it is waited for; complete: a rendezvous send is waited for; transfers: what a fence completes is
+    // waited for (no message).
+    enum class Kind : uint8_t { send, receive, post, complete, transfers };
     struct Step {
         uint32_t message;
         uint32_t peer;  // its place

@@ -7,7 +7,8 @@
 // successful test, waits for the notices of all completes. Whether start or complete waits for the posts is the library's choice: each
 // waits for the posts that came before its own measured leave. A complete's notices leave when its own wait state is over. A lock waits for
 // unlocks of other ranks: rules/rma/locks.cpp. Puts, gets and accumulates are own work, unless they wait for their
-// target (rules/rma/accesses.cpp); their bytes select the cost class of a notice.
+// target (rules/rma/accesses.cpp); their bytes select the cost class of a notice. What was begun since the last fence goes with a rank's
+// coming to the next one, which waits for it where its algorithm is known.
 //
 // A flush, an unlock, or a wait for transfers only, waits for transfers under way: at least the least time that so many bytes ever took
 // without waiting for others. Noise is absorbed in that time; it counts by as much as the call exceeded it. Where the library moves the
@@ -117,6 +118,36 @@ void await(Engine& engine, Thread& thread, uint32_t window, int32_t from) {
                                    .match = match});
 }
 
+constexpr size_t most_begun = 256;  // by a rank between two calls that complete those of a window; of more none is followed
+
+// It is under way from the call's end on.
+void begin_transfer(Engine& engine, Thread& thread, uint32_t window, const Operation& operation) {
+    std::vector<BegunTransfer>& begun = engine.process(thread).begun[window];
+    if (!thread.carries_rank || engine.faults().no_transfers || begun.size() >= most_begun) return;
+    BegunTransfer transfer{.target = operation.peer,
+                           .comes = operation.whole > operation.part,
+                           .bytes = operation.size,
+                           .begin = thread.leave,
+                           .delay = engine.lane_pool().copy(thread.delay),
+                           .node = thread.enter_node};
+    Recorder* recorder = engine.recorder();
+    int64_t noise = 0;
+    if (recorder) {
+        recorder->start();
+        recorder->candidate(thread.enter_node, thread.delay, 0);
+    }
+    for (const NoisePiece& piece : thread.pieces) {
+        const int64_t n = piece.end - std::max(piece.begin, thread.enter);
+        if (n <= 0) continue;
+        noise += n;
+        remove_noise(transfer.delay, engine.lanes().masks[piece.account].data(), n, engine.lanes().count);
+        if (recorder) recorder->noise(thread.index, piece, thread.place(), n);
+    }
+    if (recorder && noise > 0)
+        transfer.node = recorder->write(thread.index, thread.place(), thread.leave, transfer.delay[recorder->lane(1)], true);
+    begun.push_back(std::move(transfer));
+}
+
 void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
     uint32_t member = 0;
     const bool all = operation.synchronises;
@@ -125,6 +156,8 @@ void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
     if (what == OTF2_COLLECTIVE_OP_DESTROY_HANDLE) what = operation_window_free;
     if (what == OTF2_COLLECTIVE_OP_BARRIER) what = all ? operation_fence : operation_fence_apart;
     std::erase_if(engine.process(thread).exchanged, [&](const auto& data) { return data.first >> 32 == operation.comm; });
+    std::vector<BegunTransfer> begun = std::exchange(engine.process(thread).begun[operation.comm], {});
+    if (begun.size() == most_begun) begun.clear();
     Collective* collective = engine.arrive(thread,
                                            {.comm = engine.window_communicator(operation.comm),
                                             .operation = what,
@@ -133,6 +166,7 @@ void synchronise(Engine& engine, Thread& thread, const Operation& operation) {
                                             .delay = thread.delay,
                                             .pieces = &thread.pieces,
                                             .window = operation.comm,
+                                            .transfers = what == operation_fence ? &begun : nullptr,
                                             .node = thread.enter_node},
                                            &member);
     if (collective) thread.dependencies.push_back({.kind = Dependency::Kind::collective, .collective = collective, .member = member});
@@ -197,6 +231,7 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
     AccessLearning* learned = thread.carries_rank ? of(engine).access_learning.get() : nullptr;  // further threads come in any order
     Accesses* accesses = thread.carries_rank ? of(engine).accesses.get() : nullptr;
     if (completes && &operation == thread.operations.data()) {
+        engine.process(thread).begun[window].clear();
         if (learned) learned->completed(thread, window);
         if (accesses) accesses->completing(engine, thread, window);
     }
@@ -232,6 +267,7 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
             transfers[operation.request].target = operation.peer;
             transfers[operation.request].bytes += operation.size;
             if (of(engine).locks) of(engine).locks->data(thread, operation);
+            begin_transfer(engine, thread, window, operation);
             if (learned) each([&](int32_t rank) { learned->accessed(thread, window, rank, operation.size); });
             if (accesses) accesses->accessed(engine, thread, window);
             break;
@@ -255,6 +291,7 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
             if (of(engine).locks) of(engine).locks->lock(thread, operation);
             break;
         case Operation::Kind::rma_unlock:
+            engine.process(thread).begun[window].clear();
             if (of(engine).lock_learning) of(engine).lock_learning->released(thread, window, operation.peer);
             reach(engine, thread, window, operation.peer, 0);
             if (of(engine).locks) of(engine).locks->unlock(thread, operation);

@@ -100,6 +100,40 @@ TEST_CASE("a fence goes through its messages twice") {
     CHECK(to_string(twice.pattern) == to_string(once.pattern) + ", all of it twice");
 }
 
+TEST_CASE("a fence waits for what its members have begun before it goes through its messages again") {
+    constexpr double unit = BlockSizes::unit, kib = 1024 / unit;
+    // Member 0 puts 2 KiB to member 1 and 8 KiB to member 2, one after the other; both end when their link has carried 10 KiB.
+    const std::vector<MemberTransfer> transfers{{0, 1, 100, 2 * kib}, {0, 2, 150, 8 * kib}};
+    InstanceSample sample;
+    sample.transfers = awaited_transfers(transfers, 4);
+    REQUIRE(sample.transfers.size() == 4);
+    CHECK(sample.transfers[0].awaited.size() == 2);
+    CHECK(sample.transfers[0].taken == 0);
+    CHECK(sample.transfers[1].taken == 1);
+    CHECK(sample.transfers[3].awaited.empty());
+    sample.enter = {200, 200, 200, 200};
+    sample.noise.resize(4);
+    Structure fence{.pattern = {.up = Shape::dissemination, .twice = true}, .hop = 1000, .hop_data = 1024 * 1000};  // 1000 a KiB
+    std::vector<Prediction> predicted;
+    predict(fence, sample, &predicted);
+    // Member 0 goes on last, at 100 + 1000 + 10 000: members 1 and 2 hear of that after a round, member 3 after two.
+    const int64_t rounds[] = {0, 1, 1, 2};
+    for (size_t i = 0; i < 4; ++i) CHECK(predicted[i].leave == 100 + 1000 + 10'000 + rounds[i] * 1000);
+    CHECK(predicted[0].hop_data == doctest::Approx(10 * kib));
+    // Longer ones than 4 KiB take 5000 more.
+    fence.eager_ppm = std::llround(4 * kib * 1e6);
+    fence.own_data = 5000;
+    predict(fence, sample, &predicted);
+    const int64_t from_both[] = {1, 2, 1, 2};  // members 0 and 2
+    for (size_t i = 0; i < 4; ++i) CHECK(predicted[i].leave == 150 + 5000 + 1000 + 8'000 + from_both[i] * 1000);
+    CHECK(predicted[0].work_data == 1);
+    // What noise hits meanwhile is lost in waiting.
+    sample.noise[3] = {{5000, 9000}};
+    predict(fence, sample, &predicted);
+    CHECK(predicted[3].leave == 150 + 5000 + 1000 + 8'000 + 2 * 1000);
+    CHECK(awaited_transfers({}, 4).empty());
+}
+
 TEST_CASE("each message of a fence is sent once and received once, by whom its sender means") {
     for (const uint32_t members : {2u, 3u, 4u, 7u, 16u})
         for (const Candidate& candidate : candidates({.operation = operation_fence, .waits = Waits::n_to_n}, members, Library::unknown)) {
@@ -110,6 +144,7 @@ TEST_CASE("each message of a fence is sent once and received once, by whom its s
             std::vector<std::pair<int64_t, int64_t>> to(found.shares.size(), {-1, -1}), from = to;  // place, peer
             for (uint32_t place = 0; place < members; ++place)
                 for (const Schedule::Step& step : found.steps[place]) {
+                    if (step.kind == Schedule::Kind::transfers) continue;
                     auto& end = (step.kind == Schedule::Kind::send ? from : to)[step.message];
                     CHECK(end.first == -1);
                     end = {place, step.peer};
@@ -118,6 +153,8 @@ TEST_CASE("each message of a fence is sent once and received once, by whom its s
                 CHECK(from[message].first == to[message].second);
                 CHECK(from[message].second == to[message].first);
             }
+            const auto waits = [](const Schedule::Step& step) { return step.kind == Schedule::Kind::transfers; };
+            for (const auto& steps : found.steps) CHECK(std::count_if(steps.begin(), steps.end(), waits) == 1);
         }
 }
 
@@ -155,6 +192,20 @@ Model all_waited(Faults faults) {
 TEST_CASE("what the other side of a transfer costs counts more than what other sizes cost") {
     CHECK(seen_from_one_side({}).after_post.mid == 50'000);
     CHECK(seen_from_one_side({.extrapolate = true}).after_post.mid == 214'000);
+}
+
+TEST_CASE("what was seen of a size counts more than what was seen of others, from whichever side") {
+    constexpr CostClass small{CostKind::receive_after_post, false, true, 0, 4137}, large{CostKind::send_after_post, false, true, 0, 16'384};
+    Model model(Faults{});
+    for (int i = 0; i < 8; ++i) {
+        model.learn(small, 40'000, Model::clean);
+        model.learn(large, 88'000, Model::clean);
+    }
+    model.freeze();
+    CHECK(model.cost(small).mid == 40'000);
+    const SendCosts send = send_costs(model, small);
+    CHECK(send.after_post.mid == 40'000);
+    CHECK(send.after_send.mid == 40'000);
 }
 
 TEST_CASE("where all calls waited, calls that only post receives tell what a call costs") {
