@@ -322,6 +322,32 @@ static bool meets_only_wait(const std::vector<InstanceSample>& samples, Waits wa
     return borrowed.error * static_cast<double>(sample.leave.size() * one_of) <= waited;
 }
 
+// How far the values are from the one in the middle, in the mean.
+static double distance_from_median(std::vector<int64_t> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    double sum = 0;
+    for (const int64_t value : values) sum += std::abs(static_cast<double>(value - *middle));
+    return sum / static_cast<double>(values.size());
+}
+
+// Where the root alone waits, many others that send in no time hide what its leave times say. These alone, whatever its call costs: an
+// algorithm that an MPI is known to use is believed if it explains them far better than a constant does, and the others not much worse.
+static bool explains_roots(const std::vector<InstanceSample>& samples, Waits waits, const Nearest& chosen, double constant_error) {
+    constexpr double far_better = 5, not_much_worse = 2;
+    if (waits != Waits::n_to_one || !chosen.decided || chosen.error > not_much_worse * constant_error) return false;
+    std::vector<int64_t> by_constant, by_structure;
+    std::vector<Prediction> predicted;
+    for (const InstanceSample& sample : samples) {
+        if (sample.root >= sample.leave.size() || !sample.resume.empty()) return false;
+        const int64_t leave = sample.leave[sample.root];
+        predict(chosen.structure, sample, &predicted, false);
+        by_structure.push_back(leave - predicted[sample.root].leave);
+        by_constant.push_back(leave - *std::max_element(sample.enter.begin(), sample.enter.end()));
+    }
+    return distance_from_median(by_structure) * far_better < distance_from_median(by_constant);
+}
+
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
                     const Nearest& borrowed) {
     Explanation explanation;
@@ -362,7 +388,8 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     structure.certain = said != Evidence::few && chosen.error * 10 <= explanation.constant_error;
     // Costs fitted to few leave times meet these better than others.
     if (weak) structure.error = std::max(structure.error, structure.own / 16);
-    if (only_wait || chosen.error < explanation.constant_error * left)
+    const bool roots = !weak && explains_roots(samples, waits, chosen, explanation.constant_error);
+    if (only_wait || roots || chosen.error < explanation.constant_error * left)
         explanation.found = structure;
     else if (!weak)
         explanation.likeliest = structure;

@@ -296,6 +296,15 @@ void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const S
     one.explanation.found->pattern.set_up = SetUp::none;
 }
 
+// Of all sizes, the least and the greatest among them: what data costs few sizes alike do not tell.
+static void keep_some(std::vector<InstanceSample>* samples, size_t most) {
+    if (samples->size() <= most) return;
+    const auto smaller = [](const InstanceSample& a, const InstanceSample& b) { return a.sizes.total() < b.sizes.total(); };
+    std::stable_sort(samples->begin(), samples->end(), smaller);
+    for (size_t i = 0; i < most; ++i) std::swap((*samples)[i], (*samples)[i * (samples->size() - 1) / (most - 1)]);
+    samples->resize(most);
+}
+
 void Model::freeze(bool noise_placed, const Search& search) {
     noise_placed_ = noise_placed;
     for (const auto& [key, samples] : samples_) {
@@ -324,7 +333,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
             one.kind.by_member = true;
             one.kind.data = one.samples.front().sizes.total();
             if (has_sizes_by_pair(one.kind.operation))  // what looking at one takes grows with the square of the members
-                one.samples.resize(std::min<size_t>(one.samples.size(), std::clamp<size_t>(1000 / (key.second * key.second), 4, 12)));
+                keep_some(&one.samples, std::clamp<size_t>(1000 / (key.second * key.second), 4, 12));
         }
         one.kind.links_apart = faults_.links_apart;
         if (!faults_.set_ups_count && !faults_.no_structure) look_for_set_ups(one, instances, search);

@@ -157,8 +157,12 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
     LaneVector most;  // none: nothing but the structure explains the end
     const int64_t unusual = 8 * c.instance.structure().error, usual = engine.facts().counter_only ? 0 : unusual;
     static thread_local std::vector<Collective::Noise> on_the_way;
+    on_the_way.clear();
     if (wrong > usual) noise_on_the_way(c, member, on_the_way);
     constexpr int64_t little_ns = 1000;  // less is the structure's own error
+    // An algorithm that would have taken longer is another one, or its costs are; so it may be where it leaves much and nothing was hit.
+    if (!engine.faults().unexplained_is_certain && last.any && (wrong < 0 || (!structure.certain && on_the_way.empty())))
+        thread.uncertainty.add(std::max<int64_t>(0, std::abs(wrong) - (structure.certain ? unusual + little_ns : 0)));
     // A message that noise delays leaves before the predicted end by the time that it is under way.
     const bool earlier = last.any && wrong > usual + little_ns && !engine.facts().counter_only;
     const int64_t from = earlier ? std::min(last.enter, predicted) : predicted;

@@ -164,3 +164,36 @@ TEST_CASE("where only the root waits, and once, an algorithm of an MPI is believ
     CHECK(!believed({}));
     CHECK(!believed({{.structure = {.pattern = dissemination.pattern, .hop = 500, .own = 100}, .data = 64}}));  // it would have been faster
 }
+
+TEST_CASE("where many send in no time, what the root's leave times say is not lost among theirs") {
+    // The root takes 500 for each message and mostly comes first: it leaves so long after its own coming, whenever the last one came. The
+    // call itself costs everybody 75, which no algorithm has.
+    constexpr uint32_t members = 60;
+    const Structure linear{.pattern = {.up = Shape::linear, .cargo_up = Cargo::parts}, .hop = 2500, .own = 500};
+    constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 60};
+    const auto calls = [&](bool root_is_last) {
+        std::vector<InstanceSample> samples;
+        std::vector<Prediction> predicted;
+        for (uint64_t seed = 1; seed <= 16; ++seed) {
+            InstanceSample sample = measured(members, seed, 0, linear);
+            for (auto& noise : sample.noise) noise.clear();
+            for (int64_t& enter : sample.enter) enter /= 4;
+            sample.enter[0] = root_is_last ? 40'000 : 0;
+            sample.enter[1] = 6'000 + 1'000 * static_cast<int64_t>(seed);
+            predict(linear, sample, &predicted);
+            for (uint32_t i = 0; i < members; ++i) sample.leave[i] = predicted[i].leave + 75;
+            samples.push_back(sample);
+        }
+        return samples;
+    };
+    const auto believed = [&](const std::vector<InstanceSample>& samples, Library library) {
+        Nearest best{.decided = library == Library::smpi, .structure = linear};
+        best.error = best.score = 75;
+        return explain(samples, Waits::n_to_one, true, best).found.has_value();
+    };
+    const std::vector<InstanceSample> early = calls(false);
+    CHECK(plain_error(early, Waits::n_to_one, true) < 75);  // 59 of 60 send, and these a constant meets
+    CHECK(believed(early, Library::smpi));
+    CHECK(!believed(early, Library::unknown));
+    CHECK(!believed(calls(true), Library::smpi));  // a constant does as well
+}
