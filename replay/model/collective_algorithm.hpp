@@ -40,8 +40,9 @@ struct Structure {
     bool certain = false;                // a tenth of what a constant leaves, or less
 
     static constexpr int64_t all_eager = 1'000'000'000;
-    // Of a fence: a transfer with so much data in its way on the link. A long one takes own_data more.
-    int64_t transfer(double share, double length) const { return flight(share) + (rendezvous(length) ? own_data : 0); }
+    // Of a fence: whether a member waits for that, and when it is over. A long one takes own_data more, and whoever it leaves waits, too.
+    bool awaits(const AwaitedTransfer& one) const { return !one.leaves || rendezvous(one.length); }
+    int64_t over(const AwaitedTransfer& one) const { return one.begin + flight(one.share) + (rendezvous(one.length) ? own_data : 0); }
     bool any_rendezvous() const { return eager_ppm < all_eager; }
     bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }
     int64_t flight(double share) const { return hop_data == 0 ? hop : hop + static_cast<int64_t>(static_cast<double>(hop_data) * share); }

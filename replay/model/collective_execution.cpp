@@ -403,13 +403,15 @@ void Instance::add(StartedTransfer transfer) {
 template <class Begin>
 int64_t Instance::transfers_over(uint32_t member, Begin begin) {
     awaited_.clear();
-    for (const std::vector<uint32_t>& at_link : at_link_[member]) {
+    for (const bool leave : {true, false}) {
         of_link_.clear();
-        for (const uint32_t number : at_link) of_link_.push_back({begin(transfers_[number]), transfers_[number].share, 0});
-        add_awaited(of_link_, &awaited_);
+        for (const uint32_t number : at_link_[member][leave ? 0 : 1])
+            of_link_.push_back({begin(transfers_[number]), transfers_[number].share});
+        add_awaited(of_link_, leave, &awaited_);
     }
     int64_t last = INT64_MIN;
-    for (const AwaitedTransfer& one : awaited_) last = std::max(last, one.begin + structure_.transfer(one.share, one.length));
+    for (const AwaitedTransfer& one : awaited_)
+        if (structure_.awaits(one)) last = std::max(last, structure_.over(one));
     return last;
 }
 
@@ -429,8 +431,8 @@ void Instance::await_transfers(Clock& clock, uint32_t member) {
     if (recorder_) {
         recorder_->start();
         candidate(clock.node, clock.time, until);
-        for (const std::vector<uint32_t>& at_link : at_link_[member])
-            for (const uint32_t number : at_link) candidate(transfers_[number], at_link, until);
+        for (const bool leave : {true, false})
+            for (const uint32_t number : at_link_[member][leave ? 0 : 1]) candidate(transfers_[number], leave, until);
     }
     raise_to(clock.time, over_.data(), lanes_->count);
     clock.clock.wait(until, [&](const NoisePiece& piece, int64_t ns) { count(clock, piece, ns); });
@@ -439,12 +441,14 @@ void Instance::await_transfers(Clock& clock, uint32_t member) {
 }
 
 // With those behind it on one link.
-void Instance::candidate(const StartedTransfer& transfer, const std::vector<uint32_t>& at_link, int64_t base) {
+void Instance::candidate(const StartedTransfer& transfer, bool leaves, int64_t base) {
+    if (!structure_.awaits({.length = transfer.share, .leaves = leaves})) return;
+    const std::vector<uint32_t>& at_link = at_link_[leaves ? transfer.from : transfer.to][leaves ? 0 : 1];
     recorder_->candidate_by(transfer.node, [&](size_t lane) {
-        double behind = 0;
-        for (auto other = at_link.rbegin(); other != at_link.rend(); ++other)
-            if (transfers_[*other].time[lane] >= transfer.time[lane]) behind += transfers_[*other].share;
-        return base - transfer.time[lane] - structure_.transfer(behind, transfer.share);
+        AwaitedTransfer awaited{.begin = transfer.time[lane], .length = transfer.share, .leaves = leaves};
+        for (const uint32_t other : at_link)
+            if (transfers_[other].time[lane] >= transfer.time[lane]) awaited.share += transfers_[other].share;
+        return base - structure_.over(awaited);
     });
 }
 

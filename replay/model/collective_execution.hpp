@@ -114,7 +114,7 @@ class Instance {
     bool receive(Clock& clock, const Schedule::Step* step);
     bool complete(Clock& clock, const Schedule::Step& step);
     void await_transfers(Clock& clock, uint32_t member);
-    void candidate(const StartedTransfer& transfer, const std::vector<uint32_t>& at_link, int64_t base);
+    void candidate(const StartedTransfer& transfer, bool leaves, int64_t base);
     template <class Begin>
     int64_t transfers_over(uint32_t member, Begin begin);
     double share_of(uint32_t message) const { return sizes_.share(*schedule_, message); }

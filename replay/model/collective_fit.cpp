@@ -345,21 +345,26 @@ class Descent {
     Distances distances_;
 };
 
-// Of a fence: long transfers may be longer under way, from a limit of the library on.
+// Of a fence: from a limit of the library on whoever a transfer leaves waits for it, too, and it may be longer under way.
 Fit with_long_transfers(Fit found, const std::vector<InstanceSample>& samples, bool noise_known) {
-    constexpr double limits[] = {8192, 16384, 65472}, clearly = 0.8;
+    constexpr double limits[] = {0, 4096, 8192, 16384, 32768, 65472}, clearly = 0.8;
     std::set<double> lengths;
     for (const InstanceSample& sample : samples)
         for (const TransfersOfMember& its : sample.transfers)
             for (const AwaitedTransfer& one : its.awaited) lengths.insert(one.length * static_cast<double>(BlockSizes::unit));
     for (const double limit : limits) {
-        if (lengths.empty() || *lengths.begin() > limit || *lengths.rbegin() <= limit) continue;
+        if (lengths.empty() || *lengths.rbegin() <= limit) break;
+        if (limit > 0 && *lengths.begin() > limit) continue;  // as without a limit
         Structure start = found.structure;
         start.eager_ppm = std::llround(limit / static_cast<double>(BlockSizes::unit) * 1e6);
+        start.own_data = 0;
         Descent descent(start, samples, noise_known);
+        for (const Structure& with : with_transfers({start}, samples)) descent.try_out(with);
         for (const int64_t times : {1, 4}) {
-            start.own_data = times * start.hop;
-            descent.try_out(start);
+            if (limit == 0) break;  // all take as much more: their latency
+            Structure longer = start;
+            longer.own_data = times * start.hop;
+            descent.try_out(longer);
         }
         const Fit other = descent.go_down([](const Structure& any) { return any; });
         if (other.error < clearly * found.error) found = other;

@@ -290,9 +290,8 @@ void Followed::await_transfers(uint32_t place) {
     int64_t over = INT64_MIN;
     const AwaitedTransfer* last = nullptr;
     for (const AwaitedTransfer& one : its.awaited) {
-        const int64_t there = one.begin + structure_->transfer(one.share, one.length);
-        if (there <= over) continue;
-        over = there;
+        if (!structure_->awaits(one) || structure_->over(one) <= over) continue;
+        over = structure_->over(one);
         last = &one;
     }
     if (last && over > member.clock.now) way = {0, 0, 1, structure_->rendezvous(last->length) ? 1.0 : 0.0, last->share};

@@ -8,12 +8,12 @@ std::vector<TransfersOfMember> awaited_transfers(const std::vector<MemberTransfe
     std::vector<TransfersOfMember> of(all.empty() ? 0 : members);
     for (const MemberTransfer& one : all) {
         if (one.from >= members || one.to >= members) continue;
-        out[one.from].push_back({one.begin, one.share, one.share});
-        in[one.to].push_back({one.begin, one.share, one.share});
+        out[one.from].push_back({one.begin, one.share});
+        in[one.to].push_back({one.begin, one.share});
     }
     for (uint32_t member = 0; member < of.size(); ++member) {
-        add_awaited(out[member], &of[member].awaited);
-        add_awaited(in[member], &of[member].awaited);
+        add_awaited(out[member], true, &of[member].awaited);
+        add_awaited(in[member], false, &of[member].awaited);
         of[member].taken = static_cast<uint32_t>(in[member].size());
     }
     return of;

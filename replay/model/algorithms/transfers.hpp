@@ -21,16 +21,17 @@ struct MemberTransfer {
 struct AwaitedTransfer {
     int64_t begin = 0;
     double share = 0;
-    double length = 0;  // of the one that began then, as `share`
+    double length = 0;    // of the one that began then, as `share`
+    bool leaves = false;  // from here; else it comes
 };
 
-// Adds what a link says whose transfers these are; sorts them by their beginning.
-inline void add_awaited(std::vector<AwaitedTransfer>& of_link, std::vector<AwaitedTransfer>* to) {
+// Adds what a link says whose transfers these are, in one direction; sorts them by their beginning.
+inline void add_awaited(std::vector<AwaitedTransfer>& of_link, bool leave, std::vector<AwaitedTransfer>* to) {
     std::stable_sort(of_link.begin(), of_link.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     double behind = 0;
     for (size_t i = of_link.size(); i-- > 0;) {
         behind += of_link[i].share;
-        to->push_back({of_link[i].begin, behind, of_link[i].share});
+        to->push_back({of_link[i].begin, behind, of_link[i].share, leave});
     }
 }
 

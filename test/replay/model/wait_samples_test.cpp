@@ -116,6 +116,11 @@ TEST_CASE("a fence waits for what its members have begun before it goes through 
     Structure fence{.pattern = {.up = Shape::dissemination, .twice = true}, .hop = 1000, .hop_data = 1024 * 1000};  // 1000 a KiB
     std::vector<Prediction> predicted;
     predict(fence, sample, &predicted);
+    // Short ones: who puts them does not wait. Member 2 goes on last, at 150 + 1000 + 8000; member 0 hears of that after a round.
+    const int64_t from_2[] = {1, 2, 0, 1};
+    for (size_t i = 0; i < 4; ++i) CHECK(predicted[i].leave == 150 + 1000 + 8'000 + from_2[i] * 1000);
+    fence.eager_ppm = 0;
+    predict(fence, sample, &predicted);
     // Member 0 goes on last, at 100 + 1000 + 10 000: members 1 and 2 hear of that after a round, member 3 after two.
     const int64_t rounds[] = {0, 1, 1, 2};
     for (size_t i = 0; i < 4; ++i) CHECK(predicted[i].leave == 100 + 1000 + 10'000 + rounds[i] * 1000);
