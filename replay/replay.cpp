@@ -147,9 +147,9 @@ LearnedRules Stages::learned_rules(FarmPlan farms) const {
 }
 
 void Stages::learn() {
-    learn_with(nullptr);
-    // Where messages share their hosts' links, that is no part of what they cost: again, without it.
-    if (learning_->rules->links) links_ = learning_->rules->links->plan(learning_->model, learner().threads().size());
+    learn_with(nullptr);  // where messages share their hosts' links, that is no part of what they cost: again, without it
+    if (const auto& links = learning_->rules->links)
+        links_ = links->plan(learning_->model, learner().threads().size(), search_together(options_.group));
     if (links_) learn_with(links_);
 }
 

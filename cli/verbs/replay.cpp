@@ -63,22 +63,24 @@ replay::Result replayed(const ReplayArguments& arguments, replay::Options& optio
     }
 }
 
-// Whether all processes take part: not where they would talk more than they read. The first one decides, and the others wait for that.
+// Whether all processes take part: not where that is not expected to be faster. The first one decides, and the others wait for that.
 bool shared(const ReplayArguments& arguments, replay::Group& group) {
+    if (group.size() == 1 || arguments.all_processes || arguments.timeline) return true;
+    const double at_once = replay::processes_at_once(group);
     replay::Bytes decision;
     if (group.rank() == 0) {
-        double crossing = 0;
-        if (group.size() > 1 && !arguments.all_processes && !arguments.timeline) {
-            replay::Archive archive(arguments.trace);
-            crossing = replay::crossing_part(archive, group.size());
-        }
-        const bool alone = crossing > replay::most_crossing_part;
-        if (alone && !arguments.common.quiet)
+        replay::Archive archive(arguments.trace);
+        const replay::Traffic traffic = replay::crossing_traffic(archive, group.size());
+        const bool faster = replay::expected_part(traffic, group.size(), at_once) <= replay::most_expected_part;
+        const bool busy = replay::expected_part(traffic, group.size(), group.size()) <= replay::most_expected_part;
+        if (!faster && !arguments.common.quiet)
             tell(fmt::format(
-                "one of the {} processes replays the trace: its ranks talk to each other so much ({:.0f} % of the records would go "
-                "from process to process) that several would be slower; --all-processes has them share it",
-                group.size(), 100 * crossing));
-        decision.put(!alone);
+                "one of the {} processes replays the trace: {} that several would not be faster; --all-processes has them share it",
+                group.size(),
+                busy ? std::string("this host has so few cores, or so much other work on them,")
+                     : fmt::format("its ranks talk to each other so much ({:.0f} % of the records would go from process to process)",
+                                   100 * traffic.crossing())));
+        decision.put(faster);
     }
     const std::vector<replay::Bytes> said = group.gather(decision);
     return replay::Input(said.front()).get<bool>();

@@ -32,7 +32,8 @@ class Peers {
                              uint64_t size, bool alone) = 0;
     virtual void ship_finished(const Thread& thread) = 0;
 
-    virtual bool exchange() = 0;  // sends and receives all records that are ready; true if any was received
+    virtual bool exchange() = 0;      // sends and receives all records that are ready; true if any was received
+    virtual void send_awaited() = 0;  // sends those that a thread elsewhere may wait for: not arrivals, of which it needs all
     // `mine` of each process, by process. quiet() returns nothing until no process can continue and no record is under way.
     virtual std::vector<Bytes> gather(const Bytes& mine) = 0;
     virtual std::vector<Bytes> quiet(const Bytes& mine) = 0;

@@ -60,12 +60,19 @@ Engine::Turn Engine::turn() const {
 }
 
 Engine::Turn Engine::work() {
-    constexpr int reads_between_messages = 16;
+    constexpr std::ptrdiff_t reads_between_messages = 16;
+    // The fewer threads a process has to go on with, the sooner it waits for what those here have done.
+    const auto own = std::count_if(threads_.begin(), threads_.end(), [](const auto& thread) { return !thread->remote; });
+    const auto reads_between_awaited = std::clamp<std::ptrdiff_t>(own / 2, 1, reads_between_messages);
     events_in_window_ = 0;
     for (;;) {
-        for (int reads = 1; !ready_.empty(); ++reads) {
+        for (std::ptrdiff_t reads = 1; !ready_.empty(); ++reads) {
             read(*next_ready());
-            if (peers_ && reads % reads_between_messages == 0) peers_->exchange();
+            if (!peers_) continue;
+            if (reads % reads_between_messages == 0)
+                peers_->exchange();
+            else if (reads % reads_between_awaited == 0)
+                peers_->send_awaited();
         }
         if (!peers_) return turn();
         if (peers_->exchange() || !ready_.empty()) continue;

@@ -120,7 +120,7 @@ void Exchange::ship_send(Match& match) {
         bytes.put(match.queue->free);
         for (const auto& epochs : match.queue->epochs) bytes.put(epochs);
     }
-    group_.written(process);
+    group_.written(process, true);
     if (!answer) engine_.release(&match);
 }
 
@@ -137,7 +137,7 @@ void Exchange::ship_posting(const Match& match) {
         put_lanes(bytes, match.post_delay);
         if (match.post_noise > 0) put_lanes(bytes, match.post_noise_removed);
     }
-    group_.written(process);
+    group_.written(process, true);
 }
 
 void Exchange::ship_arrival(const Thread& thread, const Arrival& arrival) {
@@ -154,7 +154,7 @@ void Exchange::ship_arrival(const Thread& thread, const Arrival& arrival) {
             bytes.put(TransferRecord{one.bytes, one.node, one.begin, one.target, one.comes});
             put_lanes(bytes, one.delay);
         }
-        group_.written(process);
+        group_.written(process, false);
     }
 }
 
@@ -166,7 +166,7 @@ void Exchange::ship_resume(const Collective& collective, uint32_t member, const 
                                thread.place(), thread.index, member, root, operation, alone});
         put_lanes(bytes, thread.delay);
         bytes.put(thread.pieces);
-        group_.written(process);
+        group_.written(process, false);
     }
 }
 
@@ -174,7 +174,7 @@ void Exchange::ship_finished(const Thread& thread) {
     for (int process = 0; process < group_.size(); ++process) {
         if (process == group_.rank()) continue;
         begin(process, Kind::finished).put(thread.index);
-        group_.written(process);
+        group_.written(process, false);
     }
 }
 
@@ -183,6 +183,10 @@ void Exchange::ship_finished(const Thread& thread) {
 bool Exchange::exchange() {
     group_.flush();
     return group_.deliver([&](int process, const Bytes& records) { take(process, records); });
+}
+
+void Exchange::send_awaited() {
+    group_.flush(false);
 }
 
 void Exchange::take(int process, const Bytes& records) {

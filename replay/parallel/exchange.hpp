@@ -36,6 +36,7 @@ class Exchange final : public Peers {
     void ship_finished(const Thread& thread) override;
 
     bool exchange() override;
+    void send_awaited() override;
     std::vector<Bytes> gather(const Bytes& mine) override { return group_.gather(mine); }
     std::vector<Bytes> quiet(const Bytes& mine) override { return group_.quiet(mine); }
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -12,38 +13,62 @@ namespace polter::replay {
 namespace {
 
 constexpr size_t full_batch = 64 * 1024;  // bytes
+constexpr size_t awaited_batch = 1024;    // with larger ones the receiver waits; with smaller ones sending costs more than the records
+constexpr size_t most_spare = 64;         // batches
+constexpr int polls_before_wave = 32;     // mostly a record is under way: asking all whether any is takes longer
 constexpr auto patience = std::chrono::seconds(10);
 
 }  // namespace
 
-Group::Group(std::unique_ptr<Transport> transport) : transport_(std::move(transport)), batches_(static_cast<size_t>(size())) {
+Group::Group(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)), batches_(static_cast<size_t>(size())), awaited_(batches_.size(), false) {
     wave_ = gather_ = {std::vector<Bytes>(static_cast<size_t>(size())), size()};
 }
 
-void Group::send(int to, Kind kind, const Bytes& bytes) {
-    std::vector<uint8_t> message;
-    message.reserve(bytes.data.size() + 1);
-    message.push_back(static_cast<uint8_t>(kind));
-    message.insert(message.end(), bytes.data.begin(), bytes.data.end());
-    transport_->send(to, std::move(message));
+namespace {
+
+// With room for the kind, which is put behind it.
+Bytes copied(const Bytes& bytes) {
+    Bytes copy;
+    copy.data.reserve(bytes.data.size() + 1);
+    copy.data.assign(bytes.data.begin(), bytes.data.end());
+    return copy;
 }
 
-void Group::written(int process) {
-    Bytes& batch = to(process);
-    if (batch.data.size() < full_batch) return;
-    send(process, Kind::records, batch);
-    batch.data.clear();
+}  // namespace
+
+void Group::send(int to, Kind kind, Bytes bytes) {
+    bytes.data.push_back(static_cast<uint8_t>(kind));
+    transport_->send(to, std::move(bytes.data));
+}
+
+// Memory of batches that were received, for the next ones.
+Bytes Group::spare() {
+    Bytes bytes;
+    if (spare_.empty()) {
+        bytes.data.reserve(2 * awaited_batch);
+    } else {
+        bytes = std::move(spare_.back());
+        spare_.pop_back();
+        bytes.data.clear();
+    }
+    return bytes;
+}
+
+void Group::send_batch(int to) {
+    send(to, Kind::records, std::exchange(batches_[static_cast<size_t>(to)], spare()));
+    awaited_[static_cast<size_t>(to)] = false;
     ++sent_;
 }
 
-void Group::flush() {
-    for (int process = 0; process < size(); ++process) {
-        Bytes& batch = to(process);
-        if (batch.data.empty()) continue;
-        send(process, Kind::records, batch);
-        batch.data.clear();
-        ++sent_;
-    }
+void Group::written(int process, bool awaited) {
+    if (awaited) awaited_[static_cast<size_t>(process)] = true;
+    if (to(process).data.size() >= (awaited ? awaited_batch : full_batch)) send_batch(process);
+}
+
+void Group::flush(bool all) {
+    for (int process = 0; process < size(); ++process)
+        if (!to(process).data.empty() && (all || awaited_[static_cast<size_t>(process)])) send_batch(process);
 }
 
 bool Group::deliver(const std::function<void(int, const Bytes&)>& handle) {
@@ -52,21 +77,23 @@ bool Group::deliver(const std::function<void(int, const Bytes&)>& handle) {
     if (inbox_.empty()) return false;
     idle_ = 0;
     while (!inbox_.empty()) {
-        const auto [from, bytes] = std::move(inbox_.front());
+        auto [from, bytes] = std::move(inbox_.front());
         inbox_.pop_front();
         ++received_;
         handle(from, bytes);
+        if (spare_.size() < most_spare) spare_.push_back(std::move(bytes));
     }
     return true;
 }
 
 bool Group::poll() {
     int from = 0;
-    std::vector<uint8_t> message;
-    if (!transport_->receive(&from, &message)) return false;
-    const Kind kind = static_cast<Kind>(message.front());
-    Bytes bytes;
-    bytes.data.assign(message.begin() + 1, message.end());
+    if (spare_.empty()) spare_.push_back(spare());
+    if (!transport_->receive(&from, &spare_.back().data)) return false;
+    Bytes bytes = std::move(spare_.back());
+    spare_.pop_back();
+    const Kind kind = static_cast<Kind>(bytes.data.back());
+    bytes.data.pop_back();
     switch (kind) {
         case Kind::records:
             if (!closing_) inbox_.emplace_back(from, std::move(bytes));
@@ -96,7 +123,7 @@ void Group::say(Kind kind, const Bytes& mine) {
     if (rank() == 0)
         heard(kind, 0, mine);
     else
-        send(0, kind, mine);
+        send(0, kind, copied(mine));
 }
 
 void Group::heard(Kind kind, int from, Bytes bytes) {
@@ -107,7 +134,7 @@ void Group::heard(Kind kind, int from, Bytes bytes) {
     Bytes result;
     for (const Bytes& said : round.said) result.put(said);
     const Kind answer = kind == Kind::wave ? Kind::wave_result : Kind::gather_result;
-    for (int process = 1; process < size(); ++process) send(process, answer, result);
+    for (int process = 1; process < size(); ++process) send(process, answer, copied(result));
     (kind == Kind::wave ? wave_result_ : gather_result_) = split(result);
 }
 
@@ -118,6 +145,10 @@ std::vector<Bytes> Group::split(const Bytes& result) {
 }
 
 std::vector<Bytes> Group::quiet(const Bytes& mine) {
+    if (!waving_ && idle_ < polls_before_wave) {
+        rest(++idle_);
+        return {};
+    }
     if (!waving_) {
         waving_ = true;
         Bytes counted;
@@ -173,10 +204,11 @@ void Group::close(bool failed) {
     for (int process = 0; process < size(); ++process)
         if (process != rank()) send(process, Kind::end, {});
     const auto until = std::chrono::steady_clock::now() + patience;
-    while (ended_ < size() - 1) {
+    for (unsigned us = 50; ended_ < size() - 1;) {
         if (poll()) continue;
         if (failed && std::chrono::steady_clock::now() > until) transport_->abort(1);
-        usleep(50);
+        usleep(us);
+        us = std::min(2 * us, 2000u);  // one process may replay alone: the others leave it the cores
     }
     transport_->close();
 }

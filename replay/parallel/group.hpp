@@ -27,10 +27,11 @@ class Group {
     int rank() const { return transport_->rank(); }
     int size() const { return transport_->size(); }
 
-    // Records for another process: appended to its batch, which is sent when it is full or by flush().
+    // Records for another process: appended to its batch, which is sent when it is full or by flush(). `awaited`: one record is enough for
+    // a thread there to go on, so batches with such are sent earlier.
     Bytes& to(int process) { return batches_[static_cast<size_t>(process)]; }
-    void written(int process);  // marks the end of a record
-    void flush();
+    void written(int process, bool awaited);  // marks the end of a record
+    void flush(bool all = true);              // or only what is awaited
     // Passes what has arrived to `handle(process, records)`; true if anything had.
     bool deliver(const std::function<void(int, const Bytes&)>& handle);
 
@@ -50,7 +51,7 @@ class Group {
     // Waits for the end of all processes; after an error, for a limited time.
     void close(bool failed);
 
-    // The first byte of each message.
+    // The last byte of each message.
     enum class Kind : uint8_t { records, wave, wave_result, gather, gather_result, error, end };
 
   private:
@@ -59,7 +60,9 @@ class Group {
         int missing = 0;
     };
 
-    void send(int to, Kind kind, const Bytes& bytes);
+    void send(int to, Kind kind, Bytes bytes);
+    void send_batch(int to);
+    Bytes spare();
     bool poll();  // receives one message from the transport
     void say(Kind kind, const Bytes& mine);
     void heard(Kind kind, int from, Bytes bytes);
@@ -67,7 +70,9 @@ class Group {
 
     std::unique_ptr<Transport> transport_;
     std::vector<Bytes> batches_;
+    std::vector<bool> awaited_;  // by process: its batch holds what is awaited
     std::deque<std::pair<int, Bytes>> inbox_;
+    std::vector<Bytes> spare_;
     Round wave_, gather_;
     bool waving_ = false;  // this process has sent its contribution
     std::vector<Bytes> wave_result_, gather_result_;

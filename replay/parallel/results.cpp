@@ -60,6 +60,12 @@ void freeze_together(Group& group, Model& model, bool noise_placed, Library libr
     model.freeze(noise_placed, {static_cast<size_t>(group.rank()), static_cast<size_t>(group.size()), join, library});
 }
 
+LinkSearch search_together(Group* group) {
+    if (!group) return {};
+    return {static_cast<size_t>(group->rank()), static_cast<size_t>(group->size()),
+            [group](const Bytes& mine) { return group->gather(mine); }};
+}
+
 void Engine::write_results(Bytes& to) const {
     for (const auto& thread : threads_) {
         if (thread->remote) continue;

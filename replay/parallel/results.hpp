@@ -4,6 +4,7 @@
 
 #include "group.hpp"
 #include "replay/model/algorithms/decisions.hpp"
+#include "replay/rules/links/network.hpp"
 #include "replay/trace/archive.hpp"
 
 namespace polter::replay {
@@ -19,6 +20,7 @@ struct Faults;
 Archive::Opened gather_opened(Group&, const Archive::Opened&);
 // Before freeze(): all statistics; freezes with the structures looked for by all.
 void gather_statistics(Group&, Model&, const Faults&);
+LinkSearch search_together(Group* group);  // none: one process
 void freeze_together(Group&, Model&, bool noise_placed, Library);
 // How far all threads have been read, and the flaws counted.
 void gather_results(Group&, Engine&);

@@ -113,6 +113,13 @@ def growth(by: str, values: list[int], fixed: list[str], rounds: int, along: str
     return {"points": points, "exponents": {key: exponent(points, along or by, key) for key in of}}
 
 
+def with_processes(launcher: str, trace: Path, rounds: int) -> list[dict[str, object]]:
+    """Two processes that share the archive beside one; `left_to_one`: the command would not share it."""
+    keys = ("processes", "seconds", "times_as_fast", "left_to_one")
+    points = measured(["--launcher", f"{launcher} -n 2", "--trace", str(trace), "--rounds", str(rounds)])["points"]
+    return [{key: point[key] for key in keys} for point in points]
+
+
 def growth_with_processes(launcher: str, fixed: list[str], rounds: int) -> dict[str, object]:
     launchers = [word for count in PROCESSES for word in ("--launcher", f"{launcher} -n {count}")]
     points = measured([*launchers, *fixed, "--rounds", str(rounds)])["points"]
@@ -142,6 +149,8 @@ def main() -> None:
         for name, make in made:
             why = make()
             result["archives"][name] = {"left_out": why} if why else measured(["--trace", str(folder / name), *rounds, "--brief"])
+            if not why and arguments.launcher:
+                result["archives"][name]["together"] = with_processes(arguments.launcher, folder / name, min(3, arguments.rounds))
             shutil.rmtree(folder / name, ignore_errors=True)
     for trace in arguments.trace:
         result["archives"][trace] = measured(["--trace", trace, *rounds, "--brief"])

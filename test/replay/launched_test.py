@@ -67,7 +67,12 @@ class Launched(unittest.TestCase):
             for quiet, lines in (([], 1), (["-q"], 0)):
                 done = replay(["--json", *quiet, trace], [f"mpirun.{mpi}", "-n", "2"], shared=False)
                 self.assertEqual((done.returncode, done.stdout), (0, alone.stdout), done.stderr)
-                self.assertEqual(len([line for line in said(done) if "one of the 2 processes replays" in line]), lines, done.stderr)
+                told = [line for line in said(done) if "one of the 2 processes replays" in line]
+                self.assertEqual(len(told), lines, done.stderr)
+                self.assertTrue(all("--all-processes" in line for line in told), told)
+            forced = replay(["--json", trace], [f"mpirun.{mpi}", "-n", "2"])  # --all-processes
+            self.assertEqual((forced.returncode, forced.stdout), (0, alone.stdout), forced.stderr)
+            self.assertEqual(said(forced), [])
 
     def test_more_processes_than_ranks(self):
         self.compare(self.trace(4), (8,))
@@ -148,12 +153,14 @@ class Launched(unittest.TestCase):
                                 (["--write-approximated", self.root / "no" / "a", trace], "cannot be made"),
                                 (["--inject", trace, trace], "cannot be read"),
                                 (["--save-model", self.root / "no" / "m", trace], "cannot be written")):  # known to the first alone
-                with self.subTest(mpi=mpi, says=says):
-                    done = replay(words, [f"mpirun.{mpi}", "-n", "3"])
-                    self.assertEqual(done.returncode, 1, done.stderr)
-                    self.assertEqual(len(said(done)), 1, done.stderr)
-                    self.assertIn(says, said(done)[0])
-                    self.assertEqual(done.stdout, "")
+                for shared in (True, False):  # False: the first process looks at the trace before the others do, and may replay it alone
+                    with self.subTest(mpi=mpi, says=says, shared=shared):
+                        done = replay(words, [f"mpirun.{mpi}", "-n", "3"], shared=shared)
+                        self.assertEqual(done.returncode, 1, done.stderr)
+                        lines = [line for line in said(done) if "processes replays the trace" not in line]
+                        self.assertEqual(len(lines), 1, done.stderr)
+                        self.assertIn(says, lines[0])
+                        self.assertEqual(done.stdout, "")
 
     def test_a_process_that_dies(self):
         """Its preload ends it where it opens the event file of the last rank, which the second process owns."""

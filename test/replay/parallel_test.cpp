@@ -330,8 +330,8 @@ TEST_CASE("memory: no process runs ahead of another") {
 
 namespace {
 
-// Four ranks: each sends `steps` messages to the one `distance` further on, and takes as many.
-double crossing(uint64_t distance, int processes, bool collectives = false) {
+// Four ranks: each sends a hundred messages to the one `distance` further on, or meets all others as often.
+replay::Traffic crossing(uint64_t distance, int processes, bool collectives = false) {
     constexpr uint64_t ranks = 4;
     test::TraceSpec trace(ranks);
     for (uint64_t rank = 0; rank < ranks; ++rank)
@@ -351,16 +351,38 @@ double crossing(uint64_t distance, int processes, bool collectives = false) {
     const test::TemporaryDirectory directory;
     test::write_trace(trace, directory.path("t"));
     replay::Archive archive(directory.path("t"));
-    return replay::crossing_part(archive, processes);
+    return replay::crossing_traffic(archive, processes);
 }
 
 }  // namespace
 
 TEST_CASE("what crosses between processes is counted of all records") {
-    CHECK(crossing(2, 1) == 0);                            // nobody else
-    CHECK(crossing(2, 2) == doctest::Approx(1.0 / 3));     // each message, of three records
-    CHECK(crossing(1, 2) == doctest::Approx(1.0 / 6));     // every second rank's
-    CHECK(crossing(4, 2) == 0);                            // to themselves
-    CHECK(crossing(0, 2, true) == doctest::Approx(0.25));  // all collectives
-    CHECK(crossing(0, 1, true) == 0);
+    CHECK(crossing(2, 1).messages == 0);                         // nobody else
+    CHECK(crossing(2, 2).messages == doctest::Approx(1.0 / 3));  // each message, of three records
+    CHECK(crossing(1, 2).messages == doctest::Approx(1.0 / 6));  // every second rank's
+    CHECK(crossing(4, 2).messages == 0);                         // to themselves
+    CHECK(crossing(2, 2).collectives == 0);
+    CHECK(crossing(0, 2, true).collectives == doctest::Approx(0.25));  // all collectives
+    CHECK(crossing(0, 2, true).messages == 0);
+    CHECK(crossing(0, 1, true).crossing() == 0);
+    CHECK(crossing(0, 1, true).ranks == 4);
+    CHECK(crossing(0, 2, true).ranks == 2);
+    CHECK(crossing(0, 8, true).ranks == 1);
+}
+
+// Measured with two processes on as many cores: where several took longer than one, they are not expected to be faster.
+TEST_CASE("the estimate decides as what was measured") {
+    const auto faster = [](const replay::Traffic& traffic, int processes, double at_once) {
+        return replay::expected_part(traffic, processes, at_once) <= replay::most_expected_part;
+    };
+    CHECK(faster({0.014, 0, 32}, 2, 2));         // a stencil: 0.56 of the time of one
+    CHECK(faster({0.011, 0, 32}, 2, 2));         // a wavefront: 0.63
+    CHECK(faster({0, 0.17, 32}, 2, 2));          // Allreduce: 0.75
+    CHECK(faster({0.09, 0, 512}, 2, 2));         // a task farm: 0.8
+    CHECK_FALSE(faster({0.11, 0, 1}, 2, 2));     // LAMMPS: 1.6
+    CHECK_FALSE(faster({0.06, 0.06, 1}, 2, 2));  // conjugate gradients: 1.4
+    CHECK_FALSE(faster({0.05, 0, 2}, 2, 2));     // a wavefront of four ranks: 1.0
+    CHECK_FALSE(faster({0, 0.19, 2}, 2, 2));     // Allreduce of four ranks: 1.0
+    CHECK_FALSE(faster({0, 0, 32}, 2, 1));       // one core for both
+    CHECK(faster({0, 0, 32}, 4, 2));             // two cores for four
 }

@@ -2,11 +2,10 @@
 #include "links.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
-#include "replay/base/bytes.hpp"
+#include "hosts.hpp"
 #include "replay/model/shared_links.hpp"
 #include "replay/rules/internal.hpp"
 
@@ -14,9 +13,7 @@ namespace polter::replay {
 
 namespace {
 
-constexpr size_t most_learned = 1'000'000;  // transfers
-constexpr size_t most_awaited = 2 * most_learned;  // at either end
-constexpr size_t most_times = 16'000'000;   // of all lanes
+constexpr size_t most_times = 16'000'000;  // of all lanes
 
 size_t most_begun(const Lanes& lanes) {
     return most_times / lanes.count;
@@ -38,29 +35,11 @@ uint32_t Links::number(const Thread& sender) {
 }
 
 void Links::learn(const Thread& receiver, const Match& match) {
-    if (plan_ || !match.posted || too_many_) return;
-    if (learned_.size() == most_learned) {
-        too_many_ = true;
-        learned_ = {};
-        calls_ = {};
-        awaited_ = {};
-        return;
-    }
-    learned_.push_back({match.size, match.sender->index, match.transfer, match.sender->host, receiver.host, match.send_time,
-                        match.post_time, match.synchronous_mode, match.send_noise > 0 || match.post_noise > 0});
+    if (!plan_) learning_.learn(receiver, match);
 }
 
-// Calls with noise do not tell.
 void Links::learn_call(const Thread& thread) {
-    if (plan_ || too_many_ || !thread.pieces.empty() || awaited_.size() >= most_awaited) return;
-    const auto followed = [](const Match* match) { return match && match->transfer > 0; };
-    const auto& [dependencies, watched] = std::tie(thread.dependencies, thread.watched);
-    if (!std::all_of(dependencies.begin(), dependencies.end(), [&](const Dependency& one) { return followed(one.match); })) return;
-    if (!std::all_of(watched.begin(), watched.end(), followed)) return;
-    const auto awaits = [&](const Match& match) { awaited_.push_back({match.sender->index, match.transfer}); };
-    for (const Dependency& one : dependencies) awaits(*one.match);
-    for (const Match* match : watched) awaits(*match);
-    calls_.push_back({thread.index, static_cast<uint32_t>(dependencies.size() + watched.size()), thread.enter, thread.leave});
+    if (!plan_) learning_.learn_call(thread);
 }
 
 void Links::passes_by(const Operation& operation) {
@@ -109,11 +88,9 @@ void Links::delay(Engine& engine, Thread& thread, const Match& match, Scratch& s
 }
 
 void Links::write(Bytes& to) const {
-    to.put(too_many_);
+    to.put(too_many_ || learning_.too_many());
     to.put(others_);
-    to.put(learned_);
-    to.put(calls_);
-    to.put(awaited_);
+    to.put(learning_.transfers());
     to.put(begun_);
     to.put(begins_);
     to.put(numbers_);
@@ -122,14 +99,12 @@ void Links::write(Bytes& to) const {
 void Links::merge(Input& from) {
     too_many_ = from.get<bool>() || too_many_;
     others_ = from.get<bool>() || others_;
+    learned_elsewhere_ += from.get<uint64_t>();
     const auto append = [&]<class T>(std::vector<T>& all) {
         std::vector<T> more;
         from.get(more);
         all.insert(all.end(), more.begin(), more.end());
     };
-    append(learned_);
-    append(calls_);
-    append(awaited_);
     append(begun_);
     append(begins_);
     std::vector<uint32_t> numbers;
@@ -138,90 +113,18 @@ void Links::merge(Input& from) {
     for (size_t thread = 0; thread < numbers.size(); ++thread) numbers_[thread] = std::max(numbers_[thread], numbers[thread]);
 }
 
-namespace {
-
-// Hosts as numbers from 0 on.
-class Hosts {
-  public:
-    uint32_t operator[](int32_t host) { return numbers_.try_emplace(host, static_cast<uint32_t>(numbers_.size())).first->second; }
-
-  private:
-    std::map<int32_t, uint32_t> numbers_;
-};
-
-}  // namespace
-
-struct Links::Ordered {
-    int64_t at = 0;
-    bool waits = false;  // a rendezvous
-    const Learned* of = nullptr;
-    bool operator<(const Ordered& other) const {
-        return std::tuple(at, of->thread, of->number) < std::tuple(other.at, other.of->thread, other.of->number);
-    }
-};
-
-std::vector<Links::Ordered> Links::learned_with(const Model& model) const {
-    std::map<uint64_t, bool> rendezvous;  // by bytes: of many messages few
-    const auto waits = [&](const Learned& one) {
-        if (one.synchronous) return true;
-        const auto [at, fresh] = rendezvous.try_emplace(one.bytes);
-        if (fresh) at->second = model.rendezvous(false, false, one.bytes);
-        return at->second;
-    };
-    std::vector<Ordered> all;
-    all.reserve(learned_.size());
-    for (const Learned& one : learned_) {
-        const bool later = waits(one);
-        all.push_back({later ? std::max(one.sent, one.posted) : one.sent, later, &one});
-    }
-    return all;
-}
-
-Seen Links::seen(const std::vector<Ordered>& order) const {
-    Hosts hosts;
-    Seen seen;
-    std::map<std::pair<uint32_t, uint32_t>, uint32_t> places;
-    for (const Ordered& one : order) {
-        const Learned& of = *one.of;
-        places[{of.thread, of.number}] = static_cast<uint32_t>(seen.transfers.size());
-        seen.transfers.push_back({hosts[of.from], hosts[of.to], of.bytes, one.at});
-    }
-    const Awaited* next = awaited_.data();
-    for (const Call& call : calls_) {
-        SeenCall waited{call.enter, call.leave, {}};
-        bool tells = true;
-        for (const Awaited* const end = next + call.messages; next != end; ++next) {
-            const auto place = places.find({next->thread, next->number});
-            tells = tells && place != places.end() && !order[place->second].of->noisy;
-            if (!tells) continue;
-            const bool eager_send = next->thread == call.thread && !order[place->second].waits;  // what it sends is not waited for
-            if (!eager_send) waited.messages.push_back(place->second);
-        }
-        if (tells && !waited.messages.empty()) seen.calls.push_back(std::move(waited));
-    }
-    // The same in whichever order, and by however many processes, they were read.
-    std::sort(seen.calls.begin(), seen.calls.end(), [](const SeenCall& a, const SeenCall& b) {
-        return std::tie(a.leave, a.enter, a.messages) < std::tie(b.leave, b.enter, b.messages);
-    });
-    return seen;
-}
-
-std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) const {
-    if (too_many_ || learned_.empty() || learned_.size() > most_learned) return nullptr;  // of all processes together
-    std::vector<Ordered> order = learned_with(model);
-    std::sort(order.begin(), order.end());
-    std::vector<uint64_t> bytes;
-    for (const Ordered& one : order) bytes.push_back(one.of->bytes);
-    std::vector<Ordered> looked_at;
-    for (const size_t place : some_of_each_size(bytes, Network::most_seen)) looked_at.push_back(order[place]);
-    const std::optional<Network> network = Network::found(seen(looked_at));
+std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads, const LinkSearch& search) const {
+    const uint64_t learned = learning_.transfers() + learned_elsewhere_;
+    if (too_many_ || learning_.too_many() || learned == 0 || learned > LinkLearning::most_learned) return nullptr;
+    const std::optional<Network> network = learning_.network(model, search);
     if (!network) return nullptr;
+    const std::vector<DatedTransfer> order = learning_.all(model, search);
     Hosts hosts;
     std::vector<Flow> transfers;
     transfers.reserve(order.size());
-    for (const Ordered& one : order) {
-        const uint32_t from = hosts[one.of->from], to = hosts[one.of->to];
-        transfers.push_back({from, to, one.at, network->alone(one.of->bytes)});
+    for (const DatedTransfer& one : order) {
+        const uint32_t from = hosts[one.of.from], to = hosts[one.of.to];
+        transfers.push_back({from, to, one.at, network->alone(one.of.bytes)});
     }
     const auto later = later_by_sharing(transfers, network->reverse());
     if (!later) return nullptr;
@@ -233,7 +136,7 @@ std::shared_ptr<const LinkPlan> Links::plan(const Model& model, size_t threads) 
         plan->first.push_back(plan->first.back() + (thread < numbers_.size() ? numbers_[thread] : 0));
     plan->measured.assign(plan->first.back(), 0);
     for (size_t i = 0; i < order.size(); ++i)
-        plan->measured[plan->place(order[i].of->thread, order[i].of->number)] =
+        plan->measured[plan->place(order[i].of.thread, order[i].of.number)] =
             static_cast<int32_t>(std::min<int64_t>((*later)[i], INT32_MAX));
     return plan;
 }

@@ -7,13 +7,12 @@
 #include <memory>
 #include <vector>
 
+#include "link_learning.hpp"
 #include "network.hpp"
 #include "replay/scenario/lanes.hpp"
 
 namespace polter::replay {
 
-class Bytes;
-class Input;
 class Engine;
 class Model;
 struct Match;
@@ -47,6 +46,7 @@ class Links {
     // In each lane, when the last of the constraints from `from` on is there.
     void begins(const Thread& receiver, const Match& match, const Scratch& scratch, size_t from);
     void passes_by(const Operation& operation);  // … of a thread, of whatever kind
+    // What all processes must know after a pass; what was learned they tell each other in plan().
     void write(Bytes& to) const;
     void merge(Input& from);
 
@@ -56,41 +56,23 @@ class Links {
     void delay(Engine& engine, Thread& thread, const Match& match, Scratch& scratch, size_t from) const;
 
     // After a learning pass whose model is frozen: the network, and how the measured run shared it. None: nothing to follow.
-    std::shared_ptr<const LinkPlan> plan(const Model& model, size_t threads) const;
+    // Collective.
+    std::shared_ptr<const LinkPlan> plan(const Model& model, size_t threads, const LinkSearch& search = {}) const;
     // After a pass over lanes: how these share it.
     std::shared_ptr<const LinkPlan> next() const;
 
   private:
-    struct Learned {
-        uint64_t bytes;
-        uint32_t thread, number;
-        int32_t from, to;  // hosts
-        int64_t sent, posted;
-        bool synchronous, noisy;  // noisy: it is not known when it began
-    };
-    struct Call {
-        uint32_t thread, messages;  // messages: so many of `awaited_`, behind those of the calls before it
-        int64_t enter, leave;
-    };
-    struct Awaited {
-        uint32_t thread, number;
-    };
     struct Begun {
         uint32_t thread, number;
         int32_t from, to;
         uint64_t bytes;
     };
-    struct Ordered;  // a transfer that was learned, by when it began
-    std::vector<Ordered> learned_with(const Model& model) const;
-    Seen seen(const std::vector<Ordered>& order) const;
-
     std::shared_ptr<const LinkPlan> plan_;
     const Lanes& lanes_;
     bool too_many_ = false, others_ = false;
     std::vector<uint32_t> numbers_;  // by thread
-    std::vector<Learned> learned_;
-    std::vector<Call> calls_;
-    std::vector<Awaited> awaited_;
+    LinkLearning learning_;
+    uint64_t learned_elsewhere_ = 0;  // transfers, by other processes
     std::vector<Begun> begun_;
     std::vector<int64_t> begins_;  // of what has begun: by lane, one after another
 };

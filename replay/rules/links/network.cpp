@@ -23,12 +23,16 @@ int64_t Network::alone(uint64_t bytes) const {
     return std::llround(before.alone + part * (after->alone - before.alone));
 }
 
-static uint64_t size_of(uint64_t bytes) {
+uint64_t size_of_message(uint64_t bytes) {
     return CostClass::size_class(bytes, CostClass::message_bits);
 }
 
+size_t transfers_in_run(size_t most, size_t sizes) {
+    constexpr size_t least = 4;
+    return std::max(least, most / (runs_of_each_size * sizes));
+}
+
 std::vector<size_t> some_of_each_size(const std::vector<uint64_t>& bytes, size_t most) {
-    constexpr size_t runs = 4, least_in_run = 4;
     std::vector<size_t> places;
     if (bytes.size() <= most) {
         places.resize(bytes.size());
@@ -39,12 +43,12 @@ std::vector<size_t> some_of_each_size(const std::vector<uint64_t>& bytes, size_t
         size_t all = 0, met = 0;
     };
     std::map<uint64_t, Size> sizes;
-    for (const uint64_t one : bytes) ++sizes[size_of(one)].all;
-    const size_t in_run = std::max(least_in_run, most / (runs * sizes.size()));
+    for (const uint64_t one : bytes) ++sizes[size_of_message(one)].all;
+    const size_t in_run = transfers_in_run(most, sizes.size());
     size_t left = 0;
     for (size_t place = 0; place < bytes.size(); ++place) {
-        Size& size = sizes[size_of(bytes[place])];
-        const size_t from_run_to_run = (size.all + runs - 1) / runs;
+        Size& size = sizes[size_of_message(bytes[place])];
+        const size_t from_run_to_run = (size.all + runs_of_each_size - 1) / runs_of_each_size;
         if (size.met++ % from_run_to_run == 0) left = in_run;
         if (left == 0) continue;
         --left;
@@ -63,7 +67,7 @@ class NetworkSearch {
     struct Start {
         double part = 0, scale = 1, reverse = 0;
     };
-    std::optional<Start> start();
+    std::optional<Start> start(const LinkSearch&);
     std::optional<Network> find(const Start&);
 
   private:
@@ -112,12 +116,12 @@ void NetworkSearch::classify(const std::vector<SeenCall>& calls) {
         for (const uint32_t i : call.messages) {
             const auto [took, in_call] = times(call, i);
             if (took <= 0 || in_call <= took / 4) continue;
-            const auto [at, fresh] = least.try_emplace(size_of(seen_[i].bytes), took);
+            const auto [at, fresh] = least.try_emplace(size_of_message(seen_[i].bytes), took);
             if (!fresh) at->second = std::min(at->second, took);
         }
     const auto tells = [&](const SeenCall& call) {
         return std::all_of(call.messages.begin(), call.messages.end(), [&](uint32_t i) {
-            const auto known = least.find(size_of(seen_[i].bytes));
+            const auto known = least.find(size_of_message(seen_[i].bytes));
             const auto [took, in_call] = times(call, i);
             return known != least.end() && took > 0 && 2 * in_call >= known->second;
         });
@@ -127,11 +131,11 @@ void NetworkSearch::classify(const std::vector<SeenCall>& calls) {
         if (call.messages.empty() || !tells(call)) continue;
         calls_.push_back(&call);
         for (const uint32_t i : call.messages) {
-            Class& of = classes_[size_of(seen_[i].bytes)];
+            Class& of = classes_[size_of_message(seen_[i].bytes)];
             class_of_[i] = &of;
             ++of.messages;
             of.bytes += static_cast<double>(seen_[i].bytes);
-            of.least = static_cast<double>(least.at(size_of(seen_[i].bytes)));
+            of.least = static_cast<double>(least.at(size_of_message(seen_[i].bytes)));
         }
     }
     least_ = std::numeric_limits<double>::infinity();
@@ -229,20 +233,30 @@ double NetworkSearch::distance_apart() {
     return distance({});
 }
 
-std::optional<NetworkSearch::Start> NetworkSearch::start() {
+// The first of the nearest, whichever process has tried it.
+std::optional<NetworkSearch::Start> NetworkSearch::start(const LinkSearch& search) {
     constexpr double little = 0.005;  // of what the shortest take: there is nothing to explain
     constexpr double hopeful = 0.95;  // of the distance without sharing: coming nearer later makes some of it less, but not all
     const double apart = distance_apart();
     if (!(apart > little * least_)) return {};
-    Start best;
-    double least = hopeful * apart;
+    std::vector<Start> starts;
     for (const double reverse : {0.0, 0.05})
         for (const double scale : {1.0, 0.6, 0.35})
-            for (const double part : {0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85})
-                if (const double now = tried(with(part * least_, scale, reverse)).distance; now < least)
-                    std::tie(least, best) = std::pair(now, Start{part, scale, reverse});
-    if (!(least < hopeful * apart)) return {};
-    return best;
+            for (const double part : {0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85}) starts.push_back({part, scale, reverse});
+    Bytes bytes;
+    for (size_t i = search.part; i < starts.size(); i += search.parts) {
+        bytes.put(i);
+        bytes.put(tried(with(starts[i].part * least_, starts[i].scale, starts[i].reverse)).distance);
+    }
+    std::pair<double, size_t> best{hopeful * apart, starts.size()};
+    for (const Bytes& one : search.of_all(bytes))
+        for (Input input(one); !input.empty();) {
+            const auto number = input.get<size_t>();
+            const auto distance = input.get<double>();
+            if (distance < hopeful * apart) best = std::min(best, {distance, number});
+        }
+    if (best.second == starts.size()) return {};
+    return starts[best.second];
 }
 
 std::optional<Network> NetworkSearch::find(const Start& start) {
@@ -289,13 +303,13 @@ static Seen some_of(const Seen& all, size_t most) {
 }
 
 // Where to start, some of the messages tell.
-std::optional<Network> Network::found(const Seen& seen) {
+std::optional<Network> Network::found(const Seen& seen, const LinkSearch& search) {
     constexpr size_t few = 16, some = 1'500;
     NetworkSearch all(seen);
     if (all.calls() < few) return {};
     const Seen first = some_of(seen, some);
     NetworkSearch of_some(first);
-    const auto start = of_some.calls() < few ? all.start() : of_some.start();
+    const auto start = of_some.calls() < few ? all.start(search) : of_some.start(search);
     return start ? all.find(*start) : std::nullopt;
 }
 

@@ -28,6 +28,7 @@
 #include "../support/trace_spec.hpp"
 #include "replay/engine/otf2_events.hpp"
 #include "replay/parallel/group.hpp"
+#include "replay/parallel/traffic.hpp"
 #include "replay/rules/mpi_rules.hpp"
 #include "replay/scenario/scenario.hpp"
 #include "replay/testing.hpp"
@@ -150,7 +151,14 @@ Launched launched(const std::string& launcher, const std::string& trace) {
     return result;
 }
 
-// One process started anew, then several by each launcher: least times and peaks of memory.
+// Whether the command would leave it to one process, on as many free cores.
+bool left_to_one(const std::string& trace, int processes) {
+    replay::Archive archive(trace);
+    return processes > 1 &&
+           replay::expected_part(replay::crossing_traffic(archive, processes), processes, processes) > replay::most_expected_part;
+}
+
+// One process started anew, then several by each launcher, which all take part: least times and peaks of memory.
 nlohmann::json together(const std::string& trace, std::vector<std::string> launchers, int rounds) {
     launchers.insert(launchers.begin(), "");
     std::vector<Launched> least(launchers.size());
@@ -164,6 +172,7 @@ nlohmann::json together(const std::string& trace, std::vector<std::string> launc
         points.push_back({{"processes", one.processes},
                           {"seconds", one.seconds},
                           {"times_as_fast", least[0].seconds / one.seconds},
+                          {"left_to_one", left_to_one(trace, one.processes)},
                           {"peak_memory_mb", one.peak_memory_mb}});
     return {{"rounds", rounds}, {"points", points}};
 }

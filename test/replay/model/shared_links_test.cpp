@@ -5,12 +5,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <vector>
 
+#include "replay/rules/links/chosen_transfers.hpp"
 #include "replay/rules/links/network.hpp"
 
 namespace {
@@ -197,6 +201,75 @@ TEST_CASE("those that are looked at are of all sizes, from all over the run, and
     CHECK(of_size[4'096] >= 1'000);
     CHECK(together >= places.size() - 16);
     CHECK(some_of_each_size({1024, 2048}, 4'000) == std::vector<size_t>{0, 1});
+}
+
+// Threads in place of processes: what `work` gives in each of them.
+template <class Work>
+auto together(size_t parts, Work work) {
+    std::vector<decltype(work(LinkSearch()))> results(parts);
+    std::vector<Bytes> said(parts);
+    std::barrier all(static_cast<std::ptrdiff_t>(parts));
+    std::vector<std::thread> threads;
+    for (size_t part = 0; part < parts; ++part)
+        threads.emplace_back([&, part] {
+            results[part] = work({part, parts, [&, part](const Bytes& mine) {
+                                      said[part] = mine;
+                                      all.arrive_and_wait();
+                                      const std::vector<Bytes> heard = said;
+                                      all.arrive_and_wait();
+                                      return heard;
+                                  }});
+        });
+    for (std::thread& thread : threads) thread.join();
+    return results;
+}
+
+TEST_CASE("processes that each know some transfers choose those that are chosen of all in order") {
+    std::mt19937_64 random(11);
+    for (const size_t count : {0, 100, 4'001, 30'000})
+        for (const int64_t span : {int64_t{1}, int64_t{50}, int64_t{1'000'000}, int64_t{1} << 61})  // 1: all begin at once
+            for (const uint64_t sizes : {1, 3, 40}) {
+                CAPTURE(count);
+                CAPTURE(span);
+                CAPTURE(sizes);
+                std::vector<TransferKey> transfers;
+                for (size_t i = 0; i < count; ++i) {
+                    int64_t at = static_cast<int64_t>(random() % static_cast<uint64_t>(span)) - span / 2;
+                    if (i % 3 == 0) at /= 1000;  // many near each other
+                    transfers.push_back({at, static_cast<uint32_t>(random() % 16), static_cast<uint32_t>(i), 1024u << random() % sizes});
+                }
+                const auto key = [](const TransferKey& one) { return std::tuple(one.at, one.thread, one.number); };
+                std::vector<TransferKey> in_order = transfers;
+                std::sort(in_order.begin(), in_order.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+                std::vector<uint64_t> bytes;
+                for (const TransferKey& one : in_order) bytes.push_back(one.bytes);
+                std::set<uint32_t> expected;
+                for (const size_t place : some_of_each_size(bytes, 4'000)) expected.insert(in_order[place].number);
+                for (const size_t parts : {1, 2, 3}) {
+                    std::set<uint32_t> chosen;
+                    for (const std::set<uint32_t>& some : together(parts, [&](const LinkSearch& search) {
+                             std::vector<TransferKey> mine;
+                             for (const TransferKey& one : transfers)
+                                 if (one.thread % parts == search.part) mine.push_back(one);
+                             std::set<uint32_t> numbers;
+                             for (const size_t place : chosen_transfers(mine, 4'000, search)) numbers.insert(mine[place].number);
+                             return numbers;
+                         }))
+                        chosen.insert(some.begin(), some.end());
+                    CHECK(chosen == expected);
+                }
+            }
+}
+
+TEST_CASE("processes that share the search find the network that one finds") {
+    const Seen seen = carried(5000, 0.3, 0.05, true, 4, 3000);
+    const auto alone = Network::found(seen);
+    REQUIRE(alone);
+    for (const auto& network : together(3, [&](const LinkSearch& search) { return Network::found(seen, search); })) {
+        REQUIRE(network);
+        CHECK(network->reverse() == alone->reverse());
+        for (const uint64_t bytes : {1024, 16384, 65536, 300'000}) CHECK(network->alone(bytes) == alone->alone(bytes));
+    }
 }
 
 TEST_CASE("none is found where messages take longer for other reasons, all equally long, or few tell") {

@@ -53,7 +53,7 @@ class SocketTransport : public replay::Transport {
             if (peer.in.size() < sizeof size + size) continue;
             const auto begin = peer.in.begin() + sizeof size, end = begin + static_cast<std::ptrdiff_t>(size);
             message->assign(begin, end);
-            peer.ended = message->front() == static_cast<uint8_t>(replay::Group::Kind::end);
+            peer.ended = message->back() == static_cast<uint8_t>(replay::Group::Kind::end);
             peer.in.erase(peer.in.begin(), end);
             *from = static_cast<int>(i);
             next_ = i + 1;
