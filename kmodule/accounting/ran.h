@@ -6,6 +6,8 @@
  * this runs under the CPU's run queue lock, except for marks of a CPU to which a thread is being moved: there the division among tasks
  * may be off by one time slice, never the total.
  *
+ * Windows are kept (`following`) only while a registered thread waits for the CPU; at other switches the CPU just notes who comes.
+ *
  * The includer may define POLTER_RAN_HOOK(cpu, ran, ns), called when the current task, with the entry `ran`, has run for `ns`.
  */
 #ifndef POLTER_RAN_H
@@ -19,6 +21,12 @@
 
 POLTER_INLINE struct polter_window* polter_ran_newest(struct polter_cpu* cpu) {
     return &cpu->window[(cpu->head - 1) & (POLTER_WINDOWS - 1)];
+}
+
+/* Whether anybody waits for this CPU. A thread that was given up in the moment in which its wait ended may be uncounted twice: a sum below
+ * 0 counts as wanted, which costs time only. */
+POLTER_INLINE int polter_ran_wanted(const struct polter_cpu* cpu) {
+    return POLTER_LOAD(cpu->waiting) + POLTER_LOAD(cpu->moved) != 0;
 }
 
 /* The current task has run until now. */
@@ -74,6 +82,8 @@ POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polt
     ran->tgid = tgid;
     ran->owner = owner;
     cpu->running = slot;
+    cpu->tid = tid;
+    cpu->known = 1;
     return ran;
 }
 
@@ -81,21 +91,51 @@ POLTER_INLINE struct polter_ran* polter_ran_open(struct polter_cpu* cpu, polter_
     return polter_ran_open_as(cpu, tid, tgid, owner, 0);
 }
 
+/* Notes the task that comes to the CPU. The includer fills in cpu->comm, then calls polter_ran_go_on. */
+POLTER_INLINE void polter_ran_come(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u32 owner) {
+    cpu->tid = tid;
+    cpu->tgid = tgid;
+    cpu->owner = owner;
+    cpu->known = 1;
+}
+
+POLTER_INLINE void polter_ran_open_current(struct polter_cpu* cpu) {
+    struct polter_ran* ran = polter_ran_open(cpu, cpu->tid, cpu->tgid, cpu->owner);
+
+    __builtin_memcpy(ran->comm, cpu->comm, POLTER_CULPRIT_LEN);
+}
+
+/* The current task has come: it is followed if anybody waits for the CPU. */
+POLTER_INLINE void polter_ran_go_on(struct polter_cpu* cpu) {
+    int wanted = polter_ran_wanted(cpu);
+
+    cpu->following = wanted;
+    if (wanted) polter_ran_open_current(cpu);
+}
+
+/* From that time on windows are kept; what the current task ran before is left out. */
+POLTER_INLINE void polter_ran_follow(struct polter_cpu* cpu, polter_u64 from_ns) {
+    cpu->since_ns = cpu->came_ns = from_ns;
+    if (cpu->known) polter_ran_open_current(cpu);
+    POLTER_STORE(cpu->following, 1u);
+}
+
 POLTER_CHECKED_ALONE int polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {
     struct polter_window* window;
-    polter_u32 tasks, running;
+    polter_u32 tasks, running, following;
     polter_u64 since;
 
     if (!cpu || !mark) return 0;
     window = polter_ran_newest(cpu);
     tasks = cpu->head ? POLTER_LOAD(window->tasks) : 0;
     running = POLTER_LOAD(cpu->running);
+    following = POLTER_LOAD(cpu->following);
     since = POLTER_LOAD(cpu->since_ns);
     mark->window = cpu->head ? cpu->head - 1 : 0;
     POLTER_UNROLL
     for (polter_u32 i = 0; i < POLTER_WINDOW_TASKS; i++) {
         polter_u64 ns = i < tasks ? POLTER_LOAD(window->task[i].ns) : 0;
-        if (i < tasks && i == running && now_ns > since) ns += now_ns - since;
+        if (i < tasks && i == running && following && now_ns > since) ns += now_ns - since;
         mark->ran_ns[i] = ns;
     }
     return 0;
@@ -105,7 +145,7 @@ static const char polter_unknown[POLTER_CULPRIT_LEN] = "unknown";
 
 /* Whether the tracepoint missed a switch: the task that leaves is not the one last seen to come. */
 POLTER_INLINE int polter_ran_gap(struct polter_cpu* cpu, polter_s32 leaving) {
-    return cpu->head && polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid != leaving;
+    return cpu->known && cpu->tid != leaving;
 }
 
 /* Handles a missed switch: the leaving task came at `arrival_ns` by the kernel's own record, and the previous one ran until then. Returns
@@ -114,6 +154,7 @@ POLTER_INLINE polter_u64 polter_ran_came(struct polter_cpu* cpu, polter_u64 arri
     const char* unknown = polter_unknown;
     struct polter_ran* ran;
 
+    if (!cpu->following) return arrival_ns <= now_ns ? arrival_ns : 0;
     if (arrival_ns >= cpu->since_ns && arrival_ns <= now_ns) {
         polter_ran_close(cpu, arrival_ns);
         return arrival_ns;

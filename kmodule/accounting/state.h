@@ -54,13 +54,27 @@ struct polter_mark {
     polter_u64 ran_ns[POLTER_WINDOW_TASKS];
 };
 
+#define POLTER_OWNER_KERNEL 0xffffffffu /* of no user: the kernel's own threads, the idle task */
+
+/* What a task ran on a CPU within one window. */
+struct polter_ran {
+    polter_u64 ns;
+    polter_s32 tid; /* 0: idle; -1: not known which */
+    polter_u32 tgid;
+    polter_u64 work; /* the function that a kworker executed; 0: anything else */
+    char comm[POLTER_CULPRIT_LEN];
+    polter_u32 owner; /* the real user id, in the initial user namespace; or POLTER_OWNER_KERNEL */
+    polter_u32 padding;
+};
+
 /* A stretch of a wait on one CPU's queue: it lasts until the next stay begins, or the thread runs. */
 struct polter_stay {
     polter_u64 from_ns;
     struct polter_mark begin;
     struct polter_mark end; /* of a stay that another follows; the last one lasts until now */
+    struct polter_ran by;   /* who ran for all of a stay that another follows, if `alone` */
+    polter_u32 alone;
     polter_u32 cpu;
-    polter_u32 padding;
 };
 
 /* One registered thread. Written by the CPU it runs on; while it waits, under its run queue's lock. The fields that each event needs come
@@ -93,7 +107,7 @@ struct polter_thread {
     polter_u32 owner;                   /* as in polter_process */
     polter_u32 names;
     polter_u32 made_way; /* see polter_waiting_queue */
-    polter_u32 padding;
+    polter_u32 waits_on; /* the CPU on whose queue it waits, + 1; 0: none. Counted there, see polter_cpu */
 };
 
 /* One registered process. */
@@ -115,19 +129,6 @@ struct polter_frame {
     polter_u32 kind;
     polter_u32 id; /* interrupt line, vector, softirq */
     polter_s32 tid;
-    polter_u32 padding;
-};
-
-#define POLTER_OWNER_KERNEL 0xffffffffu /* of no user: the kernel's own threads, the idle task */
-
-/* What a task ran on a CPU within one window. */
-struct polter_ran {
-    polter_u64 ns;
-    polter_s32 tid; /* 0: idle; -1: not known which */
-    polter_u32 tgid;
-    polter_u64 work; /* the function that a kworker executed; 0: anything else */
-    char comm[POLTER_CULPRIT_LEN];
-    polter_u32 owner; /* the real user id, in the initial user namespace; or POLTER_OWNER_KERNEL */
     polter_u32 padding;
 };
 
@@ -153,17 +154,28 @@ struct polter_split {
     char part_culprit[POLTER_CULPRIT_LEN];
 };
 
-/* One CPU. Written by that CPU; the windows are read by others. */
+/* One CPU. Written by that CPU; the windows are read by others. What each switch and interrupt needs comes first, in one cache line. */
 struct polter_cpu {
+    polter_u64 thread;     /* the registered thread that runs here, as the backend knows it; 0: none. As of `generation` */
+    polter_u32 generation; /* of the registrations: if they have changed since, `thread` is not known */
+    polter_u32 depth;      /* of the frames below */
+    polter_u32 known;      /* 1: a switch has been seen, and the task that came runs here: */
+    polter_s32 tid;
+    polter_u32 tgid;
+    polter_u32 owner; /* as in polter_ran */
+    char comm[POLTER_CULPRIT_LEN];
+    polter_u32 waiting;       /* registered threads that wait for this CPU: those counted under its run queue's lock, */
+    polter_u32 moved;         /* and those counted without, atomically. Only the sum means something */
+    polter_u64 work;          /* the first function that the current task, a kworker, has executed since it came */
     polter_u64 head;          /* windows begun so far */
-    polter_u64 since_ns;      /* since when the current task runs */
-    polter_u64 came_ns;       /* and since when the one before it ran */
+    polter_u64 wanted_ns;     /* since when somebody has waited who was moved to this CPU's queue */
+    polter_u64 since_ns;      /* since when the current task runs, or its time is wanted */
+    polter_u64 came_ns;       /* the same of the one before it */
     polter_u64 stolen_ns;     /* stolen by the hypervisor, at the last reading */
     polter_u64 steal_end_ns;  /* of what was stolen last */
     polter_u64 steal_look_ns; /* when it was read last */
-    polter_u64 work;          /* the first function that the current task, a kworker, has executed since it came */
     polter_u32 running;       /* which of the newest window's */
-    polter_u32 depth;
+    polter_u32 following;     /* 1: the windows are being kept */
     struct polter_frame frame[POLTER_NESTING];
     struct polter_split split;
     struct polter_window window[POLTER_WINDOWS];

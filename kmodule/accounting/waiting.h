@@ -109,7 +109,12 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     struct polter_window* window;
     struct polter_ran* ran;
 
-    if (!cpu || s->cursor_ns >= s->end_ns || (left && number > stay->end.window)) return 1;
+    if (!cpu || s->cursor_ns >= s->end_ns) return 1;
+    if (left && stay->alone) {
+        polter_waiting_give_to(w, s->end_ns, polter_waiting_account(w->thread, stay->by.tid, stay->by.tgid), &stay->by);
+        return 1;
+    }
+    if (left && number > stay->end.window) return 1;
     window = &cpu->window[number & (POLTER_WINDOWS - 1)];
     if (POLTER_LOAD(window->number) != number + 1) return 1;
     if (slot >= POLTER_LOAD(window->tasks)) return 0;
@@ -136,6 +141,27 @@ POLTER_INLINE void polter_waiting_stay(struct polter_waiting* w, polter_u32 k, p
     polter_waiting_give(w, end_ns, polter_waiting_account_unknown(w->thread), -1, 0, polter_unknown);
 }
 
+/* The thread waits for no CPU any more; it comes to the CPU `cpu_number` or leaves it. */
+POLTER_INLINE void polter_waiting_uncount(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number) {
+    polter_u32 on = thread->waits_on;
+
+    if (!on) return;
+    thread->waits_on = 0;
+    if (on != cpu_number + 1) cpu = POLTER_CPU(on - 1); /* a move to this CPU was not seen */
+    if (on == cpu_number + 1)
+        cpu->waiting--;
+    else if (cpu)
+        POLTER_ADD(cpu->moved, -1u);
+}
+
+/* The thread is accounted no more, wherever it is. */
+POLTER_INLINE void polter_waiting_give_up(struct polter_thread* thread) {
+    polter_u32 on = POLTER_SWAP(thread->waits_on, 0u);
+    struct polter_cpu* cpu = on ? POLTER_CPU(on - 1) : (struct polter_cpu*)0;
+
+    if (cpu) POLTER_ADD(cpu->moved, -1u);
+}
+
 /* The thread leaves the CPU, after polter_ran_close: `off` says why. */
 POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number, polter_u32 off,
                                         polter_u64 now_ns) {
@@ -143,11 +169,41 @@ POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct pol
     thread->off_ns = now_ns;
     thread->stolen_known = 0; /* until it is seen to come back */
     thread->stays = 0;
+    polter_waiting_uncount(thread, cpu, cpu_number);
     if (off != POLTER_PREEMPTED && off != POLTER_YIELDED) return;
+    if (!cpu->following) {
+        cpu->since_ns = now_ns;
+        cpu->following = 1;
+    }
+    cpu->waiting++;
+    thread->waits_on = cpu_number + 1;
     thread->stays = 1;
     thread->stay[0].from_ns = now_ns;
     thread->stay[0].cpu = cpu_number;
     polter_ran_mark(cpu, &thread->stay[0].begin, now_ns);
+}
+
+/* Somebody comes to wait for a CPU whose windows are not kept. Only who has its run queue's lock, which a wake-up has, may begin with them;
+ * a move leaves that to the CPU's next switch. */
+POLTER_INLINE void polter_waiting_wants(struct polter_cpu* cpu, int locked, polter_u64 now_ns) {
+    int wanted = polter_ran_wanted(cpu);
+
+    if (!wanted) POLTER_STORE(cpu->wanted_ns, now_ns);
+    if (locked) polter_ran_follow(cpu, wanted ? POLTER_LOAD(cpu->wanted_ns) : now_ns);
+}
+
+/* The stay ends, since the thread is moved to another CPU. Had there been a switch meanwhile, the windows would be kept. */
+POLTER_INLINE void polter_waiting_moves_on(struct polter_stay* stay, struct polter_cpu* from, polter_u64 now_ns) {
+    stay->alone = from->known && !POLTER_LOAD(from->following);
+    if (!stay->alone) {
+        polter_ran_mark(from, &stay->end, now_ns);
+        return;
+    }
+    stay->by.tid = from->tid;
+    stay->by.tgid = from->tgid;
+    stay->by.work = 0;
+    stay->by.owner = from->owner;
+    __builtin_memcpy(stay->by.comm, from->comm, POLTER_CULPRIT_LEN);
 }
 
 /* The thread is put on the queue of a CPU: woken, or moved there while it waits. `made_way`: woken, and the scheduler has told the task
@@ -164,13 +220,21 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct pol
         return;
     }
     /* An idle CPU gives way at any time. */
-    thread->made_way = made_way && cpu->head && polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid != 0;
+    thread->made_way = made_way && cpu->known && cpu->tid != 0;
+    if (!cpu->following) polter_waiting_wants(cpu, woken, now_ns);
     k = thread->stays;
     if (k > 0 && k <= POLTER_STAYS) {
         struct polter_stay* left = &thread->stay[(k - 1) & (POLTER_STAYS - 1)];
         struct polter_cpu* from = POLTER_CPU(left->cpu);
-        if (from) polter_ran_mark(from, &left->end, now_ns);
+        if (from) polter_waiting_moves_on(left, from, now_ns);
     }
+    if (woken) { /* under the run queue's lock; a move is under that of the CPU that is left */
+        cpu->waiting++;
+    } else {
+        polter_waiting_give_up(thread);
+        POLTER_ADD(cpu->moved, 1u);
+    }
+    thread->waits_on = cpu_number + 1;
     if (k >= POLTER_STAYS) {
         k = POLTER_STAYS - 1; /* too many moves: merge the last ones into one stay, of which only the last CPU's part is known */
     } else {
@@ -222,6 +286,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     struct polter_waiting w = {thread, page, split};
     int outermost;
 
+    polter_waiting_uncount(thread, cpu, cpu_number);
     if (thread->off == POLTER_RUNNING) { /* its departure was not seen */
         POLTER_ADD(thread->master.unbalanced, 1ull);
         POLTER_STORE(thread->fault_ns, 0ull);

@@ -207,6 +207,12 @@ static __always_inline struct polter_thread* waiter(struct task_struct* task) {
     return bpf_map_lookup_elem(&tasks, &tid);
 }
 
+static __always_inline struct polter_thread* leaver(struct polter_cpu* cpu, struct task_struct* task, bool gap) {
+    return waiter(task);
+}
+
+static __always_inline void goes(struct polter_cpu* cpu, struct polter_thread* thread) {}
+
 static __always_inline s32 known_as(struct polter_cpu* cpu, struct task_struct* task) {
     u64 work = ((struct polter_node_cpu*)cpu)->work;
     return work && (task->flags & PF_WQ_WORKER) ? work_id(work) : task->pid;
@@ -325,16 +331,16 @@ int BPF_PROG(on_work_end) {
 
 /* ---- interruptions ---- */
 
-static __always_inline struct polter_thread* interruption_begins(void) {
-    struct polter_node_cpu* node = measured_here();
-    if (!node || node->closing) return NULL;
+static __always_inline struct polter_thread* interruption_begins(struct polter_cpu* cpu) {
+    struct polter_node_cpu* node = (struct polter_node_cpu*)cpu;
+    if (node->closing) return NULL;
     node->fresh = 0;
     return &node->self;
 }
 
-static __always_inline struct polter_thread* interrupted(void) {
-    struct polter_node_cpu* node = measured_here();
-    return node && !node->fresh && !node->closing ? &node->self : NULL;
+static __always_inline struct polter_thread* interrupted(struct polter_cpu* cpu) {
+    struct polter_node_cpu* node = (struct polter_node_cpu*)cpu;
+    return !node->fresh && !node->closing ? &node->self : NULL;
 }
 
 static __always_inline void ended(struct polter_thread* thread, struct polter_cpu* cpu, u32 kind, u64 end, u64 net, u32 account,
@@ -374,6 +380,7 @@ int begin_cpu(void* ctx) {
     struct task_struct* task = bpf_get_current_task_btf();
     if (!node) return 1;
     node->fresh = 1;
+    node->cpu.waiting = node->cpu.following = 1; /* all that runs is wanted, whoever waits for it */
     node->cpu.since_ns = bpf_ktime_get_ns();
     open_task(node, task, task->flags);
     node->end_ns = 0;

@@ -52,6 +52,7 @@ struct Node : Fixture {
     Node() {
         clock_ns = 1000;
         cpus.assign(4, {});
+        for (polter_cpu& cpu : cpus) cpu.waiting = cpu.following = 1;  // what runs is always wanted
         jobs = {{100, 9}, {101, 9}, {200, 7}};
         thread.tid = thread.tgid = 100;
         thread.job = 9;
