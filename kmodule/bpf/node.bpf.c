@@ -307,7 +307,7 @@ SEC("tp_btf/workqueue_execute_start")
 int BPF_PROG(on_work_start, struct work_struct* work) {
     struct polter_node_cpu* node = measured_here();
     struct task_struct* task = bpf_get_current_task_btf();
-    u64 function = (u64)work->func;
+    u64 function = (u64)BPF_CORE_READ(work, func); /* a number: a verifier lets nobody calculate with what it knows to be a pointer */
     u32 tid = task->pid;
     if (!node || !function) return 0;
     name_function(function);
