@@ -6,7 +6,8 @@
  * this runs under the CPU's run queue lock, except for marks of a CPU to which a thread is being moved: there the division among tasks
  * may be off by one time slice, never the total.
  *
- * Windows are kept (`following`) only while a registered thread waits for the CPU; at other switches the CPU just notes who comes.
+ * Windows are kept (`following`) only while a registered thread waits for the CPU; at other switches the CPU just notes who comes. A thread
+ * that is moved to a CPU may wait there before that CPU begins with its windows; until then one task ran, which it notes as the first one.
  *
  * The includer may define POLTER_RAN_HOOK(cpu, ran, ns), called when the current task, with the entry `ran`, has run for `ns`.
  */
@@ -23,10 +24,15 @@ POLTER_INLINE struct polter_window* polter_ran_newest(struct polter_cpu* cpu) {
     return &cpu->window[(cpu->head - 1) & (POLTER_WINDOWS - 1)];
 }
 
-/* Whether anybody waits for this CPU. A thread that was given up in the moment in which its wait ended may be uncounted twice: a sum below
- * 0 counts as wanted, which costs time only. */
+/* Whether anybody waits for this CPU. */
 POLTER_INLINE int polter_ran_wanted(const struct polter_cpu* cpu) {
     return POLTER_LOAD(cpu->waiting) + POLTER_LOAD(cpu->moved) != 0;
+}
+
+/* From now on windows are kept on this CPU, whoever waits. */
+POLTER_INLINE void polter_ran_always(struct polter_cpu* cpu) {
+    cpu->waiting = 1u << 30; /* more than can wait, so that no sum is 0 */
+    cpu->following = 1;
 }
 
 /* The current task has run until now. */
@@ -99,25 +105,58 @@ POLTER_INLINE void polter_ran_come(struct polter_cpu* cpu, polter_s32 tid, polte
     cpu->known = 1;
 }
 
+static const char polter_unknown[POLTER_CULPRIT_LEN] = "unknown";
+
+/* It is not known who runs. */
+POLTER_INLINE void polter_ran_come_unknown(struct polter_cpu* cpu) {
+    const char* unknown = polter_unknown;
+
+    polter_ran_come(cpu, -1, 0, POLTER_OWNER_KERNEL);
+    POLTER_HIDE(unknown);
+    __builtin_memcpy(cpu->comm, unknown, POLTER_CULPRIT_LEN);
+}
+
+/* The current task as one that ran for `ns`. */
+POLTER_INLINE void polter_ran_current(const struct polter_cpu* cpu, struct polter_ran* ran, polter_u64 ns) {
+    ran->ns = ns;
+    ran->tid = cpu->tid;
+    ran->tgid = cpu->tgid;
+    ran->work = 0;
+    ran->owner = cpu->owner;
+    __builtin_memcpy(ran->comm, cpu->comm, POLTER_CULPRIT_LEN);
+}
+
 POLTER_INLINE void polter_ran_open_current(struct polter_cpu* cpu) {
     struct polter_ran* ran = polter_ran_open(cpu, cpu->tid, cpu->tgid, cpu->owner);
 
     __builtin_memcpy(ran->comm, cpu->comm, POLTER_CULPRIT_LEN);
 }
 
-/* The current task has come: it is followed if anybody waits for the CPU. */
+/* The current task has come, after polter_ran_close if windows are kept: it has its place there, or they end since nobody waits any more.
+ */
 POLTER_INLINE void polter_ran_go_on(struct polter_cpu* cpu) {
-    int wanted = polter_ran_wanted(cpu);
-
-    cpu->following = wanted;
-    if (wanted) polter_ran_open_current(cpu);
+    if (!cpu->following) return; /* whoever has been moved here just now is found at the next switch */
+    if (polter_ran_wanted(cpu))
+        polter_ran_open_current(cpu);
+    else
+        POLTER_STORE(cpu->following, 0u);
 }
 
-/* From that time on windows are kept; what the current task ran before is left out. */
-POLTER_INLINE void polter_ran_follow(struct polter_cpu* cpu, polter_u64 from_ns) {
-    cpu->since_ns = cpu->came_ns = from_ns;
-    if (cpu->known) polter_ran_open_current(cpu);
+/* From now on windows are kept. Under the run queue's lock. */
+POLTER_CHECKED_ALONE int polter_ran_follow(struct polter_cpu* cpu, polter_u64 now_ns) {
+    if (!cpu) return 0;
+    if (!cpu->known) polter_ran_come_unknown(cpu);
+    polter_ran_open_current(cpu);
+    polter_ran_current(cpu, &cpu->first, 0);
+    cpu->since_ns = cpu->came_ns = now_ns;
+    POLTER_STORE(cpu->followed_ns, now_ns);
     POLTER_STORE(cpu->following, 1u);
+    return 0;
+}
+
+/* The leaving task goes by another name now, with this entry; before polter_ran_close. */
+POLTER_INLINE void polter_ran_renamed(struct polter_cpu* cpu, const struct polter_ran* ran) {
+    if (cpu->since_ns == cpu->followed_ns && cpu->first.tid == ran->tid) cpu->first = *ran;
 }
 
 POLTER_CHECKED_ALONE int polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {
@@ -141,29 +180,36 @@ POLTER_CHECKED_ALONE int polter_ran_mark(struct polter_cpu* cpu, struct polter_m
     return 0;
 }
 
-static const char polter_unknown[POLTER_CULPRIT_LEN] = "unknown";
-
 /* Whether the tracepoint missed a switch: the task that leaves is not the one last seen to come. */
 POLTER_INLINE int polter_ran_gap(struct polter_cpu* cpu, polter_s32 leaving) {
     return cpu->known && cpu->tid != leaving;
 }
 
 /* Handles a missed switch: the leaving task came at `arrival_ns` by the kernel's own record, and the previous one ran until then. Returns
- * that time, or 0 if it is unknown or impossible; then the task that ran since the last reported switch is unknown. */
+ * that time, or 0 if it is unknown or impossible; then the task that ran since the last reported switch is unknown. If not 0, the includer
+ * opens the leaving task and calls polter_ran_found. */
 POLTER_INLINE polter_u64 polter_ran_came(struct polter_cpu* cpu, polter_u64 arrival_ns, polter_u64 now_ns) {
-    const char* unknown = polter_unknown;
-    struct polter_ran* ran;
+    int first = cpu->following && cpu->since_ns == cpu->followed_ns; /* whoever runs is the first one of the windows */
 
-    if (!cpu->following) return arrival_ns <= now_ns ? arrival_ns : 0;
-    if (arrival_ns >= cpu->since_ns && arrival_ns <= now_ns) {
-        polter_ran_close(cpu, arrival_ns);
-        return arrival_ns;
+    cpu->missed = 1;
+    if (arrival_ns && arrival_ns <= now_ns) {
+        if (!cpu->following || (first && arrival_ns < cpu->since_ns)) return arrival_ns;
+        if (arrival_ns >= cpu->since_ns) {
+            polter_ran_close(cpu, arrival_ns);
+            return arrival_ns;
+        }
     }
-    ran = polter_ran_open(cpu, -1, 0, POLTER_OWNER_KERNEL);
-    POLTER_HIDE(unknown);
-    __builtin_memcpy(ran->comm, unknown, POLTER_CULPRIT_LEN);
+    polter_ran_come_unknown(cpu);
+    if (!cpu->following) return 0;
+    polter_ran_open_current(cpu);
+    if (first) polter_ran_current(cpu, &cpu->first, 0);
     polter_ran_close(cpu, now_ns);
     return 0;
+}
+
+/* The task that runs is known again, and came at that time. */
+POLTER_INLINE void polter_ran_found(struct polter_cpu* cpu, polter_u64 came_ns) {
+    if (cpu->following && came_ns < cpu->followed_ns) polter_ran_current(cpu, &cpu->first, 0);
 }
 
 #endif

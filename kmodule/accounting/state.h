@@ -72,9 +72,10 @@ struct polter_stay {
     polter_u64 from_ns;
     struct polter_mark begin;
     struct polter_mark end; /* of a stay that another follows; the last one lasts until now */
-    struct polter_ran by;   /* who ran for all of a stay that another follows, if `alone` */
-    polter_u32 alone;
+    polter_u64 begin_ns;    /* when the mark of its begin was made: after from_ns only where stays were merged */
+    struct polter_ran by;   /* who ran, for how long, before the CPU kept windows; see polter_waiting_before */
     polter_u32 cpu;
+    polter_u32 padding;
 };
 
 /* One registered thread. Written by the CPU it runs on; while it waits, under its run queue's lock. The fields that each event needs come
@@ -159,23 +160,26 @@ struct polter_cpu {
     polter_u64 thread;     /* the registered thread that runs here, as the backend knows it; 0: none. As of `generation` */
     polter_u32 generation; /* of the registrations: if they have changed since, `thread` is not known */
     polter_u32 depth;      /* of the frames below */
-    polter_u32 known;      /* 1: a switch has been seen, and the task that came runs here: */
+    polter_u32 known;      /* 1: a switch has been seen, and this task came: */
     polter_s32 tid;
     polter_u32 tgid;
     polter_u32 owner; /* as in polter_ran */
     char comm[POLTER_CULPRIT_LEN];
     polter_u32 waiting;       /* registered threads that wait for this CPU: those counted under its run queue's lock, */
     polter_u32 moved;         /* and those counted without, atomically. Only the sum means something */
+    polter_u32 missed;        /* 1: a switch was not shown, so another task than the known one may run here at any time */
+    polter_u32 following;     /* 1: the windows are being kept */
     polter_u64 work;          /* the first function that the current task, a kworker, has executed since it came */
     polter_u64 head;          /* windows begun so far */
-    polter_u64 wanted_ns;     /* since when somebody has waited who was moved to this CPU's queue */
-    polter_u64 since_ns;      /* since when the current task runs, or its time is wanted */
+    polter_u64 followed_ns;   /* since when they are kept; `first` ran then */
+    polter_u64 since_ns;      /* since when the current task runs, or the windows are kept */
     polter_u64 came_ns;       /* the same of the one before it */
     polter_u64 stolen_ns;     /* stolen by the hypervisor, at the last reading */
     polter_u64 steal_end_ns;  /* of what was stolen last */
     polter_u64 steal_look_ns; /* when it was read last */
     polter_u32 running;       /* which of the newest window's */
-    polter_u32 following;     /* 1: the windows are being kept */
+    polter_u32 padding;
+    struct polter_ran first;
     struct polter_frame frame[POLTER_NESTING];
     struct polter_split split;
     struct polter_window window[POLTER_WINDOWS];
@@ -199,8 +203,16 @@ struct polter_culprit {
 /* On CPUs that keep stores in order, a writer in which nothing nests needs neither: an atomic instruction costs as much as twenty others. */
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
 #define POLTER_ADD_ALONE(x, v) POLTER_STORE(x, POLTER_LOAD(x) + (v))
+/* A load before all that follow. */
+#define POLTER_LOAD_FIRST(x)               \
+    ({                                     \
+        __typeof__(x) v_ = POLTER_LOAD(x); \
+        POLTER_BARRIER();                  \
+        v_;                                \
+    })
 #else
 #define POLTER_ADD_ALONE(x, v) POLTER_ADD(x, v)
+#define POLTER_LOAD_FIRST(x) __sync_fetch_and_add(&(x), 0)
 #endif
 /* Makes the compiler forget where a pointer points. clang 14's BPF back end turns loads from constants into numbers and loses the stores
  * before them on the way (BPFDAGToDAGISel::PreprocessLoad gives the load's chain away); constants are read through this. */

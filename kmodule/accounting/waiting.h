@@ -110,10 +110,8 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     struct polter_ran* ran;
 
     if (!cpu || s->cursor_ns >= s->end_ns) return 1;
-    if (left && stay->alone) {
-        polter_waiting_give_to(w, s->end_ns, polter_waiting_account(w->thread, stay->by.tid, stay->by.tgid), &stay->by);
-        return 1;
-    }
+    if (i == 0 && stay->by.ns && stay->by.tid != w->thread->tid)
+        polter_waiting_give_to(w, s->cursor_ns + stay->by.ns, polter_waiting_account(w->thread, stay->by.tid, stay->by.tgid), &stay->by);
     if (left && number > stay->end.window) return 1;
     window = &cpu->window[number & (POLTER_WINDOWS - 1)];
     if (POLTER_LOAD(window->number) != number + 1) return 1;
@@ -141,17 +139,18 @@ POLTER_INLINE void polter_waiting_stay(struct polter_waiting* w, polter_u32 k, p
     polter_waiting_give(w, end_ns, polter_waiting_account_unknown(w->thread), -1, 0, polter_unknown);
 }
 
-/* The thread waits for no CPU any more; it comes to the CPU `cpu_number` or leaves it. */
+/* The thread waits for no CPU any more; it comes to the CPU `cpu_number` or leaves it. It may be given up at this moment: each count is
+ * taken back once, since with a sum that is too low a CPU would keep no windows for who waits. */
 POLTER_INLINE void polter_waiting_uncount(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number) {
-    polter_u32 on = thread->waits_on;
+    polter_u32 on = POLTER_LOAD(thread->waits_on);
 
-    if (!on) return;
-    thread->waits_on = 0;
-    if (on != cpu_number + 1) cpu = POLTER_CPU(on - 1); /* a move to this CPU was not seen */
-    if (on == cpu_number + 1)
+    if (on) on = POLTER_SWAP(thread->waits_on, 0u);
+    if (on == cpu_number + 1) {
         cpu->waiting--;
-    else if (cpu)
-        POLTER_ADD(cpu->moved, -1u);
+    } else if (on) { /* a move to this CPU was not seen */
+        cpu = POLTER_CPU(on - 1);
+        if (cpu) POLTER_ADD(cpu->moved, -1u);
+    }
 }
 
 /* The thread is accounted no more, wherever it is. */
@@ -160,6 +159,14 @@ POLTER_INLINE void polter_waiting_give_up(struct polter_thread* thread) {
     struct polter_cpu* cpu = on ? POLTER_CPU(on - 1) : (struct polter_cpu*)0;
 
     if (cpu) POLTER_ADD(cpu->moved, -1u);
+}
+
+/* A stay begins. */
+POLTER_INLINE void polter_waiting_begin(struct polter_stay* stay, struct polter_cpu* cpu, polter_u32 cpu_number, polter_u64 now_ns) {
+    stay->cpu = cpu_number;
+    stay->begin_ns = now_ns;
+    stay->by.ns = 0;
+    polter_ran_mark(cpu, &stay->begin, now_ns);
 }
 
 /* The thread leaves the CPU, after polter_ran_close: `off` says why. */
@@ -171,39 +178,27 @@ POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct pol
     thread->stays = 0;
     polter_waiting_uncount(thread, cpu, cpu_number);
     if (off != POLTER_PREEMPTED && off != POLTER_YIELDED) return;
-    if (!cpu->following) {
-        cpu->since_ns = now_ns;
-        cpu->following = 1;
-    }
+    if (!cpu->following) polter_ran_follow(cpu, now_ns);
     cpu->waiting++;
-    thread->waits_on = cpu_number + 1;
+    POLTER_STORE(thread->waits_on, cpu_number + 1);
     thread->stays = 1;
     thread->stay[0].from_ns = now_ns;
-    thread->stay[0].cpu = cpu_number;
-    polter_ran_mark(cpu, &thread->stay[0].begin, now_ns);
+    polter_waiting_begin(&thread->stay[0], cpu, cpu_number, now_ns);
 }
 
-/* Somebody comes to wait for a CPU whose windows are not kept. Only who has its run queue's lock, which a wake-up has, may begin with them;
- * a move leaves that to the CPU's next switch. */
-POLTER_INLINE void polter_waiting_wants(struct polter_cpu* cpu, int locked, polter_u64 now_ns) {
-    int wanted = polter_ran_wanted(cpu);
+/* The stay ends. Where the CPU kept no windows when it began, one task ran until it did, or until now. */
+POLTER_CHECKED_ALONE int polter_waiting_before(struct polter_stay* stay, const struct polter_cpu* cpu, polter_u64 now_ns) {
+    polter_u64 followed_ns;
 
-    if (!wanted) POLTER_STORE(cpu->wanted_ns, now_ns);
-    if (locked) polter_ran_follow(cpu, wanted ? POLTER_LOAD(cpu->wanted_ns) : now_ns);
-}
-
-/* The stay ends, since the thread is moved to another CPU. Had there been a switch meanwhile, the windows would be kept. */
-POLTER_INLINE void polter_waiting_moves_on(struct polter_stay* stay, struct polter_cpu* from, polter_u64 now_ns) {
-    stay->alone = from->known && !POLTER_LOAD(from->following);
-    if (!stay->alone) {
-        polter_ran_mark(from, &stay->end, now_ns);
-        return;
+    if (!stay || !cpu) return 0;
+    followed_ns = POLTER_LOAD(cpu->followed_ns);
+    if (!POLTER_LOAD(cpu->following)) {
+        polter_ran_current(cpu, &stay->by, cpu->known && now_ns > stay->begin_ns ? now_ns - stay->begin_ns : 0);
+    } else if (followed_ns > stay->begin_ns) {
+        stay->by = cpu->first;
+        stay->by.ns = followed_ns - stay->begin_ns;
     }
-    stay->by.tid = from->tid;
-    stay->by.tgid = from->tgid;
-    stay->by.work = 0;
-    stay->by.owner = from->owner;
-    __builtin_memcpy(stay->by.comm, from->comm, POLTER_CULPRIT_LEN);
+    return 0;
 }
 
 /* The thread is put on the queue of a CPU: woken, or moved there while it waits. `made_way`: woken, and the scheduler has told the task
@@ -213,7 +208,9 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct pol
     polter_u32 k;
 
     if (woken) {
-        if (thread->off != POLTER_BLOCKED) return; /* it was about to sleep and still runs, or it waits already */
+        /* It was about to sleep and still runs, or it waits already. The same of one that has been registered while it ran, and whose state
+         * is not known yet: who wakes itself does not have the run queue's lock. */
+        if (thread->off != POLTER_BLOCKED || (cpu->known && cpu->tid == thread->tid)) return;
         thread->off = POLTER_WOKEN;
         thread->stays = 0;
     } else if (thread->off != POLTER_WOKEN && thread->off != POLTER_PREEMPTED && thread->off != POLTER_YIELDED) {
@@ -221,28 +218,30 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct pol
     }
     /* An idle CPU gives way at any time. */
     thread->made_way = made_way && cpu->known && cpu->tid != 0;
-    if (!cpu->following) polter_waiting_wants(cpu, woken, now_ns);
     k = thread->stays;
     if (k > 0 && k <= POLTER_STAYS) {
         struct polter_stay* left = &thread->stay[(k - 1) & (POLTER_STAYS - 1)];
         struct polter_cpu* from = POLTER_CPU(left->cpu);
-        if (from) polter_waiting_moves_on(left, from, now_ns);
+        if (from) {
+            polter_waiting_before(left, from, now_ns);
+            polter_ran_mark(from, &left->end, now_ns);
+        }
     }
-    if (woken) { /* under the run queue's lock; a move is under that of the CPU that is left */
+    if (woken) { /* under the run queue's lock */
+        if (!cpu->following) polter_ran_follow(cpu, now_ns);
         cpu->waiting++;
-    } else {
+    } else { /* under that of the CPU that is left; this one begins with its windows at its next switch */
         polter_waiting_give_up(thread);
         POLTER_ADD(cpu->moved, 1u);
     }
-    thread->waits_on = cpu_number + 1;
+    POLTER_STORE(thread->waits_on, cpu_number + 1);
     if (k >= POLTER_STAYS) {
         k = POLTER_STAYS - 1; /* too many moves: merge the last ones into one stay, of which only the last CPU's part is known */
     } else {
         thread->stay[k & (POLTER_STAYS - 1)].from_ns = now_ns;
         thread->stays = k + 1;
     }
-    thread->stay[k & (POLTER_STAYS - 1)].cpu = cpu_number;
-    polter_ran_mark(cpu, &thread->stay[k & (POLTER_STAYS - 1)].begin, now_ns);
+    polter_waiting_begin(&thread->stay[k & (POLTER_STAYS - 1)], cpu, cpu_number, now_ns);
 }
 
 /* Where one task alone ran on one CPU for the whole of the wait, which most waits are, it is the one that leaves the CPU now, and there is
@@ -272,6 +271,10 @@ POLTER_INLINE void polter_waiting_split(struct polter_waiting* w, struct polter_
         if (thread->off == POLTER_WOKEN && thread->made_way) account = POLTER_WAKEUP;
         polter_waiting_give_to(w, now_ns, account, one);
         return;
+    }
+    if (stays > 0 && stays <= POLTER_STAYS) {
+        struct polter_stay* last = &thread->stay[(stays - 1) & (POLTER_STAYS - 1)];
+        polter_waiting_before(last, POLTER_CPU(last->cpu), now_ns);
     }
     for (polter_u32 k = 0; k < POLTER_STAYS; k++) {
         if (k >= stays) break;

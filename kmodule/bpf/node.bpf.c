@@ -380,7 +380,7 @@ int begin_cpu(void* ctx) {
     struct task_struct* task = bpf_get_current_task_btf();
     if (!node) return 1;
     node->fresh = 1;
-    node->cpu.waiting = node->cpu.following = 1; /* all that runs is wanted, whoever waits for it */
+    polter_ran_always(&node->cpu); /* all that runs is wanted */
     node->cpu.since_ns = bpf_ktime_get_ns();
     open_task(node, task, task->flags);
     node->end_ns = 0;

@@ -130,7 +130,7 @@ static __always_inline struct polter_thread* named(u64 name, s32 tid, u32 tgid) 
 /* The table has changed, or a switch was not shown, so that the CPU's state is not of the task that runs. Gives the thread's number. */
 POLTER_SUBPROGRAM u32 look_up_here(struct polter_cpu* cpu) {
     u64 ids = bpf_get_current_pid_tgid();
-    u32 generation = __sync_fetch_and_add(&tids_generation, 0); /* before the table is read */
+    u32 generation = POLTER_LOAD_FIRST(tids_generation); /* before the table is read */
     struct polter_thread* thread = thread_of(ids, ids >> 32);
     if (cpu->known && cpu->tid == (s32)ids) {
         POLTER_STORE(cpu->thread, name_of(thread));
@@ -143,9 +143,12 @@ POLTER_SUBPROGRAM u32 look_up_here(struct polter_cpu* cpu) {
 /* The registered thread that runs on this CPU. */
 static __always_inline struct polter_thread* thread_here(struct polter_cpu* cpu) {
     bool known = POLTER_LOAD(cpu->generation) == POLTER_LOAD(tids_generation);
-    if (known && !POLTER_LOAD(cpu->thread) && !polter_ran_wanted(cpu)) return NULL;
-    u64 ids = bpf_get_current_pid_tgid();
-    if (known && cpu->known && cpu->tid == (s32)ids) return named(POLTER_LOAD(cpu->thread), ids, ids >> 32);
+    if (known && !POLTER_LOAD(cpu->thread) && !cpu->missed && !polter_ran_wanted(cpu)) return NULL;
+    u64 ids = bpf_get_current_pid_tgid(), name = POLTER_LOAD(cpu->thread);
+    if (known && cpu->known && cpu->tid == (s32)ids) {
+        struct polter_thread* thread = named(name, ids, ids >> 32);
+        if (thread || !name) return thread;
+    }
     u32 number = look_up_here(cpu);
     return bpf_map_lookup_elem(&threads, &number);
 }
@@ -209,6 +212,7 @@ POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task
     }
     struct polter_ran* ran = polter_ran_open_as(cpu, task->pid, task->tgid, POLTER_OWNER_KERNEL, function);
     __builtin_memcpy(ran->comm, name.name, sizeof ran->comm);
+    polter_ran_renamed(cpu, ran);
     return 0;
 }
 
@@ -233,7 +237,7 @@ static __always_inline struct polter_thread* waiter(struct task_struct* task) {
 }
 
 static __always_inline struct polter_thread* leaver(struct polter_cpu* cpu, struct task_struct* task, bool gap) {
-    u32 generation = POLTER_LOAD(tids_generation);
+    u32 generation = POLTER_LOAD_FIRST(tids_generation);
     bool known = !gap && cpu->known && cpu->generation == generation;
     cpu->generation = generation; /* read before the table is, for the task that comes */
     return known ? named(cpu->thread, task->pid, task->tgid) : thread_of(task->pid, task->tgid);
@@ -412,8 +416,12 @@ SEC("raw_tp")
 int begin_page(struct bpf_raw_tracepoint_args* ctx) {
     struct polter_page* page = page_at(ctx->args[0]);
     u32 tgid = ctx->args[2];
+    u32 number = ctx->args[0];
+    struct polter_thread* before = bpf_map_lookup_elem(&threads, &number);
     struct polter_process* process = bpf_map_lookup_elem(&processes, &tgid);
     if (!page) return 1;
+    if (before)
+        polter_waiting_give_up(before); /* a program that still ran when this number's last thread was removed may have counted it */
     if (process) process->measured = 1;
     polter_page_layout(&page->header, POLTER_BACKEND_BPF, ctx->args[3]);
     page->header.tid = ctx->args[1];

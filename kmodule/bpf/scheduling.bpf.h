@@ -30,7 +30,6 @@ static __always_inline void switched(struct polter_cpu* cpu, u32 number, struct 
     u64 now = bpf_ktime_get_ns();
 
     reset(cpu, thread);
-    if (!cpu->following && polter_ran_wanted(cpu)) polter_ran_follow(cpu, cpu->wanted_ns);
     if (gap) {
         /* There are kernels that do not call the tracepoint for each switch away from some tasks (seen on a 6.18 guest, not counted as
          * recursion by the kernel). What is missed is made good from the scheduler's own record of when this task came. */
@@ -42,8 +41,12 @@ static __always_inline void switched(struct polter_cpu* cpu, u32 number, struct 
             else
                 POLTER_ADD(thread->master.unbalanced, 1ull);
         }
-        if (came) runs(cpu, prev, owner_of_seldom(prev));
+        if (came) {
+            runs(cpu, prev, owner_of_seldom(prev));
+            polter_ran_found(cpu, came);
+        }
     }
+    if (!cpu->following && polter_ran_wanted(cpu)) polter_ran_follow(cpu, now);
     leaves(cpu, prev);
     if (cpu->following) polter_ran_close(cpu, now);
     if (thread) {
@@ -74,11 +77,16 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
     bool gap = polter_ran_gap(cpu, known_as(cpu, prev));
     struct polter_thread* thread = leaver(cpu, prev, gap);
     struct polter_thread* coming = waiter(next);
-    goes(cpu, coming);
-    if (thread || coming || gap || cpu->depth || polter_ran_wanted(cpu))
+    u32 busy = gap | cpu->depth | cpu->following | (cpu->waiting + cpu->moved);
+    if (coming) busy = 1;
+    POLTER_HIDE(busy); /* else clang calculates with the pointers */
+    if (thread) busy = 1;
+    POLTER_HIDE(busy);
+    if (busy)
         switched(cpu, number, thread, coming, gap, preempt, prev, next, prev_state);
     else
         cpu->work = 0;
+    goes(cpu, coming);
     runs(cpu, next, owner);
     return 0;
 }

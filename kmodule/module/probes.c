@@ -115,11 +115,16 @@ static noinline struct polter_member *look_up_here(struct polter_cpu *cpu)
 static __always_inline struct polter_member *member_here(struct polter_cpu *cpu)
 {
 	bool known = POLTER_LOAD(cpu->generation) == READ_ONCE(polter_generation);
+	u64 name = POLTER_LOAD(cpu->thread);
 
-	if (known && !POLTER_LOAD(cpu->thread) && !polter_ran_wanted(cpu))
+	if (known && !name && !cpu->missed && !polter_ran_wanted(cpu))
 		return NULL;
-	if (known && cpu->known && cpu->tid == current->pid)
-		return member_named(POLTER_LOAD(cpu->thread), current->pid, current->tgid);
+	if (known && cpu->known && cpu->tid == current->pid) {
+		struct polter_member *member = member_named(name, current->pid, current->tgid);
+
+		if (member || !name)
+			return member;
+	}
 	return look_up_here(cpu);
 }
 
@@ -205,6 +210,7 @@ static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_s
 	}
 	ran = polter_ran_open_as(cpu, task->pid, task->tgid, POLTER_OWNER_KERNEL, function);
 	memcpy(ran->comm, work_names[number]->known[slot].name, sizeof(ran->comm));
+	polter_ran_renamed(cpu, ran);
 }
 
 /* ---- scheduling ---- */
@@ -245,8 +251,6 @@ static noinline void switched(struct polter_cpu *cpu, struct polter_member *memb
 	u32 number = raw_smp_processor_id(), off = POLTER_PREEMPTED;
 
 	polter_nesting_reset(cpu, member ? &member->thread : NULL);
-	if (!cpu->following && polter_ran_wanted(cpu))
-		polter_ran_follow(cpu, cpu->wanted_ns);
 	if (unlikely(gap)) {
 		/* The tracepoint did not report a switch: recover it from the scheduler's own record of when this task came. */
 		u64 came = polter_ran_came(cpu, polter_task_arrival(prev, now), now);
@@ -258,9 +262,13 @@ static noinline void switched(struct polter_cpu *cpu, struct polter_member *memb
 			else
 				POLTER_ADD(member->thread.master.unbalanced, 1ull);
 		}
-		if (came)
+		if (came) {
 			runs(cpu, prev);
+			polter_ran_found(cpu, came);
+		}
 	}
+	if (!cpu->following && polter_ran_wanted(cpu))
+		polter_ran_follow(cpu, now);
 	if (cpu->work && cpu->following)
 		name_work(cpu, number, prev);
 	cpu->work = 0;
@@ -290,11 +298,11 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 	bool gap = polter_ran_gap(cpu, prev->pid);
 	struct polter_member *member = leaver(cpu, prev, gap), *coming = member_if_any(next);
 
-	cpu->thread = name_of(coming);
-	if (member || coming || gap || cpu->depth || polter_ran_wanted(cpu))
+	if (member || coming || gap || cpu->depth || cpu->following || polter_ran_wanted(cpu))
 		switched(cpu, member, coming, gap, preempt, prev POLTER_SWITCH_STATE_PASSED);
 	else
 		cpu->work = 0;
+	cpu->thread = name_of(coming);
 	runs(cpu, next);
 }
 
@@ -444,7 +452,12 @@ void polter_cpus_reset(void)
 	started_seed = get_random_u32();
 	/* A module may have been replaced, so cached function names may be wrong. */
 	for_each_possible_cpu(cpu) {
+		u32 waiting = cpus[cpu]->waiting, moved = cpus[cpu]->moved;
+
 		memset(cpus[cpu], 0, sizeof(**cpus));
+		/* Members that are not released yet take themselves back. */
+		cpus[cpu]->waiting = waiting;
+		cpus[cpu]->moved = moved;
 		memset(work_names[cpu], 0, sizeof(**work_names));
 	}
 }

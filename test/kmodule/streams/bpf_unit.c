@@ -247,5 +247,14 @@ static void unit_work(struct work_struct* work) {
     bpf_on_work(work);
 }
 
-const struct unit bpf_unit = {"bpf",     unit_reset, add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_fork, unit_exit,
-                              unit_exec, unit_enter, unit_leave, unit_nmi, unit_fault,  time_faults, fault_ends,   unit_work};
+static void keep_windows(void) {
+    for (unsigned i = 0; i < UNIT_CPUS; i++) polter_ran_always(&cpu[i]);
+}
+
+static unsigned waiting(unsigned i) {
+    return cpu[i].waiting + cpu[i].moved;
+}
+
+const struct unit bpf_unit = {"bpf",       unit_reset, add_thread, state,        unit_switch, unit_wakeup, unit_migrate,
+                              unit_fork,   unit_exit,  unit_exec,  unit_enter,   unit_leave,  unit_nmi,    unit_fault,
+                              time_faults, fault_ends, unit_work,  keep_windows, waiting};

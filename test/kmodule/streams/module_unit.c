@@ -138,6 +138,7 @@ bool polter_is_net_irq(unsigned irq) {
 static void reset(void) {
     if (!cpus) polter_cpus_init();
     polter_cpus_reset();
+    for (int i = 0; i < UNIT_CPUS; i++) cpus[i]->waiting = cpus[i]->moved = 0;
     memset(group, 0, sizeof group);
     memset(member, 0, sizeof member);
     memset(page, 0, sizeof page);
@@ -216,5 +217,14 @@ static void unit_work(struct work_struct* work) {
     on_work(NULL, work);
 }
 
-const struct unit module_unit = {"module",  reset,      add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_fork, unit_exit,
-                                 unit_exec, unit_enter, unit_leave, unit_nmi, unit_fault,  NULL,        NULL,         unit_work};
+static void keep_windows(void) {
+    for (int i = 0; i < UNIT_CPUS; i++) polter_ran_always(cpus[i]);
+}
+
+static unsigned waiting(unsigned i) {
+    return cpus[i]->waiting + cpus[i]->moved;
+}
+
+const struct unit module_unit = {"module",  reset,     add_thread, state,        unit_switch, unit_wakeup, unit_migrate,
+                                 unit_fork, unit_exit, unit_exec,  unit_enter,   unit_leave,  unit_nmi,    unit_fault,
+                                 NULL,      NULL,      unit_work,  keep_windows, waiting};
