@@ -24,7 +24,7 @@ POLTER_INLINE struct polter_window* polter_ran_newest(struct polter_cpu* cpu) {
     return &cpu->window[(cpu->head - 1) & (POLTER_WINDOWS - 1)];
 }
 
-/* Whether anybody waits for this CPU. */
+/* Whether a registered thread waits for this CPU, or has left it unseen and may come back so. */
 POLTER_INLINE int polter_ran_wanted(const struct polter_cpu* cpu) {
     return POLTER_LOAD(cpu->waiting) + POLTER_LOAD(cpu->moved) != 0;
 }
@@ -191,7 +191,6 @@ POLTER_INLINE int polter_ran_gap(struct polter_cpu* cpu, polter_s32 leaving) {
 POLTER_INLINE polter_u64 polter_ran_came(struct polter_cpu* cpu, polter_u64 arrival_ns, polter_u64 now_ns) {
     int first = cpu->following && cpu->since_ns == cpu->followed_ns; /* whoever runs is the first one of the windows */
 
-    cpu->missed = 1;
     if (arrival_ns && arrival_ns <= now_ns) {
         if (!cpu->following || (first && arrival_ns < cpu->since_ns)) return arrival_ns;
         if (arrival_ns >= cpu->since_ns) {
