@@ -24,7 +24,7 @@ POLTER_INLINE struct polter_window* polter_ran_newest(struct polter_cpu* cpu) {
     return &cpu->window[(cpu->head - 1) & (POLTER_WINDOWS - 1)];
 }
 
-/* Whether a registered thread waits for this CPU, or has left it unseen and may come back so. */
+/* Whether anybody waits for this CPU. */
 POLTER_INLINE int polter_ran_wanted(const struct polter_cpu* cpu) {
     return POLTER_LOAD(cpu->waiting) + POLTER_LOAD(cpu->moved) != 0;
 }

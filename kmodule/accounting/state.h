@@ -108,7 +108,7 @@ struct polter_thread {
     polter_u32 owner;                   /* as in polter_process */
     polter_u32 names;
     polter_u32 made_way; /* see polter_waiting_queue */
-    polter_u32 waits_on; /* the CPU on whose queue it waits, or that it left unseen, + 1; 0: none. Counted there, see polter_cpu */
+    polter_u32 waits_on; /* the CPU on whose queue it waits, + 1; 0: none. Counted there, see polter_cpu */
 };
 
 /* One registered process. */
@@ -165,7 +165,7 @@ struct polter_cpu {
     polter_u32 tgid;
     polter_u32 owner; /* as in polter_ran */
     char comm[POLTER_CULPRIT_LEN];
-    polter_u32 waiting;       /* registered threads that may come to this CPU: those counted under its run queue's lock, */
+    polter_u32 waiting;       /* registered threads that wait for this CPU: those counted under its run queue's lock, */
     polter_u32 moved;         /* and those counted without, atomically. Only the sum means something */
     polter_u32 following;     /* 1: the windows are being kept */
     polter_u32 running;       /* which of the newest window's */

@@ -161,13 +161,6 @@ POLTER_INLINE void polter_waiting_give_up(struct polter_thread* thread) {
     if (cpu) POLTER_ADD(cpu->moved, -1u);
 }
 
-/* The thread has left the CPU at a switch that was not shown, for whatever reason. Until it is seen again it may run there, unseen too. */
-POLTER_CHECKED_ALONE int polter_waiting_lost(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number) {
-    if (!thread || !cpu) return 0;
-    if (thread->off == POLTER_RUNNING && POLTER_SWAP_IF(thread->waits_on, 0u, cpu_number + 1) == 0) cpu->waiting++;
-    return 0;
-}
-
 /* A stay begins. */
 POLTER_INLINE void polter_waiting_begin(struct polter_stay* stay, struct polter_cpu* cpu, polter_u32 cpu_number, polter_u64 now_ns) {
     stay->cpu = cpu_number;

@@ -140,10 +140,14 @@ POLTER_SUBPROGRAM u32 look_up_here(struct polter_cpu* cpu) {
     return thread ? thread->page : POLTER_BPF_THREADS;
 }
 
+/* Switches that no program was called for; see scheduling.bpf.h. */
+extern unsigned long long unseen_switches;
+
 /* The registered thread that runs on this CPU. */
 static __always_inline struct polter_thread* thread_here(struct polter_cpu* cpu) {
     bool known = POLTER_LOAD(cpu->generation) == POLTER_LOAD(tids_generation);
-    if (known && !POLTER_LOAD(cpu->thread) && !polter_ran_wanted(cpu)) return NULL;
+    /* Asking who is current costs more than all else here. It is who was last seen to come, where the kernel shows all switches. */
+    if (known && !POLTER_LOAD(cpu->thread) && !POLTER_LOAD(unseen_switches) && !polter_ran_wanted(cpu)) return NULL;
     u64 ids = bpf_get_current_pid_tgid(), name = POLTER_LOAD(cpu->thread);
     if (known && cpu->known && cpu->tid == (s32)ids) {
         struct polter_thread* thread = named(name, ids, ids >> 32);
@@ -239,10 +243,6 @@ static __always_inline struct polter_thread* waiter(struct task_struct* task) {
 static __always_inline struct polter_thread* leaver(struct polter_cpu* cpu, struct task_struct* task, bool gap) {
     u32 generation = POLTER_LOAD_FIRST(tids_generation);
     bool known = !gap && cpu->known && cpu->generation == generation;
-    if (gap && cpu->generation == generation) {
-        struct polter_thread* lost = named(cpu->thread, cpu->tid, cpu->tgid);
-        if (lost) polter_waiting_lost(lost, cpu, bpf_get_smp_processor_id());
-    }
     cpu->generation = generation; /* read before the table is, for the task that comes */
     return known ? named(cpu->thread, task->pid, task->tgid) : thread_of(task->pid, task->tgid);
 }

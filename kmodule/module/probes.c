@@ -117,8 +117,6 @@ static __always_inline struct polter_member *member_here(struct polter_cpu *cpu)
 	bool known = POLTER_LOAD(cpu->generation) == READ_ONCE(polter_generation);
 	u64 name = POLTER_LOAD(cpu->thread);
 
-	if (known && !name && !polter_ran_wanted(cpu))
-		return NULL;
 	if (known && cpu->known && cpu->tid == current->pid) {
 		struct polter_member *member = member_named(name, current->pid, current->tgid);
 
@@ -132,12 +130,7 @@ static __always_inline struct polter_member *leaver(struct polter_cpu *cpu, stru
 {
 	u32 generation = smp_load_acquire(&polter_generation);
 	bool known = !gap && cpu->known && cpu->generation == generation;
-	struct polter_member *lost = NULL;
 
-	if (unlikely(gap) && cpu->generation == generation)
-		lost = member_named(cpu->thread, cpu->tid, cpu->tgid);
-	if (lost)
-		polter_waiting_lost(&lost->thread, cpu, raw_smp_processor_id());
 	cpu->generation = generation; /* read before the table is, for the task that comes */
 	return known ? member_named(cpu->thread, task->pid, task->tgid) : member_of(task);
 }

@@ -156,6 +156,7 @@ static void unit_reset(void) {
     memset(thread, 0, sizeof thread);
     memset(tids, 0, sizeof tids);
     memset(tids_filter, 0, sizeof tids_filter);
+    unseen_switches = 0;
     memset(started, 0, sizeof started);
     *(volatile bool*)&has_steal = true; /* as the daemon sets it before loading */
     *(volatile bool*)&has_fault_end = false;

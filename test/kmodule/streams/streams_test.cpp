@@ -204,6 +204,8 @@ TEST_CASE("a thread is charged for interruptions even if no switch to it was sho
     shown(a, b);
     interrupted(b);
     interrupted(thread);  // and came back unseen
+    shown(thread, a);
+    interrupted(thread);  // nor was its wake-up shown
 }
 
 TEST_CASE("a page ends when its thread executes another program, and whoever has the thread's id then is not on it") {

@@ -247,8 +247,12 @@ class World {
             if (i >= 2) tasks_.back().owner = i < 6 ? POLTER_OWNER_KERNEL : i < 10 ? 1000u : static_cast<unsigned>(2000 + i);
         }
         for (auto& task : tasks_) sleeping_.push_back(&task);
-        for (unsigned i = 0; simple_ && i < UNIT_CPUS; i++)  // who runs there is known from the beginning
+        for (unsigned i = 0; i < UNIT_CPUS; i++)  // who runs there is known from the beginning
             both_.give(i, &idle_[i], [&](const unit& u) { u.on_switch(0, &idle_[i], &idle_[i]); });
+        if (faults == 0.0) return;
+        // A switch to this task was not shown; the backends know now that there are such.
+        unseen_ = make(199, 199, "unseen");
+        both_.give(0, &unseen_, [&](const unit& u) { u.on_switch(1, &unseen_, &idle_[0]); });
     }
 
     void step() {
@@ -483,6 +487,7 @@ class World {
     std::set<const task_struct*> in_page_fault_;
     std::array<std::uint64_t, UNIT_CPUS> unbooked_{};
     unsigned exited_ = 0, forked_ = 0;
+    task_struct unseen_{};
     std::array<task_struct, UNIT_CPUS> idle_;
     std::array<task_struct*, UNIT_CPUS> running_;
     std::array<std::deque<task_struct*>, UNIT_CPUS> queue_;
