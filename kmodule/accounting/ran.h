@@ -126,10 +126,13 @@ POLTER_INLINE void polter_ran_current(const struct polter_cpu* cpu, struct polte
     __builtin_memcpy(ran->comm, cpu->comm, POLTER_CULPRIT_LEN);
 }
 
-POLTER_INLINE void polter_ran_open_current(struct polter_cpu* cpu) {
-    struct polter_ran* ran = polter_ran_open(cpu, cpu->tid, cpu->tgid, cpu->owner);
+POLTER_CHECKED_ALONE int polter_ran_open_current(struct polter_cpu* cpu) {
+    struct polter_ran* ran;
 
+    if (!cpu) return 0;
+    ran = polter_ran_open(cpu, cpu->tid, cpu->tgid, cpu->owner);
     __builtin_memcpy(ran->comm, cpu->comm, POLTER_CULPRIT_LEN);
+    return 0;
 }
 
 /* The current task has come, after polter_ran_close if windows are kept: it has its place there, or they end since nobody waits any more.

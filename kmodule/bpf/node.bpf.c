@@ -199,6 +199,10 @@ POLTER_SUBPROGRAM int add_task(u32 tid, u32 tgid) {
     return 0;
 }
 
+static __always_inline bool may_wait(struct task_struct* task) {
+    return true;
+}
+
 static __always_inline struct polter_thread* waiter(struct task_struct* task) {
     u32 tid = task->pid;
     struct polter_thread* thread = tid ? bpf_map_lookup_elem(&tasks, &tid) : NULL;

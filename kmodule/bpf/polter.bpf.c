@@ -236,6 +236,10 @@ static __always_inline void look_for_steal(struct polter_thread* thread, struct 
 
 /* ---- scheduling ---- */
 
+static __always_inline bool may_wait(struct task_struct* task) {
+    return may_be_registered(task->pid);
+}
+
 static __always_inline struct polter_thread* waiter(struct task_struct* task) {
     return may_be_registered(task->pid) ? thread_of(task->pid, task->tgid) : NULL;
 }

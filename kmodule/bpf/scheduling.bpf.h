@@ -3,6 +3,7 @@
  * Scheduling: why a task leaves its CPU, on whose queue it waits, who runs. The programs of both objects; the object that includes them
  * brings, beside what ../accounting/waiting.h asks for,
  *   cpu_state(n)                      the state of CPU n; NULL: leave it alone
+ *   may_wait(task)                    whether the waits of a task may be accounted; cheap
  *   waiter(task)                      the state of a task whose waits are accounted; NULL: of another
  *   leaver(cpu, task, gap)            the same of the one that leaves the CPU; `gap`: it was not seen to come
  *   goes(cpu, thread)                 that thread comes to the CPU, or none (NULL)
@@ -24,9 +25,11 @@
 /* Switches that no program was called for; see on_switch. */
 unsigned long long unseen_switches;
 
-/* A switch at which a thread leaves or comes, or waits for this CPU, or after one that was not shown (`gap`). */
-static __always_inline void switched(struct polter_cpu* cpu, u32 number, struct polter_thread* thread, struct polter_thread* coming,
-                                     bool gap, bool preempt, struct task_struct* prev, struct task_struct* next, unsigned int prev_state) {
+/* A switch at which a thread leaves or may come, or waits for this CPU, or after one that was not shown (`gap`). Returns the one that
+ * comes, which is looked up late: a verifier goes through all that follows once with it and once without. */
+static __always_inline struct polter_thread* switched(struct polter_cpu* cpu, u32 number, struct polter_thread* thread, bool gap,
+                                                      bool preempt, struct task_struct* prev, struct task_struct* next,
+                                                      unsigned int prev_state) {
     u64 now = bpf_ktime_get_ns();
 
     reset(cpu, thread);
@@ -61,10 +64,12 @@ static __always_inline void switched(struct polter_cpu* cpu, u32 number, struct 
         }
         polter_waiting_leave(thread, cpu, number, off, now);
     }
+    struct polter_thread* coming = waiter(next);
     if (coming) {
         returns(coming, cpu, now);
         begins(coming, cpu, next, now);
     }
+    return coming;
 }
 
 SEC("tp_btf/sched_switch")
@@ -76,14 +81,11 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
 
     bool gap = polter_ran_gap(cpu, known_as(cpu, prev));
     struct polter_thread* thread = leaver(cpu, prev, gap);
-    struct polter_thread* coming = waiter(next);
-    u32 busy = gap | cpu->depth | cpu->following | (cpu->waiting + cpu->moved);
-    if (coming) busy = 1;
-    POLTER_HIDE(busy); /* else clang calculates with the pointers */
-    if (thread) busy = 1;
-    POLTER_HIDE(busy);
-    if (busy)
-        switched(cpu, number, thread, coming, gap, preempt, prev, next, prev_state);
+    struct polter_thread* coming = NULL;
+    u32 busy = gap | may_wait(next) | cpu->depth | cpu->following | (cpu->waiting + cpu->moved);
+    POLTER_HIDE(busy); /* else clang calculates with the pointer */
+    if (thread || busy)
+        coming = switched(cpu, number, thread, gap, preempt, prev, next, prev_state);
     else
         cpu->work = 0;
     goes(cpu, coming);
