@@ -151,7 +151,8 @@ struct polter_split {
     polter_u32 part_account;
     polter_s32 part_tid;
     polter_u64 part_work;
-    polter_u32 counted; /* bit set of the accounts that have counted this wait */
+    polter_u32 counted;  /* bit set of the accounts that have counted this wait */
+    polter_u32 gave_way; /* 1: the one task that ran was giving way: none held the CPU, and the wait is the kernel's wake-up latency */
     char part_culprit[POLTER_CULPRIT_LEN];
 };
 

@@ -90,11 +90,18 @@ POLTER_INLINE int polter_waiting_may_name(const struct polter_thread* thread, co
 }
 
 /* Books the time up to `until_ns` to the task in `ran`. */
-POLTER_INLINE void polter_waiting_give_to(struct polter_waiting* w, polter_u64 until_ns, polter_u32 account, const struct polter_ran* ran) {
-    if (polter_waiting_may_name(w->thread, ran))
-        polter_waiting_give(w, until_ns, account, ran->tid, ran->work, ran->comm);
+POLTER_CHECKED_ALONE int polter_waiting_give_to(struct polter_thread* thread, struct polter_page* page, struct polter_split* split,
+                                                const struct polter_ran* ran, polter_u64 until_ns) {
+    struct polter_waiting w = {thread, page, split};
+    polter_u32 account;
+
+    if (!thread || !split || !ran || POLTER_NO_PAGE(page)) return 0;
+    account = split->gave_way ? (polter_u32)POLTER_WAKEUP : polter_waiting_account(thread, ran->tid, ran->tgid);
+    if (polter_waiting_may_name(thread, ran))
+        polter_waiting_give(&w, until_ns, account, ran->tid, ran->work, ran->comm);
     else
-        polter_waiting_give(w, until_ns, account, 0, POLTER_WORK_HIDDEN, polter_another_user);
+        polter_waiting_give(&w, until_ns, account, 0, POLTER_WORK_HIDDEN, polter_another_user);
+    return 0;
 }
 
 /* One task of one window. */
@@ -111,7 +118,7 @@ static long polter_waiting_step(polter_u32 i, void* context) {
 
     if (!cpu || s->cursor_ns >= s->end_ns) return 1;
     if (i == 0 && stay->by.ns && stay->by.tid != w->thread->tid)
-        polter_waiting_give_to(w, s->cursor_ns + stay->by.ns, polter_waiting_account(w->thread, stay->by.tid, stay->by.tgid), &stay->by);
+        polter_waiting_give_to(w->thread, w->page, s, &stay->by, s->cursor_ns + stay->by.ns);
     if (left && number > stay->end.window) return 1;
     window = &cpu->window[number & (POLTER_WINDOWS - 1)];
     if (POLTER_LOAD(window->number) != number + 1) return 1;
@@ -120,7 +127,7 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     ns = left && number == stay->end.window ? stay->end.ran_ns[slot] : POLTER_LOAD(ran->ns);
     if (number == stay->begin.window) ns = ns > stay->begin.ran_ns[slot] ? ns - stay->begin.ran_ns[slot] : 0;
     if (!ns || ran->tid == w->thread->tid) return 0;
-    polter_waiting_give_to(w, s->cursor_ns + ns, polter_waiting_account(w->thread, ran->tid, ran->tgid), ran);
+    polter_waiting_give_to(w->thread, w->page, s, ran, s->cursor_ns + ns);
     return 0;
 }
 
@@ -261,15 +268,13 @@ POLTER_INLINE void polter_waiting_split(struct polter_waiting* w, struct polter_
     struct polter_thread* thread = w->thread;
     struct polter_split* split = w->split;
     const struct polter_ran* one = polter_waiting_only_one(thread, cpu, cpu_number);
-    polter_u32 stays = thread->stays, account;
+    polter_u32 stays = thread->stays;
 
     split->part_from_ns = split->cursor_ns = thread->stay[0].from_ns;
     if (one) {
         split->end_ns = now_ns;
-        account = polter_waiting_account(thread, one->tid, one->tgid);
-        /* The current task was giving way: no task held the CPU, and this time is the kernel's wake-up latency. */
-        if (thread->off == POLTER_WOKEN && thread->made_way) account = POLTER_WAKEUP;
-        polter_waiting_give_to(w, now_ns, account, one);
+        split->gave_way = thread->off == POLTER_WOKEN && thread->made_way;
+        polter_waiting_give_to(thread, w->page, split, one, now_ns);
         return;
     }
     if (stays > 0 && stays <= POLTER_STAYS) {
@@ -300,6 +305,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     }
     outermost = polter_publish_begin(thread, POLTER_ALONE);
     split->counted = 0;
+    split->gave_way = 0;
     split->part_account = POLTER_ACCOUNT_SLOTS; /* none */
     split->part_tid = 0;
     split->part_work = 0;

@@ -199,11 +199,12 @@ int BPF_PROG(on_work, struct work_struct* work) {
 }
 
 /* A kworker leaves the CPU. Call before polter_ran_close. A separate function keeps this rare path out of on_switch. */
-POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task) {
-    u64 function = cpu->work;
+POLTER_CHECKED_ALONE int name_work(struct polter_cpu* cpu, s32 tid, u32 tgid) {
+    u64 function = cpu ? cpu->work : 0;
     struct work_name* known = bpf_map_lookup_elem(&work_names, &function);
     struct work_name name = {};
 
+    if (!cpu) return 0;
     cpu->work = 0;
     if (known) {
         name = *known;
@@ -214,7 +215,7 @@ POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task
         __builtin_memcpy(name.name, symbol, POLTER_CULPRIT_LEN - 1);
         bpf_map_update_elem(&work_names, &function, &name, BPF_ANY);
     }
-    struct polter_ran* ran = polter_ran_open_as(cpu, task->pid, task->tgid, POLTER_OWNER_KERNEL, function);
+    struct polter_ran* ran = polter_ran_open_as(cpu, tid, tgid, POLTER_OWNER_KERNEL, function);
     __builtin_memcpy(ran->comm, name.name, sizeof ran->comm);
     polter_ran_renamed(cpu, ran);
     return 0;
@@ -290,7 +291,7 @@ static __always_inline void begins(struct polter_thread* thread, struct polter_c
 }
 
 static __always_inline void leaves(struct polter_cpu* cpu, struct task_struct* task) {
-    if (cpu->work && cpu->following) name_work(cpu, task);
+    if (cpu->work && cpu->following) name_work(cpu, task->pid, task->tgid);
     cpu->work = 0;
 }
 
