@@ -6,8 +6,8 @@
  * this runs under the CPU's run queue lock, except for marks of a CPU to which a thread is being moved: there the division among tasks
  * may be off by one time slice, never the total.
  *
- * Windows are kept (`following`) only while a registered thread waits for the CPU; at other switches the CPU just notes who comes. A thread
- * that is moved to a CPU may wait there before that CPU begins with its windows; until then one task ran, which it notes as the first one.
+ * Windows are kept (`following`) only while a registered thread waits for the CPU; at other switches the CPU just notes who comes. The task
+ * that runs when somebody begins to wait is noted as the first one, and the windows have those that come after it.
  *
  * The includer may define POLTER_RAN_HOOK(cpu, ran, ns), called when the current task, with the entry `ran`, has run for `ns`.
  */
@@ -39,6 +39,14 @@ POLTER_INLINE void polter_ran_always(struct polter_cpu* cpu) {
 POLTER_INLINE void polter_ran_close(struct polter_cpu* cpu, polter_u64 now_ns) {
     struct polter_ran* ran = &polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)];
 
+    if (cpu->first_is == POLTER_FIRST_RUNS) {
+        cpu->first_is = POLTER_FIRST_LEAVES;
+        POLTER_STORE(cpu->followed_ns, now_ns);
+        cpu->came_ns = cpu->since_ns;
+        cpu->since_ns = now_ns;
+        return;
+    }
+    cpu->first_is = POLTER_FIRST_GONE;
     if (cpu->head && now_ns > cpu->since_ns) {
         POLTER_STORE(ran->ns, ran->ns + (now_ns - cpu->since_ns));
         POLTER_RAN_HOOK(cpu, ran, now_ns - cpu->since_ns);
@@ -59,7 +67,7 @@ POLTER_CHECKED_ALONE polter_u32 polter_ran_find(const struct polter_window* wind
 }
 
 /* Called after polter_ran_close: a task begins to run now. Called before it: the leaving task turns out to have done `work`, and its run
- * time since it came is booked there (a mark made meanwhile has it under the task's own name). The includer fills in the name. */
+ * time since it came is booked there. The includer fills in the name. */
 POLTER_INLINE struct polter_ran* polter_ran_open_as(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u32 owner,
                                                     polter_u64 work) {
     struct polter_window* window = polter_ran_newest(cpu);
@@ -138,7 +146,8 @@ POLTER_CHECKED_ALONE int polter_ran_open_current(struct polter_cpu* cpu) {
 /* The current task has come, after polter_ran_close if windows are kept: it has its place there, or they end since nobody waits any more.
  */
 POLTER_INLINE void polter_ran_go_on(struct polter_cpu* cpu) {
-    if (!cpu->following) return; /* whoever has been moved here just now is found at the next switch */
+    /* Whoever has been moved here just now is found at the next switch; the first one is in no window. */
+    if (!cpu->following || cpu->first_is == POLTER_FIRST_RUNS) return;
     if (polter_ran_wanted(cpu))
         polter_ran_open_current(cpu);
     else
@@ -146,20 +155,26 @@ POLTER_INLINE void polter_ran_go_on(struct polter_cpu* cpu) {
 }
 
 /* From now on windows are kept. Under the run queue's lock. */
-POLTER_CHECKED_ALONE int polter_ran_follow(struct polter_cpu* cpu, polter_u64 now_ns) {
-    if (!cpu) return 0;
+POLTER_INLINE void polter_ran_follow(struct polter_cpu* cpu, polter_u64 now_ns) {
     if (!cpu->known) polter_ran_come_unknown(cpu);
-    polter_ran_open_current(cpu);
     polter_ran_current(cpu, &cpu->first, 0);
     cpu->since_ns = cpu->came_ns = now_ns;
-    POLTER_STORE(cpu->followed_ns, now_ns);
+    POLTER_STORE(cpu->first_is, (polter_u32)POLTER_FIRST_RUNS);
+    POLTER_BARRIER();
     POLTER_STORE(cpu->following, 1u);
-    return 0;
 }
 
-/* The leaving task goes by another name now, with this entry; before polter_ran_close. */
-POLTER_INLINE void polter_ran_renamed(struct polter_cpu* cpu, const struct polter_ran* ran) {
-    if (cpu->since_ns == cpu->followed_ns && cpu->first.tid == ran->tid) cpu->first = *ran;
+/* The task that leaves, a kworker, has done `work` since it came, and goes by its name. Before polter_ran_close. A mark made meanwhile has
+ * its time under the task's own name. */
+POLTER_INLINE void polter_ran_did(struct polter_cpu* cpu, polter_s32 tid, polter_u32 tgid, polter_u64 work, const char* name) {
+    if (cpu->first_is == POLTER_FIRST_RUNS) {
+        cpu->first.work = work;
+        __builtin_memcpy(cpu->first.comm, name, POLTER_CULPRIT_LEN);
+    } else {
+        struct polter_ran* ran = polter_ran_open_as(cpu, tid, tgid, POLTER_OWNER_KERNEL, work);
+
+        __builtin_memcpy(ran->comm, name, POLTER_CULPRIT_LEN);
+    }
 }
 
 POLTER_CHECKED_ALONE int polter_ran_mark(struct polter_cpu* cpu, struct polter_mark* mark, polter_u64 now_ns) {
@@ -171,7 +186,7 @@ POLTER_CHECKED_ALONE int polter_ran_mark(struct polter_cpu* cpu, struct polter_m
     window = polter_ran_newest(cpu);
     tasks = cpu->head ? POLTER_LOAD(window->tasks) : 0;
     running = POLTER_LOAD(cpu->running);
-    following = POLTER_LOAD(cpu->following);
+    following = POLTER_LOAD(cpu->following) && POLTER_LOAD(cpu->first_is) != POLTER_FIRST_RUNS;
     since = POLTER_LOAD(cpu->since_ns);
     mark->window = cpu->head ? cpu->head - 1 : 0;
     POLTER_UNROLL
@@ -192,7 +207,7 @@ POLTER_INLINE int polter_ran_gap(struct polter_cpu* cpu, polter_s32 leaving) {
  * that time, or 0 if it is unknown or impossible; then the task that ran since the last reported switch is unknown. If not 0, the includer
  * opens the leaving task and calls polter_ran_found. */
 POLTER_INLINE polter_u64 polter_ran_came(struct polter_cpu* cpu, polter_u64 arrival_ns, polter_u64 now_ns) {
-    int first = cpu->following && cpu->since_ns == cpu->followed_ns; /* whoever runs is the first one of the windows */
+    int first = cpu->following && cpu->first_is == POLTER_FIRST_RUNS;
 
     if (arrival_ns && arrival_ns <= now_ns) {
         if (!cpu->following || (first && arrival_ns < cpu->since_ns)) return arrival_ns;
@@ -203,15 +218,17 @@ POLTER_INLINE polter_u64 polter_ran_came(struct polter_cpu* cpu, polter_u64 arri
     }
     polter_ran_come_unknown(cpu);
     if (!cpu->following) return 0;
-    polter_ran_open_current(cpu);
-    if (first) polter_ran_current(cpu, &cpu->first, 0);
+    if (first)
+        polter_ran_current(cpu, &cpu->first, 0);
+    else
+        polter_ran_open_current(cpu);
     polter_ran_close(cpu, now_ns);
     return 0;
 }
 
-/* The task that runs is known again, and came at that time. */
-POLTER_INLINE void polter_ran_found(struct polter_cpu* cpu, polter_u64 came_ns) {
-    if (cpu->following && came_ns < cpu->followed_ns) polter_ran_current(cpu, &cpu->first, 0);
+/* The task that runs is known again. If it is the first one, it had come before anybody waited. */
+POLTER_INLINE void polter_ran_found(struct polter_cpu* cpu) {
+    if (cpu->first_is == POLTER_FIRST_RUNS) polter_ran_current(cpu, &cpu->first, 0);
 }
 
 #endif

@@ -156,6 +156,9 @@ struct polter_split {
     char part_culprit[POLTER_CULPRIT_LEN];
 };
 
+/* The task that ran when a CPU began to keep windows, and is in none of them. */
+enum polter_first { POLTER_FIRST_GONE = 0, POLTER_FIRST_LEAVES /* at this switch */, POLTER_FIRST_RUNS };
+
 /* One CPU. Written by that CPU; the windows are read by others. What each switch and interrupt needs comes first, in one cache line. */
 struct polter_cpu {
     polter_u64 thread;     /* the registered thread that runs here, as the backend knows it; 0: none. As of `generation` */
@@ -172,13 +175,15 @@ struct polter_cpu {
     polter_u32 running;       /* which of the newest window's */
     polter_u64 work;          /* the first function that the current task, a kworker, has executed since it came */
     polter_u64 head;          /* windows begun so far */
-    polter_u64 followed_ns;   /* since when they are kept; `first` ran then */
+    polter_u64 followed_ns;   /* since when they have all that ran; until then `first` did */
     polter_u64 since_ns;      /* since when the current task runs, or the windows are kept */
     polter_u64 came_ns;       /* the same of the one before it */
     polter_u64 stolen_ns;     /* stolen by the hypervisor, at the last reading */
     polter_u64 steal_end_ns;  /* of what was stolen last */
     polter_u64 steal_look_ns; /* when it was read last */
     struct polter_ran first;
+    polter_u32 first_is; /* enum polter_first */
+    polter_u32 padding;
     struct polter_frame frame[POLTER_NESTING];
     struct polter_split split;
     struct polter_window window[POLTER_WINDOWS];

@@ -185,7 +185,10 @@ POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct pol
     thread->stays = 0;
     polter_waiting_uncount(thread, cpu, cpu_number);
     if (off != POLTER_PREEMPTED && off != POLTER_YIELDED) return;
-    if (!cpu->following) polter_ran_follow(cpu, now_ns);
+    if (!cpu->following) {
+        polter_ran_follow(cpu, now_ns);
+        polter_ran_close(cpu, now_ns);
+    }
     cpu->waiting++;
     POLTER_STORE(thread->waits_on, cpu_number + 1);
     thread->stays = 1;
@@ -193,13 +196,13 @@ POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct pol
     polter_waiting_begin(&thread->stay[0], cpu, cpu_number, now_ns);
 }
 
-/* The stay ends. Where the CPU kept no windows when it began, one task ran until it did, or until now. */
+/* The stay ends. If it began before the CPU's windows had all that ran, the first task ran until they did, or until now. */
 POLTER_CHECKED_ALONE int polter_waiting_before(struct polter_stay* stay, const struct polter_cpu* cpu, polter_u64 now_ns) {
     polter_u64 followed_ns;
 
     if (!stay || !cpu) return 0;
     followed_ns = POLTER_LOAD(cpu->followed_ns);
-    if (!POLTER_LOAD(cpu->following)) {
+    if (!POLTER_LOAD(cpu->following) || POLTER_LOAD(cpu->first_is) == POLTER_FIRST_RUNS) {
         polter_ran_current(cpu, &stay->by, cpu->known && now_ns > stay->begin_ns ? now_ns - stay->begin_ns : 0);
     } else if (followed_ns > stay->begin_ns) {
         stay->by = cpu->first;
@@ -255,10 +258,11 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct pol
  * nothing to split. */
 POLTER_INLINE const struct polter_ran* polter_waiting_only_one(const struct polter_thread* thread, struct polter_cpu* cpu,
                                                                polter_u32 cpu_number) {
-    const struct polter_ran* ran = &polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)];
+    const struct polter_ran* ran =
+        cpu->first_is == POLTER_FIRST_LEAVES ? &cpu->first : &polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)];
 
-    return thread->stays == 1 && thread->stay[0].cpu == cpu_number && cpu->head && cpu->came_ns <= thread->stay[0].from_ns &&
-                   ran->tid != thread->tid
+    return thread->stays == 1 && thread->stay[0].cpu == cpu_number && (cpu->head || cpu->first_is == POLTER_FIRST_LEAVES) &&
+                   cpu->came_ns <= thread->stay[0].from_ns && ran->tid != thread->tid
                ? ran
                : (const struct polter_ran*)0;
 }

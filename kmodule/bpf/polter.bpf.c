@@ -215,9 +215,7 @@ POLTER_CHECKED_ALONE int name_work(struct polter_cpu* cpu, s32 tid, u32 tgid) {
         __builtin_memcpy(name.name, symbol, POLTER_CULPRIT_LEN - 1);
         bpf_map_update_elem(&work_names, &function, &name, BPF_ANY);
     }
-    struct polter_ran* ran = polter_ran_open_as(cpu, tid, tgid, POLTER_OWNER_KERNEL, function);
-    __builtin_memcpy(ran->comm, name.name, sizeof ran->comm);
-    polter_ran_renamed(cpu, ran);
+    polter_ran_did(cpu, tid, tgid, function, name.name);
     return 0;
 }
 

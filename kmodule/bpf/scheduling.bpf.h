@@ -46,7 +46,7 @@ static __always_inline struct polter_thread* switched(struct polter_cpu* cpu, u3
         }
         if (came) {
             runs(cpu, prev, owner_of_seldom(prev));
-            polter_ran_found(cpu, came);
+            polter_ran_found(cpu);
         }
     }
     if (!cpu->following && polter_ran_wanted(cpu)) polter_ran_follow(cpu, now);

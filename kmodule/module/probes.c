@@ -194,7 +194,6 @@ static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_s
 {
 	u64 function = cpu->work;
 	unsigned int slot = hash_64(function, 16) & (WORK_NAMES - 1);
-	struct polter_ran *ran;
 	char symbol[64];
 
 	cpu->work = 0;
@@ -206,9 +205,7 @@ static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_s
 		strscpy(work_names[number]->known[slot].name, symbol, POLTER_CULPRIT_LEN);
 		work_names[number]->known[slot].function = function;
 	}
-	ran = polter_ran_open_as(cpu, task->pid, task->tgid, POLTER_OWNER_KERNEL, function);
-	memcpy(ran->comm, work_names[number]->known[slot].name, sizeof(ran->comm));
-	polter_ran_renamed(cpu, ran);
+	polter_ran_did(cpu, task->pid, task->tgid, function, work_names[number]->known[slot].name);
 }
 
 /* ---- scheduling ---- */
@@ -262,7 +259,7 @@ static noinline void switched(struct polter_cpu *cpu, struct polter_member *memb
 		}
 		if (came) {
 			runs(cpu, prev);
-			polter_ran_found(cpu, came);
+			polter_ran_found(cpu);
 		}
 	}
 	if (!cpu->following && polter_ran_wanted(cpu))

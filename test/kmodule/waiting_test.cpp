@@ -345,7 +345,7 @@ TEST_CASE_EITHER_WAY("a task whose arrival was not shown has what ran since a wa
         REQUIRE(polter_ran_gap(&cpus[0], 60));
         if (const std::uint64_t known = polter_ran_came(&cpus[0], recorded ? came : 0, clock_ns)) {
             n.begins(0, 60, 60, "unseen");
-            polter_ran_found(&cpus[0], known);
+            polter_ran_found(&cpus[0]);
         }
         n.self(0);
         CHECK(n.take() == (recorded ? "runqueue:unseen:6" : "runqueue:unknown:6"));

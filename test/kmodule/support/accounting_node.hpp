@@ -95,10 +95,9 @@ struct Node : Fixture {
     void worked(unsigned cpu, std::uint64_t function, const char* name) {
         if (!cpus[cpu].following && polter_ran_wanted(&cpus[cpu])) polter_ran_follow(&cpus[cpu], clock_ns);
         if (!cpus[cpu].following) return;
-        polter_ran* ran = polter_ran_open_as(&cpus[cpu], cpus[cpu].tid, cpus[cpu].tgid, POLTER_OWNER_KERNEL, function);
-        std::memset(ran->comm, 0, sizeof ran->comm);
-        std::strncpy(ran->comm, name, sizeof ran->comm - 1);
-        polter_ran_renamed(&cpus[cpu], ran);
+        char comm[POLTER_CULPRIT_LEN] = "";
+        std::strncpy(comm, name, sizeof comm - 1);
+        polter_ran_did(&cpus[cpu], cpus[cpu].tid, cpus[cpu].tgid, function, comm);
     }
     void self(unsigned cpu) {
         leaves(cpu);
