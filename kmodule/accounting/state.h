@@ -54,11 +54,26 @@ struct polter_mark {
     polter_u64 ran_ns[POLTER_WINDOW_TASKS];
 };
 
+#define POLTER_OWNER_KERNEL 0xffffffffu /* of no user: the kernel's own threads, the idle task */
+
+/* What a task ran on a CPU within one window. */
+struct polter_ran {
+    polter_u64 ns;
+    polter_s32 tid; /* 0: idle; -1: not known which */
+    polter_u32 tgid;
+    polter_u64 work; /* the function that a kworker executed; 0: anything else */
+    char comm[POLTER_CULPRIT_LEN];
+    polter_u32 owner; /* the real user id, in the initial user namespace; or POLTER_OWNER_KERNEL */
+    polter_u32 padding;
+};
+
 /* A stretch of a wait on one CPU's queue: it lasts until the next stay begins, or the thread runs. */
 struct polter_stay {
     polter_u64 from_ns;
     struct polter_mark begin;
     struct polter_mark end; /* of a stay that another follows; the last one lasts until now */
+    polter_u64 begin_ns;    /* when the mark of its begin was made: after from_ns only where stays were merged */
+    struct polter_ran by;   /* who ran, for how long, before the CPU kept windows; see polter_waiting_before */
     polter_u32 cpu;
     polter_u32 padding;
 };
@@ -93,7 +108,7 @@ struct polter_thread {
     polter_u32 owner;                   /* as in polter_process */
     polter_u32 names;
     polter_u32 made_way; /* see polter_waiting_queue */
-    polter_u32 padding;
+    polter_u32 waits_on; /* the CPU on whose queue it waits, + 1; 0: none. Counted there, see polter_cpu */
 };
 
 /* One registered process. */
@@ -118,19 +133,6 @@ struct polter_frame {
     polter_u32 padding;
 };
 
-#define POLTER_OWNER_KERNEL 0xffffffffu /* of no user: the kernel's own threads, the idle task */
-
-/* What a task ran on a CPU within one window. */
-struct polter_ran {
-    polter_u64 ns;
-    polter_s32 tid; /* 0: idle; -1: not known which */
-    polter_u32 tgid;
-    polter_u64 work; /* the function that a kworker executed; 0: anything else */
-    char comm[POLTER_CULPRIT_LEN];
-    polter_u32 owner; /* the real user id, in the initial user namespace; or POLTER_OWNER_KERNEL */
-    polter_u32 padding;
-};
-
 /* A time in which a CPU ran few enough tasks to tell them apart, however often it switched between them. */
 struct polter_window {
     polter_u64 number; /* + 1; another value: it was written over */
@@ -149,21 +151,39 @@ struct polter_split {
     polter_u32 part_account;
     polter_s32 part_tid;
     polter_u64 part_work;
-    polter_u32 counted; /* bit set of the accounts that have counted this wait */
+    polter_u32 counted;  /* bit set of the accounts that have counted this wait */
+    polter_u32 gave_way; /* 1: the one task that ran was giving way: none held the CPU, and the wait is the kernel's wake-up latency */
     char part_culprit[POLTER_CULPRIT_LEN];
 };
 
-/* One CPU. Written by that CPU; the windows are read by others. */
+/* The task that ran when a CPU began to keep windows, and is in none of them. */
+enum polter_first { POLTER_FIRST_GONE = 0, POLTER_FIRST_LEAVES /* at this switch */, POLTER_FIRST_RUNS };
+
+/* One CPU. Written by that CPU; the windows are read by others. What each switch and interrupt needs comes first, in one cache line. */
 struct polter_cpu {
+    polter_u64 thread;     /* the registered thread that runs here, as the backend knows it; 0: none. As of `generation` */
+    polter_u32 generation; /* of the registrations: if they have changed since, `thread` is not known */
+    polter_u32 depth;      /* of the frames below */
+    polter_u32 known;      /* 1: a switch has been seen, and this task came: */
+    polter_s32 tid;
+    polter_u32 tgid;
+    polter_u32 owner; /* as in polter_ran */
+    char comm[POLTER_CULPRIT_LEN];
+    polter_u32 waiting;       /* registered threads that wait for this CPU: those counted under its run queue's lock, */
+    polter_u32 moved;         /* and those counted without, atomically. Only the sum means something */
+    polter_u32 following;     /* 1: the windows are being kept */
+    polter_u32 running;       /* which of the newest window's */
+    polter_u64 work;          /* the first function that the current task, a kworker, has executed since it came */
     polter_u64 head;          /* windows begun so far */
-    polter_u64 since_ns;      /* since when the current task runs */
-    polter_u64 came_ns;       /* and since when the one before it ran */
+    polter_u64 followed_ns;   /* since when they have all that ran; until then `first` did */
+    polter_u64 since_ns;      /* since when the current task runs, or the windows are kept */
+    polter_u64 came_ns;       /* the same of the one before it */
     polter_u64 stolen_ns;     /* stolen by the hypervisor, at the last reading */
     polter_u64 steal_end_ns;  /* of what was stolen last */
     polter_u64 steal_look_ns; /* when it was read last */
-    polter_u64 work;          /* the first function that the current task, a kworker, has executed since it came */
-    polter_u32 running;       /* which of the newest window's */
-    polter_u32 depth;
+    struct polter_ran first;
+    polter_u32 first_is; /* enum polter_first */
+    polter_u32 padding;
     struct polter_frame frame[POLTER_NESTING];
     struct polter_split split;
     struct polter_window window[POLTER_WINDOWS];
@@ -187,8 +207,16 @@ struct polter_culprit {
 /* On CPUs that keep stores in order, a writer in which nothing nests needs neither: an atomic instruction costs as much as twenty others. */
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
 #define POLTER_ADD_ALONE(x, v) POLTER_STORE(x, POLTER_LOAD(x) + (v))
+/* A load before all that follow. */
+#define POLTER_LOAD_FIRST(x)               \
+    ({                                     \
+        __typeof__(x) v_ = POLTER_LOAD(x); \
+        POLTER_BARRIER();                  \
+        v_;                                \
+    })
 #else
 #define POLTER_ADD_ALONE(x, v) POLTER_ADD(x, v)
+#define POLTER_LOAD_FIRST(x) __sync_fetch_and_add(&(x), 0)
 #endif
 /* Makes the compiler forget where a pointer points. clang 14's BPF back end turns loads from constants into numbers and loses the stores
  * before them on the way (BPFDAGToDAGISel::PreprocessLoad gives the load's chain away); constants are read through this. */

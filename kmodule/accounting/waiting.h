@@ -90,11 +90,18 @@ POLTER_INLINE int polter_waiting_may_name(const struct polter_thread* thread, co
 }
 
 /* Books the time up to `until_ns` to the task in `ran`. */
-POLTER_INLINE void polter_waiting_give_to(struct polter_waiting* w, polter_u64 until_ns, polter_u32 account, const struct polter_ran* ran) {
-    if (polter_waiting_may_name(w->thread, ran))
-        polter_waiting_give(w, until_ns, account, ran->tid, ran->work, ran->comm);
+POLTER_CHECKED_ALONE int polter_waiting_give_to(struct polter_thread* thread, struct polter_page* page, struct polter_split* split,
+                                                const struct polter_ran* ran, polter_u64 until_ns) {
+    struct polter_waiting w = {thread, page, split};
+    polter_u32 account;
+
+    if (!thread || !split || !ran || POLTER_NO_PAGE(page)) return 0;
+    account = split->gave_way ? (polter_u32)POLTER_WAKEUP : polter_waiting_account(thread, ran->tid, ran->tgid);
+    if (polter_waiting_may_name(thread, ran))
+        polter_waiting_give(&w, until_ns, account, ran->tid, ran->work, ran->comm);
     else
-        polter_waiting_give(w, until_ns, account, 0, POLTER_WORK_HIDDEN, polter_another_user);
+        polter_waiting_give(&w, until_ns, account, 0, POLTER_WORK_HIDDEN, polter_another_user);
+    return 0;
 }
 
 /* One task of one window. */
@@ -109,7 +116,10 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     struct polter_window* window;
     struct polter_ran* ran;
 
-    if (!cpu || s->cursor_ns >= s->end_ns || (left && number > stay->end.window)) return 1;
+    if (!cpu || s->cursor_ns >= s->end_ns) return 1;
+    if (i == 0 && stay->by.ns && stay->by.tid != w->thread->tid)
+        polter_waiting_give_to(w->thread, w->page, s, &stay->by, s->cursor_ns + stay->by.ns);
+    if (left && number > stay->end.window) return 1;
     window = &cpu->window[number & (POLTER_WINDOWS - 1)];
     if (POLTER_LOAD(window->number) != number + 1) return 1;
     if (slot >= POLTER_LOAD(window->tasks)) return 0;
@@ -117,7 +127,7 @@ static long polter_waiting_step(polter_u32 i, void* context) {
     ns = left && number == stay->end.window ? stay->end.ran_ns[slot] : POLTER_LOAD(ran->ns);
     if (number == stay->begin.window) ns = ns > stay->begin.ran_ns[slot] ? ns - stay->begin.ran_ns[slot] : 0;
     if (!ns || ran->tid == w->thread->tid) return 0;
-    polter_waiting_give_to(w, s->cursor_ns + ns, polter_waiting_account(w->thread, ran->tid, ran->tgid), ran);
+    polter_waiting_give_to(w->thread, w->page, s, ran, s->cursor_ns + ns);
     return 0;
 }
 
@@ -136,6 +146,36 @@ POLTER_INLINE void polter_waiting_stay(struct polter_waiting* w, polter_u32 k, p
     polter_waiting_give(w, end_ns, polter_waiting_account_unknown(w->thread), -1, 0, polter_unknown);
 }
 
+/* The thread waits for no CPU any more; it comes to the CPU `cpu_number` or leaves it. It may be given up at this moment: each count is
+ * taken back once, since with a sum that is too low a CPU would keep no windows for who waits. */
+POLTER_INLINE void polter_waiting_uncount(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number) {
+    polter_u32 on = POLTER_LOAD(thread->waits_on);
+
+    if (on) on = POLTER_SWAP(thread->waits_on, 0u);
+    if (on == cpu_number + 1) {
+        cpu->waiting--;
+    } else if (on) { /* a move to this CPU was not seen */
+        cpu = POLTER_CPU(on - 1);
+        if (cpu) POLTER_ADD(cpu->moved, -1u);
+    }
+}
+
+/* The thread is accounted no more, wherever it is. */
+POLTER_INLINE void polter_waiting_give_up(struct polter_thread* thread) {
+    polter_u32 on = POLTER_SWAP(thread->waits_on, 0u);
+    struct polter_cpu* cpu = on ? POLTER_CPU(on - 1) : (struct polter_cpu*)0;
+
+    if (cpu) POLTER_ADD(cpu->moved, -1u);
+}
+
+/* A stay begins. */
+POLTER_INLINE void polter_waiting_begin(struct polter_stay* stay, struct polter_cpu* cpu, polter_u32 cpu_number, polter_u64 now_ns) {
+    stay->cpu = cpu_number;
+    stay->begin_ns = now_ns;
+    stay->by.ns = 0;
+    polter_ran_mark(cpu, &stay->begin, now_ns);
+}
+
 /* The thread leaves the CPU, after polter_ran_close: `off` says why. */
 POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct polter_cpu* cpu, polter_u32 cpu_number, polter_u32 off,
                                         polter_u64 now_ns) {
@@ -143,11 +183,32 @@ POLTER_INLINE void polter_waiting_leave(struct polter_thread* thread, struct pol
     thread->off_ns = now_ns;
     thread->stolen_known = 0; /* until it is seen to come back */
     thread->stays = 0;
+    polter_waiting_uncount(thread, cpu, cpu_number);
     if (off != POLTER_PREEMPTED && off != POLTER_YIELDED) return;
+    if (!cpu->following) {
+        polter_ran_follow(cpu, now_ns);
+        polter_ran_close(cpu, now_ns);
+    }
+    cpu->waiting++;
+    POLTER_STORE(thread->waits_on, cpu_number + 1);
     thread->stays = 1;
     thread->stay[0].from_ns = now_ns;
-    thread->stay[0].cpu = cpu_number;
-    polter_ran_mark(cpu, &thread->stay[0].begin, now_ns);
+    polter_waiting_begin(&thread->stay[0], cpu, cpu_number, now_ns);
+}
+
+/* The stay ends. If it began before the CPU's windows had all that ran, the first task ran until they did, or until now. */
+POLTER_CHECKED_ALONE int polter_waiting_before(struct polter_stay* stay, const struct polter_cpu* cpu, polter_u64 now_ns) {
+    polter_u64 followed_ns;
+
+    if (!stay || !cpu) return 0;
+    followed_ns = POLTER_LOAD(cpu->followed_ns);
+    if (!POLTER_LOAD(cpu->following) || POLTER_LOAD(cpu->first_is) == POLTER_FIRST_RUNS) {
+        polter_ran_current(cpu, &stay->by, cpu->known && now_ns > stay->begin_ns ? now_ns - stay->begin_ns : 0);
+    } else if (followed_ns > stay->begin_ns) {
+        stay->by = cpu->first;
+        stay->by.ns = followed_ns - stay->begin_ns;
+    }
+    return 0;
 }
 
 /* The thread is put on the queue of a CPU: woken, or moved there while it waits. `made_way`: woken, and the scheduler has told the task
@@ -157,38 +218,51 @@ POLTER_INLINE void polter_waiting_queue(struct polter_thread* thread, struct pol
     polter_u32 k;
 
     if (woken) {
-        if (thread->off != POLTER_BLOCKED) return; /* it was about to sleep and still runs, or it waits already */
+        /* It was about to sleep and still runs, or it waits already. The same of one that has been registered while it ran, and whose state
+         * is not known yet: who wakes itself does not have the run queue's lock. */
+        if (thread->off != POLTER_BLOCKED || (cpu->known && cpu->tid == thread->tid)) return;
         thread->off = POLTER_WOKEN;
         thread->stays = 0;
     } else if (thread->off != POLTER_WOKEN && thread->off != POLTER_PREEMPTED && thread->off != POLTER_YIELDED) {
         return;
     }
     /* An idle CPU gives way at any time. */
-    thread->made_way = made_way && cpu->head && polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid != 0;
+    thread->made_way = made_way && cpu->known && cpu->tid != 0;
     k = thread->stays;
     if (k > 0 && k <= POLTER_STAYS) {
         struct polter_stay* left = &thread->stay[(k - 1) & (POLTER_STAYS - 1)];
         struct polter_cpu* from = POLTER_CPU(left->cpu);
-        if (from) polter_ran_mark(from, &left->end, now_ns);
+        if (from) {
+            polter_waiting_before(left, from, now_ns);
+            polter_ran_mark(from, &left->end, now_ns);
+        }
     }
+    if (woken) { /* under the run queue's lock */
+        if (!cpu->following) polter_ran_follow(cpu, now_ns);
+        cpu->waiting++;
+    } else { /* under that of the CPU that is left; this one begins with its windows at its next switch */
+        polter_waiting_give_up(thread);
+        POLTER_ADD(cpu->moved, 1u);
+    }
+    POLTER_STORE(thread->waits_on, cpu_number + 1);
     if (k >= POLTER_STAYS) {
         k = POLTER_STAYS - 1; /* too many moves: merge the last ones into one stay, of which only the last CPU's part is known */
     } else {
         thread->stay[k & (POLTER_STAYS - 1)].from_ns = now_ns;
         thread->stays = k + 1;
     }
-    thread->stay[k & (POLTER_STAYS - 1)].cpu = cpu_number;
-    polter_ran_mark(cpu, &thread->stay[k & (POLTER_STAYS - 1)].begin, now_ns);
+    polter_waiting_begin(&thread->stay[k & (POLTER_STAYS - 1)], cpu, cpu_number, now_ns);
 }
 
 /* Where one task alone ran on one CPU for the whole of the wait, which most waits are, it is the one that leaves the CPU now, and there is
  * nothing to split. */
 POLTER_INLINE const struct polter_ran* polter_waiting_only_one(const struct polter_thread* thread, struct polter_cpu* cpu,
                                                                polter_u32 cpu_number) {
-    const struct polter_ran* ran = &polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)];
+    const struct polter_ran* ran =
+        cpu->first_is == POLTER_FIRST_LEAVES ? &cpu->first : &polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)];
 
-    return thread->stays == 1 && thread->stay[0].cpu == cpu_number && cpu->head && cpu->came_ns <= thread->stay[0].from_ns &&
-                   ran->tid != thread->tid
+    return thread->stays == 1 && thread->stay[0].cpu == cpu_number && (cpu->head || cpu->first_is == POLTER_FIRST_LEAVES) &&
+                   cpu->came_ns <= thread->stay[0].from_ns && ran->tid != thread->tid
                ? ran
                : (const struct polter_ran*)0;
 }
@@ -198,16 +272,18 @@ POLTER_INLINE void polter_waiting_split(struct polter_waiting* w, struct polter_
     struct polter_thread* thread = w->thread;
     struct polter_split* split = w->split;
     const struct polter_ran* one = polter_waiting_only_one(thread, cpu, cpu_number);
-    polter_u32 stays = thread->stays, account;
+    polter_u32 stays = thread->stays;
 
     split->part_from_ns = split->cursor_ns = thread->stay[0].from_ns;
     if (one) {
         split->end_ns = now_ns;
-        account = polter_waiting_account(thread, one->tid, one->tgid);
-        /* The current task was giving way: no task held the CPU, and this time is the kernel's wake-up latency. */
-        if (thread->off == POLTER_WOKEN && thread->made_way) account = POLTER_WAKEUP;
-        polter_waiting_give_to(w, now_ns, account, one);
+        split->gave_way = thread->off == POLTER_WOKEN && thread->made_way;
+        polter_waiting_give_to(thread, w->page, split, one, now_ns);
         return;
+    }
+    if (stays > 0 && stays <= POLTER_STAYS) {
+        struct polter_stay* last = &thread->stay[(stays - 1) & (POLTER_STAYS - 1)];
+        polter_waiting_before(last, POLTER_CPU(last->cpu), now_ns);
     }
     for (polter_u32 k = 0; k < POLTER_STAYS; k++) {
         if (k >= stays) break;
@@ -222,6 +298,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     struct polter_waiting w = {thread, page, split};
     int outermost;
 
+    polter_waiting_uncount(thread, cpu, cpu_number);
     if (thread->off == POLTER_RUNNING) { /* its departure was not seen */
         POLTER_ADD(thread->master.unbalanced, 1ull);
         POLTER_STORE(thread->fault_ns, 0ull);
@@ -232,6 +309,7 @@ POLTER_INLINE void polter_waiting_return(struct polter_thread* thread, struct po
     }
     outermost = polter_publish_begin(thread, POLTER_ALONE);
     split->counted = 0;
+    split->gave_way = 0;
     split->part_account = POLTER_ACCOUNT_SLOTS; /* none */
     split->part_tid = 0;
     split->part_work = 0;

@@ -96,6 +96,9 @@ class Bpf final : public Backend {
         return nullptr;
     }
     void forget(std::uint32_t number, pid_t tid);
+    void filter(pid_t tid, bool enters);
+    // What the CPUs know of the threads that run on them is out of date.
+    void table_changed() { __atomic_fetch_add(&object_->bss->tids_generation, 1u, __ATOMIC_SEQ_CST); }
     void freeze(const std::vector<std::uint32_t>& numbers);
     bool lookup(std::uint32_t number, polter_thread& thread) const {
         return bpf_map_lookup_elem(bpf_map__fd(object_->maps.threads), &number, &thread) == 0;
@@ -108,6 +111,7 @@ class Bpf final : public Backend {
     std::unique_ptr<PagePool> pool_;
     std::map<pid_t, Process> processes_;
     std::map<std::uint32_t, Thread> threads_;  // by number
+    std::map<std::uint32_t, unsigned> filtered_;  // how many threads a bit of the filter stands for
     int page_list_ = -1;                       // a link to the iterator
     std::uint32_t seen_ = 0;
     int fault_end_refused_ = 0;  // an errno: why page faults are not timed
@@ -270,6 +274,8 @@ std::variant<Page, std::string> Bpf::add_thread(pid_t tgid, pid_t tid) {
     }
     way[POLTER_BPF_WAYS] = page->number;  // polter_tids.thread of the same way
     __atomic_store_n(way, static_cast<std::uint32_t>(tid), __ATOMIC_SEQ_CST);
+    filter(tid, true);
+    table_changed();
     found->second.threads.insert(page->number);
     threads_[page->number] = {tid, tgid};
     if (has_process(tgid)) return *page;
@@ -291,7 +297,21 @@ void Bpf::forget(std::uint32_t number, pid_t tid) {
     auto& bucket = bucket_of(tid);
     for (unsigned way = 0; way < POLTER_BPF_WAYS; way++)
         if (bucket.tid[way] && bucket.thread[way] == number) __atomic_store_n(&bucket.tid[way], 0u, __ATOMIC_RELEASE);
+    filter(tid, false);
+    table_changed();
     threads_.erase(number);
+}
+
+void Bpf::filter(pid_t tid, bool enters) {
+    const auto bit = polter_tids_filter_bit(static_cast<std::uint32_t>(tid), object_->rodata->tids_seed);
+    auto& word = object_->bss->tids_filter[bit / 64];
+    unsigned& threads = filtered_[bit];
+    threads += enters ? 1 : -1;
+    if (threads)
+        __atomic_fetch_or(&word, 1ull << bit % 64, __ATOMIC_SEQ_CST);
+    else
+        __atomic_fetch_and(&word, ~(1ull << bit % 64), __ATOMIC_SEQ_CST);
+    if (!threads) filtered_.erase(bit);
 }
 
 void Bpf::freeze(const std::vector<std::uint32_t>& numbers) {

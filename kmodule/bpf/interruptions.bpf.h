@@ -2,9 +2,9 @@
 /*
  * Interruptions: the programs of both objects at the tracepoints of interrupts. The object that includes them brings
  *   cpu_state(n)                      the state of CPU n
- *   interruption_begins()             the thread whose interruption begins on this CPU (its id and its count of dropped readings are used
+ *   interruption_begins(cpu)          the thread whose interruption begins on this CPU (its id and its count of dropped readings are used
  * by the nesting)
- *   interrupted()                     whose ends; NULL in either: leave it alone
+ *   interrupted(cpu)                  whose ends; NULL in either: leave it alone
  *   ended(thread, cpu, kind, end, net, account, culprit)
  *   nmi_ended(thread, end, duration)
  */
@@ -22,17 +22,17 @@ struct {
 } net_irqs SEC(".maps");
 
 static __always_inline int enter(u32 kind, u32 id) {
-    struct polter_thread* thread = interruption_begins();
-    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
-    if (cpu) polter_nesting_enter(cpu, thread, kind, id);
+    struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
+    struct polter_thread* thread = cpu ? interruption_begins(cpu) : NULL;
+    if (thread) polter_nesting_enter(cpu, thread, kind, id);
     return 0;
 }
 
 static __always_inline int leave(u32 kind, u32 id, u32 account, const struct polter_culprit* culprit) {
-    struct polter_thread* thread = interrupted();
-    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
+    struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
+    struct polter_thread* thread = cpu ? interrupted(cpu) : NULL;
     u64 end, net;
-    if (cpu && polter_nesting_exit(cpu, thread, kind, id, &end, &net)) ended(thread, cpu, kind, end, net, account, culprit);
+    if (thread && polter_nesting_exit(cpu, thread, kind, id, &end, &net)) ended(thread, cpu, kind, end, net, account, culprit);
     return 0;
 }
 
@@ -88,10 +88,10 @@ int BPF_PROG(on_irq_handler_entry, int irq) {
 
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(on_irq_handler_exit, int irq, struct irqaction* action) {
-    struct polter_thread* thread = interrupted();
-    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
+    struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
+    struct polter_thread* thread = cpu ? interrupted(cpu) : NULL;
     u64 end, net;
-    if (!cpu || !polter_nesting_exit(cpu, thread, POLTER_FRAME_IRQ, irq, &end, &net)) return 0;
+    if (!thread || !polter_nesting_exit(cpu, thread, POLTER_FRAME_IRQ, irq, &end, &net)) return 0;
     struct polter_culprit culprit = {};
     u32 line = irq;
     bpf_probe_read_kernel_str(culprit.name, sizeof culprit.name, action->name);
@@ -112,9 +112,9 @@ int BPF_PROG(on_softirq_exit, unsigned int vector) {
 /* The tracepoint comes after each handler of a non-maskable interrupt, with the handler's time; nothing nests in it. */
 SEC("tp_btf/nmi_handler")
 int BPF_PROG(on_nmi_handler, void* handler, s64 delta_ns) {
-    struct polter_thread* thread = interrupted();
-    struct polter_cpu* cpu = thread ? cpu_state(bpf_get_smp_processor_id()) : NULL;
-    if (!cpu || delta_ns <= 0) return 0;
+    struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
+    struct polter_thread* thread = cpu ? interrupted(cpu) : NULL;
+    if (!thread || delta_ns <= 0) return 0;
     polter_nesting_charge(cpu, POLTER_LOAD(cpu->depth), delta_ns);
     nmi_ended(thread, bpf_ktime_get_ns(), delta_ns);
     return 0;

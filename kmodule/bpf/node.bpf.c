@@ -199,6 +199,10 @@ POLTER_SUBPROGRAM int add_task(u32 tid, u32 tgid) {
     return 0;
 }
 
+static __always_inline bool may_wait(struct task_struct* task) {
+    return true;
+}
+
 static __always_inline struct polter_thread* waiter(struct task_struct* task) {
     u32 tid = task->pid;
     struct polter_thread* thread = tid ? bpf_map_lookup_elem(&tasks, &tid) : NULL;
@@ -206,6 +210,12 @@ static __always_inline struct polter_thread* waiter(struct task_struct* task) {
     add_task(tid, task->tgid);
     return bpf_map_lookup_elem(&tasks, &tid);
 }
+
+static __always_inline struct polter_thread* leaver(struct polter_cpu* cpu, struct task_struct* task, bool gap) {
+    return waiter(task);
+}
+
+static __always_inline void goes(struct polter_cpu* cpu, struct polter_thread* thread) {}
 
 static __always_inline s32 known_as(struct polter_cpu* cpu, struct task_struct* task) {
     u64 work = ((struct polter_node_cpu*)cpu)->work;
@@ -301,7 +311,7 @@ SEC("tp_btf/workqueue_execute_start")
 int BPF_PROG(on_work_start, struct work_struct* work) {
     struct polter_node_cpu* node = measured_here();
     struct task_struct* task = bpf_get_current_task_btf();
-    u64 function = (u64)work->func;
+    u64 function = (u64)BPF_CORE_READ(work, func); /* a number: a verifier lets nobody calculate with what it knows to be a pointer */
     u32 tid = task->pid;
     if (!node || !function) return 0;
     name_function(function);
@@ -325,16 +335,16 @@ int BPF_PROG(on_work_end) {
 
 /* ---- interruptions ---- */
 
-static __always_inline struct polter_thread* interruption_begins(void) {
-    struct polter_node_cpu* node = measured_here();
-    if (!node || node->closing) return NULL;
+static __always_inline struct polter_thread* interruption_begins(struct polter_cpu* cpu) {
+    struct polter_node_cpu* node = (struct polter_node_cpu*)cpu;
+    if (node->closing) return NULL;
     node->fresh = 0;
     return &node->self;
 }
 
-static __always_inline struct polter_thread* interrupted(void) {
-    struct polter_node_cpu* node = measured_here();
-    return node && !node->fresh && !node->closing ? &node->self : NULL;
+static __always_inline struct polter_thread* interrupted(struct polter_cpu* cpu) {
+    struct polter_node_cpu* node = (struct polter_node_cpu*)cpu;
+    return !node->fresh && !node->closing ? &node->self : NULL;
 }
 
 static __always_inline void ended(struct polter_thread* thread, struct polter_cpu* cpu, u32 kind, u64 end, u64 net, u32 account,
@@ -374,6 +384,7 @@ int begin_cpu(void* ctx) {
     struct task_struct* task = bpf_get_current_task_btf();
     if (!node) return 1;
     node->fresh = 1;
+    polter_ran_always(&node->cpu); /* all that runs is wanted */
     node->cpu.since_ns = bpf_ktime_get_ns();
     open_task(node, task, task->flags);
     node->end_ns = 0;

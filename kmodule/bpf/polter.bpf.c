@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
  * The eBPF backend: kernel tracepoints feed the accounting of ../accounting/. Each program finds the registered thread that it is about,
- * calls one function of the accounting and returns; anything else is left alone after one look into a hash map.
+ * calls one function of the accounting and returns; anything else is left alone after one look at what the CPU's state says of it.
  */
 // clang-format off: vmlinux.h defines the types that the others use
 #include "vmlinux.h"
@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "../accounting/ran.h"
 #include "../accounting/started.h"
 #include "../accounting/state.h"
 #include "arch.bpf.h"
@@ -51,8 +52,11 @@ struct {
 unsigned long long processes_ended;
 
 /* Maps a tid to its entry: a hash table filled by the daemon, since a lookup in a kernel hash map costs as much as all other work at a
- * switch. For a task that is not registered the lookup reads one cache line. */
+ * switch. Whether a task that comes to a CPU may be in it says one bit of a filter that mostly stays in the cache. */
 struct polter_tids tids[POLTER_BPF_BUCKETS];
+unsigned long long tids_filter[POLTER_BPF_FILTER / 64];
+/* Counted up by the daemon after each change of the table: what a CPU knows of the thread that runs there is of one state of the table. */
+unsigned int tids_generation;
 const volatile unsigned int tids_seed = 0; /* set before loading */
 
 struct polter_started started[POLTER_STARTED_BUCKETS];
@@ -107,9 +111,50 @@ static __always_inline struct polter_thread* thread_of(u32 tid, u32 tgid) {
     return found && !found->gone && found->tgid == tgid ? found : NULL;
 }
 
-static __always_inline struct polter_thread* current_thread(void) {
+static __always_inline bool may_be_registered(u32 tid) {
+    u32 bit = polter_tids_filter_bit(tid, tids_seed);
+    return POLTER_LOAD(tids_filter[bit / 64]) >> (bit % 64) & 1;
+}
+
+/* As the CPU's state names it. */
+static __always_inline u64 name_of(struct polter_thread* thread) {
+    return thread ? thread->page + 1ull : 0;
+}
+
+static __always_inline struct polter_thread* named(u64 name, s32 tid, u32 tgid) {
+    u32 number = name - 1;
+    struct polter_thread* found = name ? bpf_map_lookup_elem(&threads, &number) : NULL;
+    return found && !found->gone && found->tid == tid && found->tgid == tgid ? found : NULL;
+}
+
+/* The table has changed, or a switch was not shown, so that the CPU's state is not of the task that runs. Gives the thread's number. */
+POLTER_SUBPROGRAM u32 look_up_here(struct polter_cpu* cpu) {
     u64 ids = bpf_get_current_pid_tgid();
-    return thread_of((u32)ids, ids >> 32);
+    u32 generation = POLTER_LOAD_FIRST(tids_generation); /* before the table is read */
+    struct polter_thread* thread = thread_of(ids, ids >> 32);
+    if (cpu->known && cpu->tid == (s32)ids) {
+        POLTER_STORE(cpu->thread, name_of(thread));
+        POLTER_BARRIER();
+        POLTER_STORE(cpu->generation, generation);
+    }
+    return thread ? thread->page : POLTER_BPF_THREADS;
+}
+
+/* Switches that no program was called for; see scheduling.bpf.h. */
+extern unsigned long long unseen_switches;
+
+/* The registered thread that runs on this CPU. */
+static __always_inline struct polter_thread* thread_here(struct polter_cpu* cpu) {
+    bool known = POLTER_LOAD(cpu->generation) == POLTER_LOAD(tids_generation);
+    /* Asking who is current costs more than all else here. It is who was last seen to come, where the kernel shows all switches. */
+    if (known && !POLTER_LOAD(cpu->thread) && !POLTER_LOAD(unseen_switches) && !polter_ran_wanted(cpu)) return NULL;
+    u64 ids = bpf_get_current_pid_tgid(), name = POLTER_LOAD(cpu->thread);
+    if (known && cpu->known && cpu->tid == (s32)ids) {
+        struct polter_thread* thread = named(name, ids, ids >> 32);
+        if (thread || !name) return thread;
+    }
+    u32 number = look_up_here(cpu);
+    return bpf_map_lookup_elem(&threads, &number);
 }
 
 #define POLTER_NOW() bpf_ktime_get_ns()
@@ -154,11 +199,12 @@ int BPF_PROG(on_work, struct work_struct* work) {
 }
 
 /* A kworker leaves the CPU. Call before polter_ran_close. A separate function keeps this rare path out of on_switch. */
-POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task) {
-    u64 function = cpu->work;
+POLTER_CHECKED_ALONE int name_work(struct polter_cpu* cpu, s32 tid, u32 tgid) {
+    u64 function = cpu ? cpu->work : 0;
     struct work_name* known = bpf_map_lookup_elem(&work_names, &function);
     struct work_name name = {};
 
+    if (!cpu) return 0;
     cpu->work = 0;
     if (known) {
         name = *known;
@@ -169,8 +215,7 @@ POLTER_SUBPROGRAM int name_work(struct polter_cpu* cpu, struct task_struct* task
         __builtin_memcpy(name.name, symbol, POLTER_CULPRIT_LEN - 1);
         bpf_map_update_elem(&work_names, &function, &name, BPF_ANY);
     }
-    struct polter_ran* ran = polter_ran_open_as(cpu, task->pid, task->tgid, POLTER_OWNER_KERNEL, function);
-    __builtin_memcpy(ran->comm, name.name, sizeof ran->comm);
+    polter_ran_did(cpu, tid, tgid, function, name.name);
     return 0;
 }
 
@@ -190,8 +235,23 @@ static __always_inline void look_for_steal(struct polter_thread* thread, struct 
 
 /* ---- scheduling ---- */
 
+static __always_inline bool may_wait(struct task_struct* task) {
+    return may_be_registered(task->pid);
+}
+
 static __always_inline struct polter_thread* waiter(struct task_struct* task) {
-    return thread_of(task->pid, task->tgid);
+    return may_be_registered(task->pid) ? thread_of(task->pid, task->tgid) : NULL;
+}
+
+static __always_inline struct polter_thread* leaver(struct polter_cpu* cpu, struct task_struct* task, bool gap) {
+    u32 generation = POLTER_LOAD_FIRST(tids_generation);
+    bool known = !gap && cpu->known && cpu->generation == generation;
+    cpu->generation = generation; /* read before the table is, for the task that comes */
+    return known ? named(cpu->thread, task->pid, task->tgid) : thread_of(task->pid, task->tgid);
+}
+
+static __always_inline void goes(struct polter_cpu* cpu, struct polter_thread* thread) {
+    cpu->thread = name_of(thread);
 }
 
 static __always_inline s32 known_as(struct polter_cpu* cpu, struct task_struct* task) {
@@ -219,8 +279,9 @@ static __always_inline u32 owner_of_seldom(struct task_struct* task) {
 }
 
 static __always_inline void runs(struct polter_cpu* cpu, struct task_struct* task, u32 owner) {
-    struct polter_ran* ran = polter_ran_open(cpu, task->pid, task->tgid, owner);
-    __builtin_memcpy(ran->comm, task->comm, sizeof ran->comm); /* cheaper than the helper that copies */
+    polter_ran_come(cpu, task->pid, task->tgid, owner);
+    __builtin_memcpy(cpu->comm, task->comm, sizeof cpu->comm); /* cheaper than the helper that copies */
+    polter_ran_go_on(cpu);
 }
 
 static __always_inline void begins(struct polter_thread* thread, struct polter_cpu* cpu, struct task_struct* task, u64 now) {
@@ -228,7 +289,8 @@ static __always_inline void begins(struct polter_thread* thread, struct polter_c
 }
 
 static __always_inline void leaves(struct polter_cpu* cpu, struct task_struct* task) {
-    if (cpu->work) name_work(cpu, task);
+    if (cpu->work && cpu->following) name_work(cpu, task->pid, task->tgid);
+    cpu->work = 0;
 }
 
 #include "scheduling.bpf.h"
@@ -238,6 +300,7 @@ POLTER_SUBPROGRAM int end_thread(struct polter_thread* thread) {
     struct polter_page* page = page_of(thread);
     u32 tid = thread->tid;
     u64 now = bpf_ktime_get_ns();
+    polter_waiting_give_up(thread);
     if (page) {
         int outermost = polter_publish_begin(thread, POLTER_NESTED);
         polter_publish_end(thread, page, outermost, now, POLTER_NESTED);
@@ -295,12 +358,12 @@ int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
 
 /* ---- interruptions ---- */
 
-static __always_inline struct polter_thread* interruption_begins(void) {
-    return current_thread();
+static __always_inline struct polter_thread* interruption_begins(struct polter_cpu* cpu) {
+    return thread_here(cpu);
 }
 
-static __always_inline struct polter_thread* interrupted(void) {
-    return current_thread();
+static __always_inline struct polter_thread* interrupted(struct polter_cpu* cpu) {
+    return thread_here(cpu);
 }
 
 static __always_inline void ended(struct polter_thread* thread, struct polter_cpu* cpu, u32 kind, u64 end, u64 net, u32 account,
@@ -322,10 +385,11 @@ static __always_inline void nmi_ended(struct polter_thread* thread, u64 end, u64
 const volatile _Bool has_fault_end = 0;
 
 /* In an interrupt the kernel only probes memory, and handles no fault. */
-static __always_inline int on_fault(_Bool in_task) {
-    struct polter_thread* thread = current_thread();
+static __always_inline int on_fault(_Bool from_user) {
+    struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
+    struct polter_thread* thread = cpu ? thread_here(cpu) : NULL;
     if (!thread) return 0;
-    if (has_fault_end && in_task)
+    if (has_fault_end && (from_user || POLTER_LOAD(cpu->depth) == 0))
         polter_fault_begin(thread);
     else
         polter_publish_later(thread, POLTER_FAULT);
@@ -337,8 +401,7 @@ int BPF_PROG(on_page_fault_user) {
 }
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_page_fault_kernel) {
-    struct polter_cpu* cpu = has_fault_end ? cpu_state(bpf_get_smp_processor_id()) : NULL;
-    return on_fault(cpu && POLTER_LOAD(cpu->depth) == 0);
+    return on_fault(0);
 }
 
 /* Unlike at a tracepoint, the thread may be preempted here. The switch is then a writer nested in this one, as an interrupt is. */
@@ -346,10 +409,10 @@ SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault_handled, struct vm_area_struct* area, unsigned long address, unsigned int flags, struct pt_regs* registers,
              unsigned int result) {
     if (!registers) return 0; /* no exception: a system call accesses the memory of another process */
-    struct polter_thread* thread = current_thread();
-    struct polter_page* page = thread ? page_of(thread) : NULL;
     struct polter_cpu* cpu = cpu_state(bpf_get_smp_processor_id());
-    if (page && cpu) polter_fault_end(thread, page, cpu, fault_is_tried_again(result));
+    struct polter_thread* thread = cpu ? thread_here(cpu) : NULL;
+    struct polter_page* page = thread ? page_of(thread) : NULL;
+    if (page) polter_fault_end(thread, page, cpu, fault_is_tried_again(result));
     return 0;
 }
 
@@ -360,8 +423,12 @@ SEC("raw_tp")
 int begin_page(struct bpf_raw_tracepoint_args* ctx) {
     struct polter_page* page = page_at(ctx->args[0]);
     u32 tgid = ctx->args[2];
+    u32 number = ctx->args[0];
+    struct polter_thread* before = bpf_map_lookup_elem(&threads, &number);
     struct polter_process* process = bpf_map_lookup_elem(&processes, &tgid);
     if (!page) return 1;
+    if (before)
+        polter_waiting_give_up(before); /* a program that still ran when this number's last thread was removed may have counted it */
     if (process) process->measured = 1;
     polter_page_layout(&page->header, POLTER_BACKEND_BPF, ctx->args[3]);
     page->header.tid = ctx->args[1];
@@ -374,6 +441,8 @@ int begin_page(struct bpf_raw_tracepoint_args* ctx) {
 
 static __always_inline void freeze(u32 number, u64 end_ns) {
     struct polter_page* page = page_at(number);
+    struct polter_thread* thread = bpf_map_lookup_elem(&threads, &number);
+    if (thread) polter_waiting_give_up(thread);
     if (!page || page->header.state != POLTER_PAGE_LIVE) return;
     page->header.end_ns = end_ns;
     POLTER_BARRIER();

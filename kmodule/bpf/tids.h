@@ -10,6 +10,8 @@
 #define POLTER_BPF_BUCKET_BITS 15u /* three buckets a thread: the few threads that share a bucket fit into its entries */
 #define POLTER_BPF_BUCKETS (1u << POLTER_BPF_BUCKET_BITS)
 #define POLTER_BPF_WAYS 4u
+#define POLTER_BPF_FILTER_BITS 16u /* 8 KB */
+#define POLTER_BPF_FILTER (1u << POLTER_BPF_FILTER_BITS)
 #define POLTER_BPF_FREEZE 11u /* pages that one call freezes */
 #define POLTER_BPF_PAGE_NAME "polter_page"
 
@@ -23,6 +25,11 @@ struct polter_tids {
  * (Knuth's multiplicative hashing). */
 static inline polter_u32 polter_tids_bucket(polter_u32 tid, polter_u32 seed) {
     return (polter_u32)((tid ^ seed) * 2654435761u) >> (32 - POLTER_BPF_BUCKET_BITS);
+}
+
+/* The bit of the filter that is set if the task may be registered. */
+static inline polter_u32 polter_tids_filter_bit(polter_u32 tid, polter_u32 seed) {
+    return (polter_u32)((tid ^ seed) * 2654435761u) >> (32 - POLTER_BPF_FILTER_BITS);
 }
 
 #endif

@@ -39,9 +39,11 @@
 #ifdef POLTER_HAVE_SWITCH_STATE
 #define POLTER_SWITCH_STATE_ARG , unsigned int prev_state
 #define POLTER_SWITCH_STATE prev_state
+#define POLTER_SWITCH_STATE_PASSED , prev_state
 #else
 #define POLTER_SWITCH_STATE_ARG
 #define POLTER_SWITCH_STATE 1
+#define POLTER_SWITCH_STATE_PASSED
 #endif
 
 /* 3e816361e94a ("sched/tracepoints: Move and extend the sched_process_exit() tracepoint", 6.16) */

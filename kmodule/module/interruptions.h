@@ -8,16 +8,17 @@
 
 static __always_inline void enter(u32 kind, u32 id)
 {
-	struct polter_member *member = current_member();
+	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
+	struct polter_member *member = member_here(cpu);
 
 	if (member)
-		polter_nesting_enter(cpu_state(raw_smp_processor_id()), &member->thread, kind, id);
+		polter_nesting_enter(cpu, &member->thread, kind, id);
 }
 
 static __always_inline void leave(u32 kind, u32 id, u32 account, const struct polter_culprit *culprit)
 {
-	struct polter_member *member = current_member();
 	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
+	struct polter_member *member = member_here(cpu);
 	u64 end, net;
 
 	if (!member || !polter_nesting_exit(cpu, &member->thread, kind, id, &end, &net))
@@ -85,11 +86,12 @@ static void on_irq_handler_entry(void *data, int irq, struct irqaction *action)
 
 static void on_irq_handler_exit(void *data, int irq, struct irqaction *action, int handled)
 {
+	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
+	struct polter_member *member = member_here(cpu);
 	struct polter_culprit culprit = {};
-	struct polter_member *member = current_member();
 	u64 end, net;
 
-	if (!member || !polter_nesting_exit(cpu_state(raw_smp_processor_id()), &member->thread, POLTER_FRAME_IRQ, irq, &end, &net))
+	if (!member || !polter_nesting_exit(cpu, &member->thread, POLTER_FRAME_IRQ, irq, &end, &net))
 		return;
 	if (action->name)
 		strscpy(culprit.name, action->name, sizeof(culprit.name));
@@ -109,8 +111,8 @@ static void on_softirq_exit(void *data, unsigned int vector)
 /* The tracepoint comes after each handler of a non-maskable interrupt, with the handler's time; nothing nests in it. */
 static void on_nmi_handler(void *data, void *handler, s64 delta_ns, int handled)
 {
-	struct polter_member *member = current_member();
 	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
+	struct polter_member *member = member_here(cpu);
 
 	if (!member || delta_ns <= 0)
 		return;
@@ -121,7 +123,7 @@ static void on_nmi_handler(void *data, void *handler, s64 delta_ns, int handled)
 /* Page faults are counted, since there is no tracepoint at their end. */
 static void on_page_fault(void *data, unsigned long address, struct pt_regs *registers, unsigned long code)
 {
-	struct polter_member *member = current_member();
+	struct polter_member *member = member_here(cpu_state(raw_smp_processor_id()));
 
 	if (member)
 		polter_publish_later(&member->thread, POLTER_FAULT);

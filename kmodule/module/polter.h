@@ -17,6 +17,7 @@
 #ifndef POLTER_H
 #define POLTER_H
 
+#include <linux/hash.h>
 #include <linux/list.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
@@ -76,7 +77,16 @@ struct polter_group {
 };
 
 /* tables.c: read by probes, under RCU. */
+#define POLTER_MEMBER_BITS 13
+extern struct hlist_head polter_members[1 << POLTER_MEMBER_BITS];
 struct polter_member *polter_find_member(pid_t tid);
+/* Whether the table has any member where that one would stand. */
+static inline bool polter_members_at(pid_t tid)
+{
+	return READ_ONCE(polter_members[hash_32(tid, POLTER_MEMBER_BITS)].first);
+}
+/* Counted up after each change of the members: what a CPU knows of the thread that runs there is of one state of the table. */
+extern u32 polter_generation;
 struct polter_group *polter_find_group(pid_t tgid);
 /* The thread exits; the process ends. Both may be called in atomic context. */
 void polter_member_exits(struct polter_member *member);
@@ -129,6 +139,8 @@ struct polter_probe {
 extern struct polter_probe polter_probes[];
 extern const unsigned int polter_probe_count;
 u64 polter_unseen_switches(void);
+/* Call once no probe can find the member any more: it waits for no CPU. */
+void polter_member_waits_no_more(struct polter_member *member);
 int polter_cpus_init(void);
 void polter_cpus_reset(void);
 void polter_cpus_exit(void);

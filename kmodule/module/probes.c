@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
  * The kernel's events. Each probe finds the registered thread that it is about, calls one function of the accounting and returns;
- * anything else is left alone after one look into a table. The same as ../bpf/polter.bpf.c, event by event.
+ * anything else is left alone after one look at what the CPU's state says of it. The same as ../bpf/polter.bpf.c, event by event.
  */
 #include <linux/cpumask.h>
 #include <linux/cgroup.h>
@@ -76,9 +76,63 @@ static __always_inline struct polter_member *member_of(struct task_struct *task)
 	return member_known_as(task->pid, task->tgid);
 }
 
-static __always_inline struct polter_member *current_member(void)
+/* Whether the task that comes to a CPU may be a member: nearly always the table has nothing at its place. */
+static __always_inline struct polter_member *member_if_any(struct task_struct *task)
 {
-	return member_of(current);
+	return polter_members_at(task->pid) ? member_of(task) : NULL;
+}
+
+/* As the CPU's state has it, of the table's present generation. */
+static __always_inline struct polter_member *member_named(u64 name, pid_t tid, pid_t tgid)
+{
+	struct polter_member *member = (struct polter_member *)(unsigned long)name;
+
+	if (!member || READ_ONCE(member->thread.gone) || member->thread.tid != tid || member->thread.tgid != (u32)tgid)
+		return NULL;
+	return member;
+}
+
+static __always_inline u64 name_of(struct polter_member *member)
+{
+	return (u64)(unsigned long)member;
+}
+
+/* The table has changed, or a switch was not shown, so that the CPU's state is not of the task that runs. */
+static noinline struct polter_member *look_up_here(struct polter_cpu *cpu)
+{
+	u32 generation = smp_load_acquire(&polter_generation);
+	struct polter_member *member = member_of(current);
+
+	if (cpu->known && cpu->tid == current->pid) {
+		POLTER_STORE(cpu->thread, name_of(member));
+		POLTER_BARRIER();
+		POLTER_STORE(cpu->generation, generation);
+	}
+	return member;
+}
+
+/* The member that runs on this CPU. */
+static __always_inline struct polter_member *member_here(struct polter_cpu *cpu)
+{
+	bool known = POLTER_LOAD(cpu->generation) == READ_ONCE(polter_generation);
+	u64 name = POLTER_LOAD(cpu->thread);
+
+	if (known && cpu->known && cpu->tid == current->pid) {
+		struct polter_member *member = member_named(name, current->pid, current->tgid);
+
+		if (member || !name)
+			return member;
+	}
+	return look_up_here(cpu);
+}
+
+static __always_inline struct polter_member *leaver(struct polter_cpu *cpu, struct task_struct *task, bool gap)
+{
+	u32 generation = smp_load_acquire(&polter_generation);
+	bool known = !gap && cpu->known && cpu->generation == generation;
+
+	cpu->generation = generation; /* read before the table is, for the task that comes */
+	return known ? member_named(cpu->thread, task->pid, task->tgid) : member_of(task);
 }
 
 /* `alone`: see publish.h; softirqs run with interrupts on. */
@@ -140,7 +194,6 @@ static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_s
 {
 	u64 function = cpu->work;
 	unsigned int slot = hash_64(function, 16) & (WORK_NAMES - 1);
-	struct polter_ran *ran;
 	char symbol[64];
 
 	cpu->work = 0;
@@ -152,8 +205,7 @@ static noinline void name_work(struct polter_cpu *cpu, u32 number, struct task_s
 		strscpy(work_names[number]->known[slot].name, symbol, POLTER_CULPRIT_LEN);
 		work_names[number]->known[slot].function = function;
 	}
-	ran = polter_ran_open_as(cpu, task->pid, task->tgid, POLTER_OWNER_KERNEL, function);
-	memcpy(ran->comm, work_names[number]->known[slot].name, sizeof(ran->comm));
+	polter_ran_did(cpu, task->pid, task->tgid, function, work_names[number]->known[slot].name);
 }
 
 /* ---- scheduling ---- */
@@ -165,9 +217,9 @@ static noinline void returns(struct polter_member *member, struct polter_cpu *cp
 
 static __always_inline void runs(struct polter_cpu *cpu, struct task_struct *task)
 {
-	struct polter_ran *ran = polter_ran_open(cpu, task->pid, task->tgid, polter_task_owner(task));
-
-	memcpy(ran->comm, task->comm, sizeof(ran->comm));
+	polter_ran_come(cpu, task->pid, task->tgid, polter_task_owner(task));
+	memcpy(cpu->comm, task->comm, sizeof(cpu->comm));
+	polter_ran_go_on(cpu);
 }
 
 /* The cgroup whose CPU controller the task is under; the nearest one, which need not be the one whose quota is used up. */
@@ -186,15 +238,15 @@ static void name_throttler(struct task_struct *task, char name[POLTER_CULPRIT_LE
 	strscpy(name, from && *from ? from : "cpu quota", POLTER_CULPRIT_LEN);
 }
 
-static void on_switch(void *data, bool preempt, struct task_struct *prev, struct task_struct *next POLTER_SWITCH_STATE_ARG)
+/* A switch at which a member leaves or comes, or waits for this CPU, or after one that was not shown (`gap`). */
+static noinline void switched(struct polter_cpu *cpu, struct polter_member *member, struct polter_member *coming, bool gap, bool preempt,
+			      struct task_struct *prev POLTER_SWITCH_STATE_ARG)
 {
 	u64 now = ktime_get_mono_fast_ns();
 	u32 number = raw_smp_processor_id(), off = POLTER_PREEMPTED;
-	struct polter_cpu *cpu = cpu_state(number);
-	struct polter_member *member = member_of(prev);
 
 	polter_nesting_reset(cpu, member ? &member->thread : NULL);
-	if (unlikely(polter_ran_gap(cpu, prev->pid))) {
+	if (unlikely(gap)) {
 		/* The tracepoint did not report a switch: recover it from the scheduler's own record of when this task came. */
 		u64 came = polter_ran_came(cpu, polter_task_arrival(prev, now), now);
 
@@ -205,12 +257,18 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 			else
 				POLTER_ADD(member->thread.master.unbalanced, 1ull);
 		}
-		if (came)
+		if (came) {
 			runs(cpu, prev);
+			polter_ran_found(cpu);
+		}
 	}
-	if (cpu->work)
+	if (!cpu->following && polter_ran_wanted(cpu))
+		polter_ran_follow(cpu, now);
+	if (cpu->work && cpu->following)
 		name_work(cpu, number, prev);
-	polter_ran_close(cpu, now);
+	cpu->work = 0;
+	if (cpu->following)
+		polter_ran_close(cpu, now);
 	if (member) {
 		if (!preempt && polter_task_is_blocked(prev, POLTER_SWITCH_STATE)) {
 			off = POLTER_BLOCKED;
@@ -222,26 +280,37 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 		}
 		polter_waiting_leave(&member->thread, cpu, number, off, now);
 	}
-
-	member = member_of(next);
-	if (member) {
-		returns(member, cpu, now);
+	if (coming) {
+		returns(coming, cpu, now);
 		if (has_steal)
-			polter_steal_begin(cpu, &member->thread, polter_stolen_from_cpu(), now, polter_steal_interrupted(&member->thread));
+			polter_steal_begin(cpu, &coming->thread, polter_stolen_from_cpu(), now, polter_steal_interrupted(&coming->thread));
 	}
+}
+
+static void on_switch(void *data, bool preempt, struct task_struct *prev, struct task_struct *next POLTER_SWITCH_STATE_ARG)
+{
+	struct polter_cpu *cpu = cpu_state(raw_smp_processor_id());
+	bool gap = polter_ran_gap(cpu, prev->pid);
+	struct polter_member *member = leaver(cpu, prev, gap), *coming = member_if_any(next);
+
+	if (member || coming || gap || cpu->depth || cpu->following || polter_ran_wanted(cpu))
+		switched(cpu, member, coming, gap, preempt, prev POLTER_SWITCH_STATE_PASSED);
+	else
+		cpu->work = 0;
+	cpu->thread = name_of(coming);
 	runs(cpu, next);
 }
 
 /* Woken, or moved to the queue of another CPU while it waits. Private state only: the thread's page belongs to the CPU it ran on. */
 static void queued(struct task_struct *task, u32 number, int woken)
 {
-	struct polter_member *member = member_of(task);
+	struct polter_member *member = member_if_any(task);
 	struct polter_cpu *cpu = member ? cpu_state(number) : NULL;
 	pid_t running;
 
 	if (!cpu)
 		return;
-	running = cpu->head ? polter_ran_newest(cpu)->task[cpu->running & (POLTER_WINDOW_TASKS - 1)].tid : 0;
+	running = cpu->known ? cpu->tid : 0;
 	polter_waiting_queue(&member->thread, cpu, number, woken, woken && running && polter_task_makes_way(running, number),
 			     ktime_get_mono_fast_ns());
 }
@@ -254,6 +323,11 @@ static void on_wakeup(void *data, struct task_struct *task)
 static void on_migrate(void *data, struct task_struct *task, int dest_cpu)
 {
 	queued(task, dest_cpu, 0);
+}
+
+void polter_member_waits_no_more(struct polter_member *member)
+{
+	polter_waiting_give_up(&member->thread);
 }
 
 static noinline void end_member(struct polter_member *member)
@@ -283,7 +357,7 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 
 static void on_exit(void *data, struct task_struct *task POLTER_EXIT_GROUP_DEAD_ARG)
 {
-	struct polter_member *member = member_of(task);
+	struct polter_member *member = member_if_any(task);
 	struct polter_group *group;
 
 	if (member)
@@ -373,7 +447,12 @@ void polter_cpus_reset(void)
 	started_seed = get_random_u32();
 	/* A module may have been replaced, so cached function names may be wrong. */
 	for_each_possible_cpu(cpu) {
+		u32 waiting = cpus[cpu]->waiting, moved = cpus[cpu]->moved;
+
 		memset(cpus[cpu], 0, sizeof(**cpus));
+		/* Members that are not released yet take themselves back. */
+		cpus[cpu]->waiting = waiting;
+		cpus[cpu]->moved = moved;
 		memset(work_names[cpu], 0, sizeof(**work_names));
 	}
 }

@@ -28,6 +28,7 @@ static bool attached;
 static void free_member(struct polter_member *member)
 {
 	polter_freeze(member);
+	polter_member_waits_no_more(member);
 	polter_memory_retire(member->memory, member->page);
 	kfree(member);
 }

@@ -11,20 +11,34 @@
 #include "compat.h"
 #include "polter.h"
 
-#define POLTER_MEMBER_BITS 13
 #define POLTER_GROUP_BITS 11
 
-static struct hlist_head members[1 << POLTER_MEMBER_BITS];
+struct hlist_head polter_members[1 << POLTER_MEMBER_BITS];
+u32 polter_generation;
 static struct hlist_head groups[1 << POLTER_GROUP_BITS];
-static DEFINE_RAW_SPINLOCK(tables_lock); /* protects changes of the tables, of `hashed`, and of `ended` */
+static DEFINE_RAW_SPINLOCK(tables_lock); /* protects changes of the tables, of the generation, of `hashed`, and of `ended` */
 
 struct workqueue_struct *polter_works;
+
+/* A member that has left is freed a grace period after this, so no CPU that still knows it uses it. */
+static void members_changed(void)
+{
+	smp_store_release(&polter_generation, polter_generation + 1);
+}
+
+/* Under the lock. */
+static void unhash(struct polter_member *member)
+{
+	hlist_del_init_rcu(&member->node);
+	list_del_init(&member->hashed);
+	members_changed();
+}
 
 struct polter_member *polter_find_member(pid_t tid)
 {
 	struct polter_member *member;
 
-	hlist_for_each_entry_rcu_notrace(member, &members[hash_32(tid, POLTER_MEMBER_BITS)], node)
+	hlist_for_each_entry_rcu_notrace(member, &polter_members[hash_32(tid, POLTER_MEMBER_BITS)], node)
 		if (member->thread.tid == tid)
 			return member;
 	return NULL;
@@ -56,10 +70,8 @@ void polter_untable_member(struct polter_member *member)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&tables_lock, flags);
-	if (!hlist_unhashed(&member->node)) {
-		hlist_del_init_rcu(&member->node);
-		list_del_init(&member->hashed);
-	}
+	if (!hlist_unhashed(&member->node))
+		unhash(member);
 	raw_spin_unlock_irqrestore(&tables_lock, flags);
 }
 
@@ -71,10 +83,8 @@ static bool unhash_one(struct polter_group *group)
 
 	raw_spin_lock_irqsave(&tables_lock, flags);
 	member = list_first_entry_or_null(&group->hashed, struct polter_member, hashed);
-	if (member) {
-		hlist_del_init_rcu(&member->node);
-		list_del_init(&member->hashed);
-	}
+	if (member)
+		unhash(member);
 	raw_spin_unlock_irqrestore(&tables_lock, flags);
 	return member;
 }
@@ -122,7 +132,8 @@ bool polter_table_member(struct polter_member *member)
 	if (!ended) {
 		WRITE_ONCE(group->process.measured, 1);
 		list_add(&member->hashed, &group->hashed);
-		hlist_add_head_rcu(&member->node, &members[hash_32(member->thread.tid, POLTER_MEMBER_BITS)]);
+		hlist_add_head_rcu(&member->node, &polter_members[hash_32(member->thread.tid, POLTER_MEMBER_BITS)]);
+		members_changed();
 	}
 	raw_spin_unlock_irq(&tables_lock);
 	return !ended;

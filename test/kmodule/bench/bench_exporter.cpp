@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the exporter costs: reading the page against other ways to ask the system, a context switch and an interrupt with and without it,
-// registering. Everything that is compared is measured in turn, round by round; the figures are medians over the rounds. Prints JSON.
+// What the exporter costs those who use it: reading the page against other ways to ask the system, and registering. (bench_events.cpp has
+// what it adds to switches and interrupts.) What is compared is measured in turn, round by round; the figures are medians. Prints JSON.
 //   bench_exporter [POLTERD] [ROUNDS]    0 rounds: only many clients at once
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,10 +15,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -92,24 +88,6 @@ double cost(F&& call) {
     return best;
 }
 
-// Of this thread.
-long switches_so_far() {
-    rusage usage;
-    getrusage(RUSAGE_THREAD, &usage);
-    return usage.ru_nvcsw + usage.ru_nivcsw;
-}
-
-// Some five milliseconds of arithmetic.
-double work_ns() {
-    const std::uint64_t start = monotonic_ns();
-    double x = 1;
-    for (int i = 0; i < 2'500'000; i++) {
-        x = x * 1.0000001 + 1e-9;
-        keep(x);
-    }
-    return static_cast<double>(monotonic_ns() - start);
-}
-
 long resident_kb(pid_t pid) {
     std::ifstream status(fmt::format("/proc/{}/status", pid));
     for (std::string line; std::getline(status, line);)
@@ -156,98 +134,13 @@ struct Client {
     }
 };
 
-// Nanoseconds of a wake-up with the switch that it leads to: two threads on one CPU that wake each other. The median of many batches, since
-// a batch is short beside the disturbances, and the shortest one is luck.
-double wakeup_ns(Client* client) {
-    constexpr int batches = 60, turns = 250, rounds = batches * turns;
-    const int there = eventfd(0, EFD_CLOEXEC), back = eventfd(0, EFD_CLOEXEC);
-    std::uint64_t value = 1;
-    std::thread partner([&] {
-        polter_noise* noise = client ? client->open() : nullptr;
-        std::uint64_t v;
-        for (int i = 0; i < rounds + 100; i++)
-            if (read(there, &v, sizeof v) != sizeof v || write(back, &v, sizeof v) != sizeof v) break;
-        polter_noise_close(noise);
-    });
-    polter_noise* noise = client ? client->open() : nullptr;
-    const auto turn = [&] {
-        if (write(there, &value, sizeof value) != sizeof value || read(back, &value, sizeof value) != sizeof value) abort();
-    };
-    for (int i = 0; i < 100; i++) turn();
-    std::vector<double> results;
-    for (int batch = 0; batch < batches; batch++) {
-        const std::uint64_t start = monotonic_ns();
-        for (int i = 0; i < turns; i++) turn();
-        results.push_back(static_cast<double>(monotonic_ns() - start) / (2.0 * turns));
-    }
-    partner.join();
-    polter_noise_close(noise);
-    close(there);
-    close(back);
-    return median(results);
-}
-
-// Nanoseconds of a switch alone: two threads on one CPU that yield to each other.
-double yield_ns(Client* client) {
-    constexpr int batches = 60, turns = 500;
-    std::atomic<int> ready{0};
-    std::atomic<bool> stop{false};
-    std::thread partner([&] {
-        polter_noise* noise = client ? client->open() : nullptr;
-        ready = 1;
-        while (!stop) sched_yield();
-        polter_noise_close(noise);
-    });
-    polter_noise* noise = client ? client->open() : nullptr;
-    while (!ready) sched_yield();
-    std::vector<double> results;
-    for (int batch = 0; batch < batches; batch++) {
-        const long before = switches_so_far();
-        const std::uint64_t start = monotonic_ns();
-        for (int i = 0; i < turns; i++) sched_yield();
-        const std::uint64_t elapsed = monotonic_ns() - start;
-        // A yield need not lead to a switch; each switch away is one back.
-        if (const long switched = switches_so_far() - before; switched > turns / 2)
-            results.push_back(static_cast<double>(elapsed) / (2.0 * static_cast<double>(switched)));
-    }
-    stop = true;
-    partner.join();
-    polter_noise_close(noise);
-    return median(results);
-}
-
-// Of this thread; stopped where it samples. -1: refused.
-int software_event(std::uint64_t which, std::uint64_t period) {
+// Of this thread, counting. -1: refused.
+int software_event(std::uint64_t which) {
     perf_event_attr attr{};
     attr.size = sizeof attr;
     attr.type = PERF_TYPE_SOFTWARE;
     attr.config = which;
-    attr.sample_period = period;
-    attr.disabled = period != 0;
     return static_cast<int>(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
-}
-
-// Nanoseconds that a timer interrupt takes from a thread that computes: a fixed amount of work, with 50,000 interrupts a second or without.
-// The least of many each, since whatever else disturbs makes it longer. perf's CPU clock is the one timer of user space that the kernel
-// starts again by itself, at once.
-double interrupt_ns() {
-    constexpr std::uint64_t period = 20'000;
-    const int timer = software_event(PERF_COUNT_SW_CPU_CLOCK, period);
-    if (timer < 0) return std::nan("");
-    double alone = 1e18, disturbed = 1e18, interrupts = 0;
-    for (int i = 0; i < 60; i++) {
-        alone = std::min(alone, work_ns());
-        std::uint64_t elapsed = 0;
-        ioctl(timer, PERF_EVENT_IOC_RESET, 0);
-        ioctl(timer, PERF_EVENT_IOC_ENABLE, 0);
-        const double with = work_ns();
-        ioctl(timer, PERF_EVENT_IOC_DISABLE, 0);
-        if (with >= disturbed || read(timer, &elapsed, sizeof elapsed) != sizeof elapsed) continue;
-        disturbed = with;
-        interrupts = static_cast<double>(elapsed) / double{period};
-    }
-    close(timer);
-    return interrupts > 10 ? (disturbed - alone) / interrupts : std::nan("");
 }
 
 // Of this process, its peak included: a thousand threads at once, then many that come and go. Microseconds.
@@ -339,23 +232,12 @@ int main(int argc, char** argv) {
     const std::uint64_t began_ns = monotonic_ns(), began_cycles = cycles();
 
     std::map<std::string, std::vector<double>> costs, setup;
-    std::map<std::string, std::map<std::string, std::vector<double>>> added;  // by event, by who is measured
-    const std::string none = "without polterd";
     nlohmann::json many;
     for (int round = 0; round < rounds; round++) {
-        const auto events = [&](const std::string& how, Client* client) {
-            added["wakeup"][how].push_back(wakeup_ns(client));
-            added["switch"][how].push_back(yield_ns(client));
-            polter_noise* noise = client ? client->open() : nullptr;
-            added["interrupt"][how].push_back(interrupt_ns());
-            polter_noise_close(noise);
-        };
-        events(none, nullptr);
         const std::uint64_t before_start = monotonic_ns();
         const auto daemon = polter::daemon::start_daemon(polterd, socket, {.exit_with_last = false});
         if (!daemon) return finish(daemon.reason);
         setup["daemon start"].push_back(static_cast<double>(monotonic_ns() - before_start) / 1e3);
-        events("not registered", nullptr);
         {
             const std::uint64_t t0 = monotonic_ns();
             Client client(socket);
@@ -385,7 +267,7 @@ int main(int argc, char** argv) {
             costs["pread schedstat"].push_back(cost([&] { keep(pread(schedstat, text, sizeof text, 0)); }));
             close(schedstat);
             // The least that PAPI_read does for a software event, which PAPI 7.0 refuses to count where the machine has no counters.
-            if (const int event = software_event(PERF_COUNT_SW_TASK_CLOCK, 0); event >= 0) {
+            if (const int event = software_event(PERF_COUNT_SW_TASK_CLOCK); event >= 0) {
                 std::uint64_t value = 0;
                 costs["read perf event"].push_back(cost([&] { keep(read(event, &value, sizeof value)); }));
                 close(event);
@@ -400,7 +282,6 @@ int main(int argc, char** argv) {
             }
 #endif
             polter_noise_close(noise);
-            events("registered", &client);
         }
         if (round == 0) many = many_threads(socket, daemon.pid);
         polter::daemon::stop_daemon(daemon.pid);
@@ -410,15 +291,6 @@ int main(int argc, char** argv) {
     for (const auto& [name, values] : costs) {
         out["read"][name] = median(values);
         out["read_ns"][name] = median(values) * ns_a_cycle;
-    }
-    for (const auto& [event, by] : added) {
-        for (const auto& [how, values] : by) {
-            out["event_ns"][event][how] = median(values);
-            // Pairs of one round, since the machine drifts.
-            std::vector<double> more;
-            for (std::size_t i = 0; i < values.size(); i++) more.push_back(values[i] - by.at(none)[i]);
-            if (how != none) out["event_added_ns"][event][how] = median(more);
-        }
     }
     for (const auto& [name, values] : setup) out["setup_us"][name] = median(values);
     out["threads"] = many;

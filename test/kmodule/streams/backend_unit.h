@@ -71,6 +71,8 @@ struct unit {
     void (*time_faults)(void);
     void (*fault_ends)(int again);
     void (*on_work)(struct work_struct* work);
+    void (*keep_windows)(void);        /* from here on CPUs keep them always */
+    unsigned (*waiting)(unsigned cpu); /* how many threads the CPU has counted */
 };
 extern const struct unit module_unit, bpf_unit;
 

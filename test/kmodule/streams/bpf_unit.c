@@ -155,6 +155,8 @@ static void unit_reset(void) {
     memset(tgid_of, 0, sizeof tgid_of);
     memset(thread, 0, sizeof thread);
     memset(tids, 0, sizeof tids);
+    memset(tids_filter, 0, sizeof tids_filter);
+    unseen_switches = 0;
     memset(started, 0, sizeof started);
     *(volatile bool*)&has_steal = true; /* as the daemon sets it before loading */
     *(volatile bool*)&has_fault_end = false;
@@ -176,6 +178,9 @@ static struct polter_page* add_thread(const struct task_struct* task, uint64_t j
     struct polter_tids* const bucket = bucket_of((u32)task->pid);
     bucket->tid[0] = (u32)task->pid;
     bucket->thread[0] = i;
+    const u32 bit = polter_tids_filter_bit((u32)task->pid, tids_seed);
+    tids_filter[bit / 64] |= 1ull << bit % 64;
+    tids_generation++;
     return &page[i];
 }
 static struct polter_thread* state(int tid) {
@@ -243,5 +248,14 @@ static void unit_work(struct work_struct* work) {
     bpf_on_work(work);
 }
 
-const struct unit bpf_unit = {"bpf",     unit_reset, add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_fork, unit_exit,
-                              unit_exec, unit_enter, unit_leave, unit_nmi, unit_fault,  time_faults, fault_ends,   unit_work};
+static void keep_windows(void) {
+    for (unsigned i = 0; i < UNIT_CPUS; i++) polter_ran_always(&cpu[i]);
+}
+
+static unsigned waiting(unsigned i) {
+    return cpu[i].waiting + cpu[i].moved;
+}
+
+const struct unit bpf_unit = {"bpf",       unit_reset, add_thread, state,        unit_switch, unit_wakeup, unit_migrate,
+                              unit_fork,   unit_exit,  unit_exec,  unit_enter,   unit_leave,  unit_nmi,    unit_fault,
+                              time_faults, fault_ends, unit_work,  keep_windows, waiting};

@@ -21,6 +21,9 @@ typedef struct {
 struct hlist_node {
     void* next;
 };
+struct hlist_head {
+    void* first;
+};
 struct list_head {
     void* next;
 };
@@ -40,6 +43,8 @@ struct pt_regs;
 #define task_cpu(task) ((task)->cpu)
 #define atomic_read(p) ((p)->counter)
 #define READ_ONCE(x) POLTER_LOAD(x)
+#define smp_load_acquire(p) POLTER_LOAD(*(p))
+#define hash_32(value, bits) ((unsigned)((value)*0x61C88647u) >> (32 - (bits)))
 #define likely(x) (x)
 #define unlikely(x) (x)
 #define noinline __attribute__((noinline))
@@ -58,6 +63,7 @@ struct pt_regs;
 #define POLTER_COMPAT_H
 #define POLTER_SWITCH_STATE_ARG , unsigned int prev_state
 #define POLTER_SWITCH_STATE prev_state
+#define POLTER_SWITCH_STATE_PASSED , prev_state
 #define POLTER_EXIT_GROUP_DEAD_ARG
 static bool polter_task_is_blocked(struct task_struct* task, unsigned state) {
     return state && task->blocks;
@@ -96,6 +102,8 @@ static struct polter_group group[UNIT_THREADS];
 static struct polter_member member[UNIT_THREADS];
 static struct polter_page page[UNIT_THREADS];
 static unsigned members;
+struct hlist_head polter_members[1 << POLTER_MEMBER_BITS];
+u32 polter_generation;
 
 struct polter_member* polter_find_member(pid_t tid) {
     for (unsigned i = 0; i < members; i++)
@@ -111,6 +119,8 @@ void polter_member_exits(struct polter_member* m) {
     m->thread.gone = 1;
     m->page->header.end_ns = unit_now();
     m->page->header.state = POLTER_PAGE_FROZEN;
+    polter_generation++;
+    polter_member_waits_no_more(m);
 }
 void polter_group_ends(struct polter_group* g) {
     for (unsigned i = 0; i < members; i++)
@@ -128,9 +138,11 @@ bool polter_is_net_irq(unsigned irq) {
 static void reset(void) {
     if (!cpus) polter_cpus_init();
     polter_cpus_reset();
+    for (int i = 0; i < UNIT_CPUS; i++) cpus[i]->waiting = cpus[i]->moved = 0;
     memset(group, 0, sizeof group);
     memset(member, 0, sizeof member);
     memset(page, 0, sizeof page);
+    memset(polter_members, 0, sizeof polter_members);
     members = 0;
 }
 static struct polter_page* add_thread(const struct task_struct* task, uint64_t job) {
@@ -145,6 +157,8 @@ static struct polter_page* add_thread(const struct task_struct* task, uint64_t j
     member[i].thread.job = job;
     member[i].thread.owner = task->owner;
     member[i].thread.off = POLTER_BLOCKED;
+    polter_members[hash_32(task->pid, POLTER_MEMBER_BITS)].first = &member[i];
+    polter_generation++;
     return &page[i];
 }
 static struct polter_thread* state(int tid) {
@@ -203,5 +217,14 @@ static void unit_work(struct work_struct* work) {
     on_work(NULL, work);
 }
 
-const struct unit module_unit = {"module",  reset,      add_thread, state,    unit_switch, unit_wakeup, unit_migrate, unit_fork, unit_exit,
-                                 unit_exec, unit_enter, unit_leave, unit_nmi, unit_fault,  NULL,        NULL,         unit_work};
+static void keep_windows(void) {
+    for (int i = 0; i < UNIT_CPUS; i++) polter_ran_always(cpus[i]);
+}
+
+static unsigned waiting(unsigned i) {
+    return cpus[i]->waiting + cpus[i]->moved;
+}
+
+const struct unit module_unit = {"module",  reset,     add_thread, state,        unit_switch, unit_wakeup, unit_migrate,
+                                 unit_fork, unit_exit, unit_exec,  unit_enter,   unit_leave,  unit_nmi,    unit_fault,
+                                 NULL,      NULL,      unit_work,  keep_windows, waiting};

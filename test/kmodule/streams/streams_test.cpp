@@ -7,6 +7,12 @@
 
 #include "world.hpp"
 
+namespace {
+
+constexpr std::array<unsigned, 5> waits = {POLTER_PREEMPT, POLTER_RUNQUEUE, POLTER_THROTTLE, POLTER_PREEMPT_JOB, POLTER_WAKEUP};
+
+}  // namespace
+
 TEST_CASE("random streams give both backends the same pages, and never more than the time that passed") {
     std::map<unsigned, std::uint64_t> counted;
     std::uint64_t yields = 0, unbalanced = 0, recorded = 0;
@@ -44,13 +50,80 @@ TEST_CASE("random streams give both backends the same pages, and never more than
     MESSAGE(recorded, " events recorded");
 }
 
+TEST_CASE("waits are divided among those who ran exactly, whether CPUs keep their history always or while somebody waits") {
+    std::map<unsigned, std::uint64_t> divided;
+    for (const bool always : {true, false}) {
+        for (unsigned seed = 1; seed <= 100; seed++) {
+            CAPTURE(always);
+            CAPTURE(seed);
+            World world(seed, 0.0, World::waiting, always);
+            for (int i = 0; i < 4000; i++) {
+                world.step();
+                if (i % 16) continue;
+                for (const auto& r : world.both().registered) {
+                    CAPTURE(r.tid);
+                    CAPTURE(i);
+                    const Truth& truth = world.truth().at(r.tid);
+                    std::map<unsigned, std::uint64_t> ns;
+                    for (const auto& [key, value] : truth.ns) ns[key.first] += value;
+                    for (const polter_page* page : r.page) {
+                        const auto& c = Both::front(*page);
+                        for (const unsigned a : waits) REQUIRE(c.ns[a] == ns[a]);
+                        REQUIRE(c.after_yield_ns == truth.after_yield_ns);
+                        REQUIRE(c.unbalanced == 0);
+                    }
+                }
+            }
+            for (const auto& r : world.both().registered) {
+                const polter_page& page = *r.page[0];
+                REQUIRE(Both::front(page).recorded <= POLTER_RING_ENTRIES);
+                std::map<std::pair<unsigned, std::string>, std::uint64_t> culprits;
+                for (unsigned i = 0; i < Both::front(page).recorded; i++) {
+                    const polter_ring_entry& entry = page.ring[i];
+                    if (std::find(waits.begin(), waits.end(), entry.account) == waits.end()) continue;
+                    culprits[{static_cast<unsigned>(entry.account), entry.culprit}] += entry.duration_ns;
+                }
+                CHECK(culprits == world.truth().at(r.tid).ns);
+                for (const unsigned a : waits) divided[a] += Both::front(page).ns[a];
+                CHECK(std::memcmp(&Both::front(page), &Both::front(*r.page[1]), sizeof(polter_counters)) == 0);
+            }
+        }
+    }
+    for (const unsigned a : waits) CHECK(divided[a] > 1'000'000);
+}
+
+TEST_CASE("a CPU counts those who wait for it, whatever of it is shown") {
+    std::uint64_t waited = 0;
+    for (const double faults : {0.0, 0.02, 0.2}) {
+        for (unsigned seed = 1; seed <= 30; seed++) {
+            CAPTURE(faults);
+            CAPTURE(seed);
+            World world(seed, faults);
+            for (int i = 0; i < 4000; i++) {
+                world.step();
+                for (const unit* u : units) {
+                    unsigned counted[UNIT_CPUS] = {}, all = 0;
+                    for (const auto& r : world.both().registered)
+                        if (const unsigned on = u->state(r.tid)->waits_on) counted[on - 1]++;
+                    for (unsigned cpu = 0; cpu < UNIT_CPUS; cpu++) {
+                        REQUIRE(u->waiting(cpu) == counted[cpu]);
+                        all += counted[cpu];
+                    }
+                    waited += all;
+                }
+            }
+        }
+    }
+    CHECK(waited > 1'000'000);
+}
+
 TEST_CASE("page faults that are timed take nothing that others have, whatever comes in between") {
     std::uint64_t timed = 0, begun = 0;
     for (const double faults : {0.0, 0.02, 0.2}) {
         for (unsigned seed = 1; seed <= 60; seed++) {
             CAPTURE(faults);
             CAPTURE(seed);
-            World world(seed, faults, true);
+            World world(seed, faults, World::timed);
             for (int i = 0; i < 4000; i++) {
                 world.step();
                 if (faults == 0.0) REQUIRE(world.excess() <= 0);  // where events are lost a wait may be taken for longer for a while
@@ -92,6 +165,48 @@ void runs(Both& both, task_struct& t, task_struct& idle) {
 }
 
 }  // namespace
+
+TEST_CASE("a thread is charged for interruptions even if no switch to it was shown") {
+    Both both;
+    task_struct idle = task(0, 0, "swapper"), thread = task(101, 100, "thread"), a = task(200, 200, "a"), b = task(201, 201, "b");
+    both.add(thread, 9);
+    const auto shown = [&](task_struct& from, task_struct& to) {
+        clock_ns += 10;
+        to.arrival_ns = clock_ns;
+        both.give(0, &from, [&](const unit& u) { u.on_switch(1, &from, &to); });
+    };
+    std::uint64_t interrupts = 0;
+    const auto interrupted = [&](task_struct& current) {
+        interrupts += &current == &thread;
+        clock_ns += 10;
+        both.give(0, &current, [&](const unit& u) { u.enter(POLTER_FRAME_TIMER, 0); });
+        clock_ns += 7;
+        both.give(0, &current, [&](const unit& u) { u.leave(POLTER_FRAME_TIMER, 0, nullptr); });
+        CHECK(both.difference().empty());
+        const auto& c = Both::front(*both.registered[0].page[0]);
+        CHECK(c.count[POLTER_TIMER] == interrupts);
+        CHECK(c.ns[POLTER_TIMER] == 7 * interrupts);
+    };
+    shown(idle, a);
+    interrupted(a);
+    shown(a, thread);
+    interrupted(thread);
+    thread.blocks = 1;
+    shown(thread, a);
+    interrupted(a);
+    thread.cpu = 0;
+    both.give(0, &a, [&](const unit& u) { u.on_wakeup(&thread); });
+    interrupted(thread);  // awaited, it came unseen
+    shown(thread, idle);
+    shown(idle, thread);
+    interrupted(thread);
+    interrupted(a);  // it left unseen
+    shown(a, b);
+    interrupted(b);
+    interrupted(thread);  // and came back unseen
+    shown(thread, a);
+    interrupted(thread);  // nor was its wake-up shown
+}
 
 TEST_CASE("a page ends when its thread executes another program, and whoever has the thread's id then is not on it") {
     Both both;

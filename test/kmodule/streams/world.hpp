@@ -115,14 +115,122 @@ struct Both {
     }
 };
 
+// What a thread's waits are to be on its page: counted beside the backends, at each moment by who runs on the CPU whose queue it is in.
+class Truth {
+  public:
+    std::map<std::pair<unsigned, std::string>, std::uint64_t> ns;  // by account and culprit; of waits that are over
+    std::uint64_t after_yield_ns = 0;
+
+    Truth(const task_struct& self, std::uint64_t job) : self_(self), job_(job) {}
+    void leaves(const task_struct& t, unsigned cpu, bool preempt) {
+        off_ = !preempt && t.blocks     ? POLTER_BLOCKED
+               : t.throttled            ? POLTER_THROTTLED
+               : !preempt && t.in_yield ? POLTER_YIELDED
+                                        : POLTER_PREEMPTED;
+        throttled_ns_ = clock_ns;
+        if (off_ != POLTER_BLOCKED) begin(cpu);
+    }
+    void wakes(unsigned cpu, bool made_way) {
+        if (off_ != POLTER_BLOCKED) return;
+        off_ = POLTER_WOKEN;
+        begin(cpu);
+        made_way_ = made_way;
+    }
+    void moves(unsigned cpu) {
+        if (off_ == POLTER_BLOCKED || off_ == POLTER_RUNNING || off_ == POLTER_THROTTLED) return;
+        if (stays_ < POLTER_STAYS)
+            close_stay();
+        else if (!parts_.empty())
+            parts_ = {{account_unknown(), "unknown", total()}};  // no more of them are kept
+        if (stays_++ >= POLTER_STAYS && !parts_.empty()) earlier_ns_ += parts_.front().ns, parts_.clear();
+        cpu_ = cpu;
+    }
+    void returns() {
+        if (earlier_ns_) parts_.push_back({account_unknown(), "unknown", earlier_ns_});
+        const bool alone = stays_ == 1 && parts_.size() == 1 && off_ == POLTER_WOKEN && made_way_;
+        if (alone) parts_.front().account = POLTER_WAKEUP;
+        close_stay();
+        if (off_ == POLTER_THROTTLED) closed_ = {{POLTER_THROTTLE, "cpu quota", clock_ns - throttled_ns_}};
+        for (const Part& part : closed_)
+            (part.account == POLTER_AFTER_YIELD ? after_yield_ns : ns[{part.account, part.culprit}]) += part.ns;
+        closed_.clear();
+        off_ = POLTER_RUNNING;
+    }
+    // That task has run on the CPU for some time; `goes_on`: as when it was told last.
+    void ran(unsigned cpu, const task_struct& t, std::uint64_t took, bool goes_on) {
+        if (off_ == POLTER_BLOCKED || off_ == POLTER_RUNNING || cpu != cpu_ || !took) return;
+        const Part part = by(t, took);
+        if (goes_on && !parts_.empty() && parts_.back().account == part.account && parts_.back().culprit == part.culprit)
+            parts_.back().ns += took;
+        else
+            parts_.push_back(part);
+    }
+    // Another task than this thread comes to the CPU.
+    void other_comes(unsigned cpu) {
+        if (cpu == cpu_ && !parts_.empty()) made_way_ = false;
+    }
+
+  private:
+    static constexpr unsigned POLTER_AFTER_YIELD = POLTER_ACCOUNT_SLOTS + 1;
+    struct Part {
+        unsigned account;
+        std::string culprit;
+        std::uint64_t ns;
+    };
+    void begin(unsigned cpu) {
+        cpu_ = cpu;
+        stays_ = 1;
+        made_way_ = false;
+        earlier_ns_ = 0;
+        parts_.clear();
+    }
+    void close_stay() {
+        closed_.insert(closed_.end(), parts_.begin(), parts_.end());
+        parts_.clear();
+    }
+    std::uint64_t total() const {
+        std::uint64_t sum = 0;
+        for (const Part& part : parts_) sum += part.ns;
+        return sum;
+    }
+    unsigned account_unknown() const {
+        return off_ == POLTER_WOKEN ? unsigned{POLTER_RUNQUEUE} : off_ == POLTER_YIELDED ? POLTER_AFTER_YIELD : unsigned{POLTER_PREEMPT};
+    }
+    Part by(const task_struct& t, std::uint64_t took) const {
+        const bool woken = off_ == POLTER_WOKEN, yielded = off_ == POLTER_YIELDED;
+        const std::map<int, std::uint64_t> jobs = {{100, 9}, {110, 9}, {120, 7}, {130, 3}};
+        const auto job = jobs.find(t.tgid);
+        const bool named = t.owner == self_.owner || t.owner == POLTER_OWNER_KERNEL;
+        unsigned account = woken ? unsigned{POLTER_RUNQUEUE} : unsigned{POLTER_PREEMPT};
+        if (t.pid == 0)
+            account = woken ? unsigned{POLTER_WAKEUP} : yielded ? POLTER_AFTER_YIELD : unsigned{POLTER_PREEMPT};
+        else if (job != jobs.end() && job->second == job_)
+            account = yielded ? POLTER_AFTER_YIELD : unsigned{POLTER_PREEMPT_JOB};
+        return {account, named ? t.comm : POLTER_ANOTHER_USER, took};
+    }
+
+    task_struct self_;
+    std::uint64_t job_, earlier_ns_ = 0, throttled_ns_ = 0;
+    unsigned off_ = POLTER_BLOCKED, cpu_ = 0, stays_ = 0;
+    bool made_way_ = false;
+    std::vector<Part> parts_, closed_;  // of the stay on this CPU, of those before
+};
+
 // Four CPUs, registered threads of several jobs, strangers; scheduled at random, and not always shown as it was.
 class World {
   public:
-    // `timed`: page faults, by those backends that can.
-    World(unsigned seed, double faults, bool timed = false) : random_(seed), faults_(faults), timed_(timed) {
-        if (timed)
-            for (const unit* u : units)
-                if (u->time_faults) u->time_faults();
+    enum Kind {
+        all,
+        timed,   // page faults too, by those backends that can
+        waiting  // with nothing that makes the truth about waits hard to tell: no work items, no new processes, no interrupts within probes
+    };
+    // `always`: the CPUs keep windows always.
+    World(unsigned seed, double faults, Kind kind = all, bool always = false)
+        : random_(seed), faults_(faults), timed_(kind == timed), simple_(kind == waiting) {
+        for (const unit* u : units) {
+            if (timed_ && u->time_faults) u->time_faults();
+            if (always) u->keep_windows();
+        }
         for (unsigned i = 0; i < UNIT_CPUS; i++) {
             idle_[i] = make(0, 0, "swapper");
             running_[i] = &idle_[i];
@@ -131,12 +239,20 @@ class World {
         for (const auto& [pid, tgid, job] : registered) {
             tasks_.push_back(make(pid, tgid, "thread" + std::to_string(pid)));
             both_.add(tasks_.back(), static_cast<std::uint64_t>(job));
+            truth_.try_emplace(pid, tasks_.back(), static_cast<std::uint64_t>(job));
         }
+        last_ns_.fill(clock_ns);
         for (int i = 0; i < 14; i++) {
             tasks_.push_back(make(200 + i, i < 2 ? 100 : 200 + i, "other" + std::to_string(i)));
             if (i >= 2) tasks_.back().owner = i < 6 ? POLTER_OWNER_KERNEL : i < 10 ? 1000u : static_cast<unsigned>(2000 + i);
         }
         for (auto& task : tasks_) sleeping_.push_back(&task);
+        for (unsigned i = 0; i < UNIT_CPUS; i++)  // who runs there is known from the beginning
+            both_.give(i, &idle_[i], [&](const unit& u) { u.on_switch(0, &idle_[i], &idle_[i]); });
+        if (faults == 0.0) return;
+        // A switch to this task was not shown; the backends know now that there are such.
+        unseen_ = make(199, 199, "unseen");
+        both_.give(0, &unseen_, [&](const unit& u) { u.on_switch(1, &unseen_, &idle_[0]); });
     }
 
     void step() {
@@ -168,6 +284,8 @@ class World {
     std::string difference() const { return both_.difference(); }
     long long excess() const { return both_.excess(); }
     const Both& both() const { return both_; }
+    // By thread.
+    const std::map<int, Truth>& truth() const { return truth_; }
 
   private:
     struct Open {
@@ -188,7 +306,21 @@ class World {
     bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
     bool fault() { return chance(faults_); }
     // An interrupt inside the probe, now and then.
-    int nested() { return draw(8) ? -1 : static_cast<int>(draw(3)); }
+    int nested() {
+        const int at = draw(8) ? -1 : static_cast<int>(draw(3));
+        return simple_ ? -1 : at;
+    }
+    // Whoever runs there has done so until now; everybody who waits there is told.
+    void pass(unsigned cpu) {
+        for (auto& [pid, truth] : truth_) truth.ran(cpu, *running_[cpu], clock_ns - last_ns_[cpu], told_[cpu].contains(pid));
+        for (auto& [pid, truth] : truth_)
+            if (clock_ns > last_ns_[cpu]) told_[cpu].insert(pid);
+        last_ns_[cpu] = clock_ns;
+    }
+    Truth* truth_of(const task_struct* task) {
+        const auto found = truth_.find(task->pid);
+        return found == truth_.end() ? nullptr : &found->second;
+    }
 
     void switch_task(unsigned cpu) {
         if (!open_[cpu].empty() && !fault()) return;  // no switch in an interrupt
@@ -223,6 +355,12 @@ class World {
                 queue_[cpu].push_back(prev);
             }
         }
+        pass(cpu);
+        told_[cpu].clear();
+        for (auto& [pid, truth] : truth_)
+            if (pid != next->pid) truth.other_comes(cpu);
+        if (Truth* t = gone ? nullptr : truth_of(prev)) t->leaves(*prev, cpu, preempt);
+        if (Truth* t = truth_of(next)) t->returns();
         running_[cpu] = next;
         next->cpu = cpu;
         next->arrival_ns = fault() ? 0 : clock_ns;
@@ -238,9 +376,11 @@ class World {
         task->cpu = cpu;
         task->blocks = 0;
         queue_[cpu].push_back(task);
+        makes_way[cpu] = clock_ns % 3 == 0 || running_[cpu] == &idle_[cpu];
+        pass(cpu);
+        if (Truth* t = truth_of(task)) t->wakes(cpu, makes_way[cpu] && running_[cpu] != &idle_[cpu]), told_[cpu].erase(task->pid);
         if (fault()) return;
         const unsigned waker = draw(UNIT_CPUS);
-        makes_way[cpu] = clock_ns % 3 == 0 || running_[cpu] == &idle_[cpu];
         both_.give(waker, running_[waker], [&](const unit& u) { u.on_wakeup(task); });
         if (fault()) both_.give(waker, running_[waker], [&](const unit& u) { u.on_wakeup(task); });
     }
@@ -250,13 +390,16 @@ class World {
         task_struct* task = queue_[from].front();
         queue_[from].pop_front();
         queue_[to].push_back(task);
+        pass(from);
+        pass(to);
+        if (Truth* t = truth_of(task)) t->moves(to), told_[to].erase(task->pid);
         if (!fault()) both_.give(to, running_[to], [&](const unit& u) { u.on_migrate(task, static_cast<int>(to)); });
         task->cpu = to;
     }
     // Its ids are few, so that they are used again.
     void fork(unsigned cpu) {
         task_struct* parent = running_[cpu];
-        if (parent == &idle_[cpu] || forked_ >= 400) return;
+        if (parent == &idle_[cpu] || forked_ >= 400 || simple_) return;
         const int id = 300 + static_cast<int>(forked_++ % 100);
         tasks_.push_back(make(id, draw(8) ? id : parent->tgid, "started" + std::to_string(id)));
         task_struct* child = &tasks_.back();
@@ -268,6 +411,7 @@ class World {
     }
     // Whoever runs there is a kworker now, as far as the backends can tell.
     void work(unsigned cpu) {
+        if (simple_) return;
         work_struct work{reinterpret_cast<void (*)()>(static_cast<std::uintptr_t>(0xf000 + draw(60)))};
         both_.give(cpu, running_[cpu], [&](const unit& u) { u.on_work(&work); });
     }
@@ -336,10 +480,14 @@ class World {
     Both both_;
     std::mt19937 random_;
     double faults_;
-    bool timed_;
+    bool timed_, simple_;
+    std::map<int, Truth> truth_;
+    std::array<std::uint64_t, UNIT_CPUS> last_ns_;
+    std::array<std::set<int>, UNIT_CPUS> told_;  // who has been told of what runs there now
     std::set<const task_struct*> in_page_fault_;
     std::array<std::uint64_t, UNIT_CPUS> unbooked_{};
     unsigned exited_ = 0, forked_ = 0;
+    task_struct unseen_{};
     std::array<task_struct, UNIT_CPUS> idle_;
     std::array<task_struct*, UNIT_CPUS> running_;
     std::array<std::deque<task_struct*>, UNIT_CPUS> queue_;

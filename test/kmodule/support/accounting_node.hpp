@@ -42,6 +42,23 @@ void repeat(unsigned n, long (*callback)(polter_u32, void*), void* context) {
 
 namespace {
 
+// Whether the CPUs of the next node keep windows always, or while a registered thread waits for them.
+bool windows_always = true;
+
+// A test of what is the same either way: it is run with both.
+#define TEST_CASE_EITHER_WAY(name) POLTER_EITHER_WAY(DOCTEST_ANONYMOUS(either_way_), name)
+#define POLTER_EITHER_WAY(function, name)         \
+    static void function();                       \
+    TEST_CASE(name) {                             \
+        for (const bool always : {true, false}) { \
+            CAPTURE(always);                      \
+            windows_always = always;              \
+            function();                           \
+        }                                         \
+        windows_always = true;                    \
+    }                                             \
+    static void function()
+
 // One registered thread, 100/100 in job 9, on invented CPUs.
 struct Node : Fixture {
     char error[256] = "";
@@ -52,29 +69,45 @@ struct Node : Fixture {
     Node() {
         clock_ns = 1000;
         cpus.assign(4, {});
+        if (windows_always)
+            for (polter_cpu& cpu : cpus) polter_ran_always(&cpu);
         jobs = {{100, 9}, {101, 9}, {200, 7}};
         thread.tid = thread.tgid = 100;
         thread.job = 9;
         thread.off = POLTER_BLOCKED;
     }
+    // Whoever runs there leaves.
+    void leaves(unsigned cpu) {
+        if (!cpus[cpu].following && polter_ran_wanted(&cpus[cpu])) polter_ran_follow(&cpus[cpu], clock_ns);
+        if (cpus[cpu].following) polter_ran_close(&cpus[cpu], clock_ns);
+    }
     void runs(unsigned cpu, int tid, unsigned tgid, const char* name, unsigned owner = 0) {
-        polter_ran_close(&cpus[cpu], clock_ns);
+        leaves(cpu);
         begins(cpu, tid, tgid, name, owner);
     }
     void begins(unsigned cpu, int tid, unsigned tgid, const char* name, unsigned owner = 0) {
-        polter_ran* ran = polter_ran_open(&cpus[cpu], tid, tgid, owner);
-        std::memset(ran->comm, 0, sizeof ran->comm);
-        std::strncpy(ran->comm, name, sizeof ran->comm - 1);
+        polter_ran_come(&cpus[cpu], tid, tgid, owner);
+        std::memset(cpus[cpu].comm, 0, sizeof cpus[cpu].comm);
+        std::strncpy(cpus[cpu].comm, name, sizeof cpus[cpu].comm - 1);
+        polter_ran_go_on(&cpus[cpu]);
+    }
+    // A kernel worker, which is about to leave, has executed a function.
+    void worked(unsigned cpu, std::uint64_t function, const char* name) {
+        if (!cpus[cpu].following && polter_ran_wanted(&cpus[cpu])) polter_ran_follow(&cpus[cpu], clock_ns);
+        if (!cpus[cpu].following) return;
+        char comm[POLTER_CULPRIT_LEN] = "";
+        std::strncpy(comm, name, sizeof comm - 1);
+        polter_ran_did(&cpus[cpu], cpus[cpu].tid, cpus[cpu].tgid, function, comm);
     }
     void self(unsigned cpu) {
-        polter_ran_close(&cpus[cpu], clock_ns);
+        leaves(cpu);
         if (always_split) cpus[cpu].came_ns = ~0ull;
         polter_waiting_return(&thread, page.get(), &cpus[cpu], cpu, clock_ns);
         begins(cpu, 100, 100, "self");
     }
     void idle(unsigned cpu) { runs(cpu, 0, 0, "swapper", POLTER_OWNER_KERNEL); }
     void off(unsigned cpu, unsigned why) {
-        polter_ran_close(&cpus[cpu], clock_ns);
+        leaves(cpu);
         polter_waiting_leave(&thread, &cpus[cpu], cpu, why, clock_ns);
     }
     void tick(std::uint64_t ns) {
