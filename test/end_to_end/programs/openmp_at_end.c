@@ -117,7 +117,8 @@ static void with_thread(void* (*function)(void*), int is_held) {
     pthread_create(&thread, NULL, function, NULL);
     while (!begun) pause_for(1);
     pause_for(20);
-    for (int i = 0; is_held && !held && i < 10000; i++) {
+    /* On a busy machine most signals find it where it waits for a processor: up to a quarter of a minute. */
+    for (int i = 0; is_held && !held && i < 100000; i++) {
         pthread_kill(thread, SIGUSR1);
         const struct timespec time = {0, 100000 + i % 100 * 1000};
         nanosleep(&time, NULL);
