@@ -170,7 +170,6 @@ TEST_CASE("where many send in no time, what the root's leave times say is not lo
     // call itself costs everybody 75, which no algorithm has.
     constexpr uint32_t members = 60;
     const Structure linear{.pattern = {.up = Shape::linear, .cargo_up = Cargo::parts}, .hop = 2500, .own = 500};
-    constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 60};
     const auto calls = [&](bool root_is_last) {
         std::vector<InstanceSample> samples;
         std::vector<Prediction> predicted;
