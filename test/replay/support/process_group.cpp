@@ -60,7 +60,7 @@ class SocketTransport : public replay::Transport {
             empty_ = 0;
             return true;
         }
-        if (++empty_ > 8) rest();
+        if (++empty_ > 48) rest();  // a group polls that often before it asks whether anything is under way
         return false;
     }
 
