@@ -419,12 +419,14 @@ void Instance::await_transfers(Clock& clock, uint32_t member) {
     const int64_t measured = transfers_over(member, [](const StartedTransfer& one) { return one.begin; });
     if (measured == INT64_MIN) return;
     const auto come = static_cast<int64_t>(at_link_[member][1].size());
-    if (recorder_) {
-        recorder_->start();
-        candidate(clock.node, clock.time, clock.clock.now);
+    if (come > 1) {  // those that were there
+        if (recorder_) {
+            recorder_->start();
+            candidate(clock.node, clock.time, clock.clock.now);
+        }
+        for (int64_t i = 1; i < come; ++i) work(clock, structure_.own);
+        write(clock);
     }
-    for (int64_t i = 1; i < come; ++i) work(clock, structure_.own);  // those that were there
-    write(clock);
     const int64_t until = std::max(clock.clock.now, measured);
     over_.resize(lanes_->count);
     for (size_t i = 0; i < over_.size(); ++i) over_[i] = transfers_over(member, [i](const StartedTransfer& one) { return one.time[i]; });

@@ -347,6 +347,7 @@ class Descent {
 
 // Of a fence: from a limit of the library on whoever a transfer leaves waits for it, too, and it may be longer under way.
 Fit with_long_transfers(Fit found, const std::vector<InstanceSample>& samples, bool noise_known) {
+    // Where MPI libraries and SMPI change protocol or latency, mostly; 0: everything is long. Clearly: it is one cost more.
     constexpr double limits[] = {0, 4096, 8192, 16384, 32768, 65472}, clearly = 0.8;
     std::set<double> lengths;
     for (const InstanceSample& sample : samples)

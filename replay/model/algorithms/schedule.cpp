@@ -167,7 +167,10 @@ const Schedule& schedule(const Pattern& pattern, uint32_t members, uint32_t root
         }
         if (pattern.relay && root != 0 && pattern.down == Shape::none) builder.pass(0, root, 1);
         slot = std::make_unique<Schedule>(builder.take());
-        if (pattern.twice) slot->shares.assign(slot->shares.size(), 0), slot->distinct = {0};  // the data is in the transfers
+        if (pattern.twice) {  // the data is in the transfers
+            slot->shares.assign(slot->shares.size(), 0);
+            slot->distinct = {0};
+        }
         slot->by_number = by_number(pattern);
     }
     return *slot;
