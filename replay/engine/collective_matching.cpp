@@ -335,7 +335,7 @@ void Engine::begin_structure(Collective& collective, uint32_t member, uint64_t s
     const std::optional<Structure>& structure = sets_up ? learned->set_up : likely ? learned->likeliest : learned->structure;
     if (sets_up && facts_.counter_only) return;  // long calls hold much noise, and where in its hundreds of steps that hit nobody knows
     if (!structure && learned->likeliest && !faults_.unexplained_is_certain)
-        collective.unexplained = static_cast<int64_t>(learned->constant_error);
+        collective.unexplained = std::max(static_cast<int64_t>(learned->constant_error), learned->constant_root_error);
     if (!structure) return;
     if (likely) likely_algorithms_.insert(collective.operation);
     collective.instance.begin(*structure, members, root, lanes_, lane_pool_, recorder_, collective.partition,

@@ -348,11 +348,48 @@ static bool explains_roots(const std::vector<InstanceSample>& samples, Waits wai
     return distance_from_median(by_structure) * far_better < distance_from_median(by_constant);
 }
 
+// Of the distances: as `typical` has it of those of one kind.
+static int64_t typical_of_roots(std::vector<int64_t> distances, bool noise_known) {
+    Distances only{.roots = std::move(distances), .others = {}};
+    return static_cast<int64_t>(typical(only, noise_known));
+}
+
+// How far roots leave from where the structure has it.
+static int64_t root_distance(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known) {
+    std::vector<int64_t> distances;
+    std::vector<Prediction> predicted;
+    for (const InstanceSample& sample : samples) {
+        if (sample.root >= sample.leave.size()) continue;
+        predict(structure, sample, &predicted, false);
+        distances.push_back(std::abs(sample.leave[sample.root] - predicted[sample.root].leave));
+    }
+    return typical_of_roots(std::move(distances), noise_known);
+}
+
+// … and from a constant after the last.
+static int64_t root_distance_from_constant(const std::vector<InstanceSample>& samples, bool noise_known) {
+    std::vector<int64_t> took;
+    for (const InstanceSample& sample : samples) {
+        if (sample.root >= sample.leave.size()) continue;
+        int64_t from = *std::max_element(sample.enter.begin(), sample.enter.end());
+        if (!sample.resume.empty()) from = std::max(from, sample.resume[sample.root]);
+        took.push_back(sample.leave[sample.root] - from);
+        for (const NoisePiece& piece : sample.noise[sample.root])
+            took.back() -= std::max<int64_t>(0, piece.end - std::max(piece.begin, from));
+    }
+    if (took.empty()) return 0;
+    std::vector<int64_t> sorted = took;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
+    for (int64_t& one : took) one = std::abs(one - sorted[sorted.size() / 2]);
+    return typical_of_roots(std::move(took), noise_known);
+}
+
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
                     const Nearest& borrowed) {
     Explanation explanation;
     if (samples.empty()) return explanation;
     explanation.constant_error = plain_error(samples, waits, noise_known);
+    if (waits == Waits::n_to_one) explanation.constant_root_error = root_distance_from_constant(samples, noise_known);
     const Evidence said = evidence(samples);
     const bool weak = said != Evidence::enough || samples.size() == 1;
     // Of many patterns one is always a little better than none of them: only one that leaves clearly less than a constant does. (Where
@@ -388,6 +425,7 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     structure.certain = said != Evidence::few && chosen.error * 10 <= explanation.constant_error;
     // Costs fitted to few leave times meet these better than others.
     if (weak) structure.error = std::max(structure.error, structure.own / 16);
+    if (waits == Waits::n_to_one) structure.root_error = root_distance(structure, samples, noise_known);
     const bool roots = !weak && explains_roots(samples, waits, chosen, explanation.constant_error);
     if (only_wait || roots || chosen.error < explanation.constant_error * left)
         explanation.found = structure;

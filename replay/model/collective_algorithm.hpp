@@ -37,6 +37,7 @@ struct Structure {
     bool link = false;                   // the network carries messages by itself: their data takes time of the link, not of a processor,
                                          // and so does a send that blocks; what needs no processor goes on while noise has it
     int64_t error = 0;                   // mean distance of predicted and measured leave times
+    int64_t root_error = 0;              // … of roots' alone, where only these wait: many others that send in no time hide it
     bool certain = false;                // a tenth of what a constant leaves, or less
 
     static constexpr int64_t all_eager = 1'000'000'000;
@@ -185,6 +186,7 @@ std::optional<Structure> apart_from_call(const Structure& found, const std::vect
 struct Explanation {
     std::optional<Structure> found, likeliest;
     double constant_error = 0;
+    int64_t constant_root_error = 0;  // of roots alone, as `Structure::root_error`
 
     bool leaves_more_than(double part) const { return found && static_cast<double>(found->error) > part * constant_error; }
 };

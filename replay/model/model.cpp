@@ -381,7 +381,8 @@ void Model::freeze(bool noise_placed, const Search& search) {
                                                         one.explanation.likeliest,
                                                         {},
                                                         one.set_up,
-                                                        one.explanation.constant_error};
+                                                        one.explanation.constant_error,
+                                                        one.explanation.constant_root_error};
         if (one.set_up)
             for (const InstanceSample& sample : one.set_ups) learned.set_ups.insert(sample.ordinal);
     }

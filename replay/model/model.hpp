@@ -103,6 +103,7 @@ struct LearnedStructure {
     std::set<uint64_t> set_ups;          // calls that set something up first, by ordinal; of this trace, not in files
     std::optional<Structure> set_up;     // how
     double constant_error = 0;           // of what a structure has to beat, in ns
+    int64_t constant_root_error = 0;     // … of roots alone, where only these wait
 };
 CollectiveKind kind_of(const CostClass&, Waits, uint32_t members);
 std::string operation_name(uint8_t operation);  // an OTF2_CollectiveOp, or one of trace/mpi_calls.hpp

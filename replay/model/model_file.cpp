@@ -115,16 +115,10 @@ LearnedProtocol read_protocol(const Fields& fields) {
 
 Json structure_json(const std::optional<Structure>& structure) {
     if (!structure) return nullptr;
-    return {{"made_of", to_string(structure->pattern)},
-            {"hop_ns", structure->hop},
-            {"own_ns", structure->own},
-            {"hop_data_ns", structure->hop_data},
-            {"own_data_ns", structure->own_data},
-            {"call_ns", structure->call},
-            {"eager_ppm", structure->eager_ppm},
-            {"data_by_link", structure->link},
-            {"error_ns", structure->error},
-            {"beyond_doubt", structure->certain}};
+    return {{"made_of", to_string(structure->pattern)}, {"hop_ns", structure->hop},           {"own_ns", structure->own},
+            {"hop_data_ns", structure->hop_data},       {"own_data_ns", structure->own_data}, {"call_ns", structure->call},
+            {"eager_ppm", structure->eager_ppm},        {"data_by_link", structure->link},    {"error_ns", structure->error},
+            {"root_error_ns", structure->root_error},   {"beyond_doubt", structure->certain}};
 }
 
 Structure read_structure(const Fields& fields, const CostClass& of, uint32_t members) {
@@ -142,6 +136,7 @@ Structure read_structure(const Fields& fields, const CostClass& of, uint32_t mem
                     .eager_ppm = fields.number_if_there("eager_ppm", 0, Structure::all_eager, Structure::all_eager),
                     .link = fields.flag_if_there("data_by_link"),
                     .error = fields.number("error_ns", 0, most_ns),
+                    .root_error = fields.number_if_there("root_error_ns", 0, most_ns, 0),
                     .certain = fields.flag("beyond_doubt")};
     fields.refuse(fmt::format("is made of \"{}\", which such a collective cannot be", name));
 }
@@ -156,6 +151,7 @@ LearnedStructure read_collective(const Fields& fields) {
     if (!error.is_number() || !std::isfinite(error.get<double>()) || error.get<double>() < 0)
         fields.refuse("has a \"constant_error_ns\" that is no time");
     learned.constant_error = error.get<double>();
+    learned.constant_root_error = fields.number_if_there("constant_root_error_ns", 0, most_ns, 0);
     const auto structure = [&](const char* name) -> std::optional<Structure> {
         if (fields.at(name).is_null()) return std::nullopt;
         return read_structure(fields.inside(name), learned.of, learned.members);
@@ -187,6 +183,7 @@ Json to_file(const Learned& model) {
         row["members"] = learned.members;
         row["instances"] = learned.instances;
         row["constant_error_ns"] = learned.constant_error;
+        row["constant_root_error_ns"] = learned.constant_root_error;
         row["structure"] = structure_json(learned.structure);
         row["likeliest"] = structure_json(learned.likeliest);
         structures.push_back(std::move(row));

@@ -151,8 +151,8 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
     const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
     // A send may cost other than a receive, unless the leave times agree with the algorithm: they would show it.
     const Structure& structure = c.instance.structure();
-    const int64_t uncertainty =
-        4 * structure.error + (structure.certain ? 0 : structure.own / 4) + sharing_uncertainty(structure, c.members.size());
+    const int64_t error = member == c.root ? std::max(structure.error, structure.root_error) : structure.error;
+    const int64_t uncertainty = 4 * error + (structure.certain ? 0 : structure.own / 4) + sharing_uncertainty(structure, c.members.size());
     const int64_t* end = c.instance.approximated_end(member);
     LaneVector most;  // none: nothing but the structure explains the end
     const int64_t unusual = 8 * c.instance.structure().error, usual = engine.facts().counter_only ? 0 : unusual;

@@ -283,7 +283,8 @@ void constrain_first(Engine& engine, Thread& thread, const AccessWait& wait, Scr
     const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(thread.delay));
     for (size_t i = 0; i < lanes.count; ++i) {
         // Lane 0 removes nothing; it is "all", too, where there is no noise.
-        const bool of_all = i > 0 && (i == lanes.all || (lanes.bounded() && (i == lanes.low || i == lanes.high)));
+        const bool of_all = (i > 0 || engine.faults().first_access_unremoved) &&
+                            (i == lanes.all || (lanes.bounded() && (i == lanes.low || i == lanes.high)));
         if (of_all || delay[i] > wait.margin) delay[i] = never;
     }
     scratch.constraints.push_back({wait.until, delay, wait.transfer, thread.enter_node});

@@ -3,7 +3,11 @@
 #include <doctest/doctest.h>
 #include <otf2/otf2.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "instances.hpp"
+#include "replay/model/model.hpp"
 
 using namespace polter::replay;
 
@@ -195,4 +199,34 @@ TEST_CASE("where many send in no time, what the root's leave times say is not lo
     CHECK(believed(early, Library::smpi));
     CHECK(!believed(early, Library::unknown));
     CHECK(!believed(calls(true), Library::smpi));  // a constant does as well
+}
+
+TEST_CASE("of an exchange in which pairs have sizes of their own, costs come from all sizes that were seen") {
+    constexpr uint32_t members = 16;
+    constexpr uint64_t large = 60'000;
+    const Structure pairwise{.pattern = {.up = Shape::pairwise, .cargo_up = Cargo::parts}, .hop = 3000, .own = 300, .hop_data = 9'000'000};
+    const CostClass of{CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_ALLTOALLV, 0};
+    std::vector<uint64_t> calls(12);
+    std::iota(calls.begin(), calls.end(), 0);
+    std::sort(calls.begin(), calls.end(),  // as they are kept: most of them are not looked at
+              [](uint64_t a, uint64_t b) {
+                  return mix(CallNumber{0, a}.ordinal()) < mix(CallNumber{0, b}.ordinal());
+              });
+    Model model;
+    for (size_t i = 0; i < calls.size(); ++i) {
+        InstanceSample sample = measured(members, i, 0);
+        const std::vector<uint64_t> parts(members, i < 6 ? 1 : large);
+        sample.sizes = BlockSizes::of_pairs(parts, parts);
+        std::vector<Prediction> predicted;
+        predict(pairwise, sample, &predicted);
+        for (uint32_t member = 0; member < members; ++member) sample.leave[member] = predicted[member].leave;
+        model.learn_instance(of, of, members, Waits::n_to_n, {0, calls[i]}, std::move(sample));
+    }
+    model.freeze();
+    const LearnedStructure* learned = model.structure(of, members);
+    REQUIRE(learned);
+    REQUIRE(learned->structure);
+    const double share = static_cast<double>(large) / BlockSizes::unit / members;
+    const auto takes = [&](const Structure& structure) { return structure.flight(share) + 2 * structure.work(share); };
+    CHECK(takes(*learned->structure) == doctest::Approx(takes(pairwise)).epsilon(0.1));
 }
