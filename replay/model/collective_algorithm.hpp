@@ -31,6 +31,7 @@ inline bool has_structure(Waits waits) {
 struct Structure {
     Pattern pattern;
     int64_t hop = 0, own = 0;            // L and o of a message without data
+    int64_t taking_data = 0;             // of a fence: what BlockSizes::unit of transfers adds to taking them
     int64_t hop_data = 0, own_data = 0;  // what all of the data would add; hop_data of a fence: BlockSizes::unit of a transfer
     int64_t call = 0;                    // of the call, beside its messages; of a non-blocking one: of each of its two calls
     int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
@@ -44,6 +45,10 @@ struct Structure {
     // Of a fence: whether a member waits for that, and when it is over. A long one takes own_data more, and whoever it leaves waits, too.
     bool awaits(const AwaitedTransfer& one) const { return !one.leaves || rendezvous(one.length); }
     int64_t over(const AwaitedTransfer& one) const { return one.begin + flight(one.share) + (rendezvous(one.length) ? own_data : 0); }
+    // … and what each of so many that come takes then, of so much data in all.
+    int64_t taking(uint32_t transfers, double share) const {
+        return taking_data == 0 ? own : own + static_cast<int64_t>(static_cast<double>(taking_data) * share / transfers);
+    }
     bool any_rendezvous() const { return eager_ppm < all_eager; }
     bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }
     int64_t flight(double share) const { return hop_data == 0 ? hop : hop + static_cast<int64_t>(static_cast<double>(hop_data) * share); }

@@ -418,13 +418,16 @@ int64_t Instance::transfers_over(uint32_t member, Begin begin) {
 void Instance::await_transfers(Clock& clock, uint32_t member) {
     const int64_t measured = transfers_over(member, [](const StartedTransfer& one) { return one.begin; });
     if (measured == INT64_MIN) return;
-    const auto come = static_cast<int64_t>(at_link_[member][1].size());
+    const auto come = static_cast<uint32_t>(at_link_[member][1].size());
+    double share = 0;
+    for (const uint32_t number : at_link_[member][1]) share += transfers_[number].share;
+    const int64_t taking = come > 0 ? structure_.taking(come, share) : 0;
     if (come > 1) {  // those that were there
         if (recorder_) {
             recorder_->start();
             candidate(clock.node, clock.time, clock.clock.now);
         }
-        for (int64_t i = 1; i < come; ++i) work(clock, structure_.own);
+        for (uint32_t i = 1; i < come; ++i) work(clock, taking);
         write(clock);
     }
     const int64_t until = std::max(clock.clock.now, measured);
@@ -438,7 +441,7 @@ void Instance::await_transfers(Clock& clock, uint32_t member) {
     }
     raise_to(clock.time, over_.data(), lanes_->count);
     clock.clock.wait(until, [&](const NoisePiece& piece, int64_t ns) { count(clock, piece, ns); });
-    if (come > 0) work(clock, structure_.own);
+    if (come > 0) work(clock, taking);
     write(clock);
 }
 

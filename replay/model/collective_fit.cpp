@@ -19,6 +19,8 @@ namespace {
 using Predictions = std::vector<std::vector<Prediction>>;  // by sample
 
 constexpr size_t terms = 4;  // o, L, and what the data adds to each
+constexpr std::array<int64_t Structure::*, terms> costs_of_terms{&Structure::own, &Structure::hop, &Structure::own_data,
+                                                                 &Structure::hop_data};
 
 std::array<double, terms> weights(const Prediction& predicted) {
     return {predicted.works, predicted.hops, predicted.work_data, predicted.hop_data};
@@ -55,8 +57,8 @@ bool regress(Structure* structure, bool uniform, const std::vector<InstanceSampl
              double preference) {
     std::array<std::array<double, terms>, terms> a{};
     std::array<double, terms> b{};
-    const std::array<double, terms> now{static_cast<double>(structure->own), static_cast<double>(structure->hop),
-                                        static_cast<double>(structure->own_data), static_cast<double>(structure->hop_data)};
+    std::array<double, terms> now{};
+    for (size_t k = 0; k < terms; ++k) now[k] = static_cast<double>(structure->*costs_of_terms[k]);
     for (size_t s = 0; s < samples.size(); ++s)
         for (size_t i = 0; i < predictions[s].size(); ++i) {
             const auto off = static_cast<double>(samples[s].leave[i] - predictions[s][i].leave);
@@ -86,10 +88,7 @@ bool regress(Structure* structure, bool uniform, const std::vector<InstanceSampl
             best = x;
         }
     }
-    structure->own = std::llround(best[0]);
-    structure->hop = std::llround(best[1]);
-    structure->own_data = std::llround(best[2]);
-    structure->hop_data = std::llround(best[3]);
+    for (size_t k = 0; k < terms; ++k) structure->*costs_of_terms[k] = std::llround(best[k]);
     return true;
 }
 
@@ -101,11 +100,7 @@ Structure scaled(Structure structure, double own, double hop) {
 
 // As far again beyond `next` as it is from `from`, several times; no cost below 0.
 Structure beyond(const Structure& from, Structure next, int64_t times) {
-    const auto move = [&](int64_t Structure::*cost) { next.*cost = std::max<int64_t>(0, next.*cost + times * (next.*cost - from.*cost)); };
-    move(&Structure::own);
-    move(&Structure::hop);
-    move(&Structure::own_data);
-    move(&Structure::hop_data);
+    for (const auto cost : costs_of_terms) next.*cost = std::max<int64_t>(0, next.*cost + times * (next.*cost - from.*cost));
     return next;
 }
 
@@ -292,8 +287,7 @@ class Descent {
         if (!from.link && samples_.size() > 1) return false;
         for (const int64_t part : {2, 4, 8}) {
             Structure next = from;
-            for (int64_t Structure::*cost : {&Structure::own, &Structure::hop, &Structure::own_data, &Structure::hop_data})
-                next.*cost += (to.*cost - from.*cost) / part;
+            for (const auto cost : costs_of_terms) next.*cost += (to.*cost - from.*cost) / part;
             if (try_out(allowed(next))) return true;
         }
         return false;
@@ -373,6 +367,46 @@ Fit with_long_transfers(Fit found, const std::vector<InstanceSample>& samples, b
     return found;
 }
 
+// Of a fence: what its members take the longer the more data has come to them, for each unit of data, in the median by data.
+int64_t left_by_data(const Structure& structure, const std::vector<InstanceSample>& samples) {
+    std::vector<std::pair<double, double>> left;  // its weight
+    double all = 0;
+    std::vector<Prediction> predicted;
+    for (const InstanceSample& sample : samples) {
+        predict(structure, sample, &predicted, false);
+        for (size_t i = 0; i < sample.transfers.size(); ++i) {
+            const double share = sample.transfers[i].taken_share;
+            if (share > 0) left.emplace_back(static_cast<double>(sample.leave[i] - predicted[i].leave) / share, share);
+            all += share;
+        }
+    }
+    if (left.empty()) return 0;
+    std::sort(left.begin(), left.end());
+    auto middle = left.begin();
+    for (double upto = middle->second; upto * 2 < all; upto += middle->second) ++middle;
+    return std::llround(middle->first);
+}
+
+// … which copies of it may take.
+template <class Allowed>
+Fit with_taking(Fit found, const std::vector<InstanceSample>& samples, bool noise_known, Allowed allowed) {
+    constexpr double clearly = 0.8, as_good = 1.1;
+    Fit best = found;
+    for (const int64_t part : {1, 8, 64}) {  // flight that explains some of that hides it, and may be none
+        Fit one{found.structure, std::numeric_limits<double>::infinity()};
+        one.structure.hop_data /= part;
+        for (int64_t more = 0; (more = left_by_data(one.structure, samples)) + one.structure.taking_data > 0;) {
+            Structure start = one.structure;
+            start.taking_data += more;
+            const Fit other = Descent(start, samples, noise_known).go_down(allowed);
+            if (other.error >= 0.99 * one.error) break;
+            one = other;
+        }
+        if (one.error < as_good * best.error + static_cast<double>(found.structure.own) / 16) best = one;
+    }
+    return best.error < clearly * found.error ? best : found;
+}
+
 }  // namespace
 
 Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error) {
@@ -395,7 +429,7 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
             const Fit other = Descent(from_first(plain, samples), samples, noise_known).go_down(anything);
             if (other.error < found.error) found = other;
         }
-        if (!plain.link) return with_long_transfers(found, samples, noise_known);
+        if (!plain.link) return with_taking(with_long_transfers(found, samples, noise_known), samples, noise_known, anything);
         found = Descent(found.structure, samples, noise_known).follow_valley(anything, constant_error);
         // What sharing takes of the way that a message takes alone, from which descents differ; in rendezvous it may be most of it. One
         // that is far off without it is another algorithm.
@@ -460,7 +494,7 @@ Fit fit_from(const std::vector<Structure>& starts, const std::vector<InstanceSam
     Descent other(with.front(), samples, noise_known);
     for (const Structure& costs : with) other.try_out(costs);
     const Fit by_transfers = other.go_down(near_known);
-    return by_transfers.error < found.error ? by_transfers : found;
+    return with_taking(by_transfers.error < found.error ? by_transfers : found, samples, noise_known, near_known);
 }
 
 }  // namespace polter::replay

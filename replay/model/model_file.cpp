@@ -115,10 +115,18 @@ LearnedProtocol read_protocol(const Fields& fields) {
 
 Json structure_json(const std::optional<Structure>& structure) {
     if (!structure) return nullptr;
-    return {{"made_of", to_string(structure->pattern)}, {"hop_ns", structure->hop},           {"own_ns", structure->own},
-            {"hop_data_ns", structure->hop_data},       {"own_data_ns", structure->own_data}, {"call_ns", structure->call},
-            {"eager_ppm", structure->eager_ppm},        {"data_by_link", structure->link},    {"error_ns", structure->error},
-            {"root_error_ns", structure->root_error},   {"beyond_doubt", structure->certain}};
+    return {{"made_of", to_string(structure->pattern)},
+            {"hop_ns", structure->hop},
+            {"own_ns", structure->own},
+            {"hop_data_ns", structure->hop_data},
+            {"own_data_ns", structure->own_data},
+            {"taking_data_ns", structure->taking_data},
+            {"call_ns", structure->call},
+            {"eager_ppm", structure->eager_ppm},
+            {"data_by_link", structure->link},
+            {"error_ns", structure->error},
+            {"root_error_ns", structure->root_error},
+            {"beyond_doubt", structure->certain}};
 }
 
 Structure read_structure(const Fields& fields, const CostClass& of, uint32_t members) {
@@ -130,6 +138,7 @@ Structure read_structure(const Fields& fields, const CostClass& of, uint32_t mem
             return {.pattern = candidate.pattern,
                     .hop = fields.number("hop_ns", 0, most_ns),
                     .own = fields.number("own_ns", 0, most_ns),
+                    .taking_data = fields.number_if_there("taking_data_ns", 0, most_ns, 0),
                     .hop_data = fields.number_if_there("hop_data_ns", 0, most_ns, 0),
                     .own_data = fields.number_if_there("own_data_ns", 0, most_ns, 0),
                     .call = fields.number_if_there("call_ns", 0, most_ns, 0),

@@ -286,7 +286,8 @@ void Followed::await_transfers(uint32_t place) {
     const TransfersOfMember& its = sample_->transfers[(place + first_) % members_.size()];
     Member& member = members_[place];
     Prediction& way = (*ways_)[place];
-    for (uint32_t i = 1; i < its.taken; ++i) work(member.clock, structure_->own), ++way.works;  // those that were there
+    const int64_t taking = structure_->taking(its.taken, its.taken_share);
+    for (uint32_t i = 1; i < its.taken; ++i) work(member.clock, taking), ++way.works;  // those that were there
     int64_t over = INT64_MIN;
     const AwaitedTransfer* last = nullptr;
     for (const AwaitedTransfer& one : its.awaited) {
@@ -297,7 +298,7 @@ void Followed::await_transfers(uint32_t place) {
     if (last && over > member.clock.now) way = {0, 0, 1, structure_->rendezvous(last->length) ? 1.0 : 0.0, last->share};
     wait(member.clock, over);
     if (its.taken == 0) return;
-    work(member.clock, structure_->own);
+    work(member.clock, taking);
     ++way.works;
 }
 

@@ -15,6 +15,7 @@ std::vector<TransfersOfMember> awaited_transfers(const std::vector<MemberTransfe
         add_awaited(out[member], true, &of[member].awaited);
         add_awaited(in[member], false, &of[member].awaited);
         of[member].taken = static_cast<uint32_t>(in[member].size());
+        for (const AwaitedTransfer& one : in[member]) of[member].taken_share += one.share;
     }
     return of;
 }

@@ -39,6 +39,7 @@ inline void add_awaited(std::vector<AwaitedTransfer>& of_link, bool leave, std::
 struct TransfersOfMember {
     std::vector<AwaitedTransfer> awaited;
     uint32_t taken = 0;
+    double taken_share = 0;  // their data, of all of them
 };
 
 // By member. None where there are no transfers.

@@ -45,13 +45,19 @@ struct Ends {
     std::vector<int64_t> measured, approximated;  // by member
 };
 
-// As the replay follows it, with one lane, in which all noise is removed.
-Ends followed(const Structure& structure, const InstanceSample& sample, std::mt19937_64& random) {
+// As the replay follows it, with one lane, in which all noise is removed. `transfers`: of a fence.
+Ends followed(const Structure& structure, const InstanceSample& sample, std::mt19937_64& random,
+              const std::vector<MemberTransfer>& transfers = {}) {
     const auto members = static_cast<uint32_t>(sample.enter.size());
     const Lanes lanes{.count = 1, .estimates = 1, .low = 1, .high = 1, .all = 0, .masks = {{-1}}};
     LanePool pool(1);
     Instance instance;
     instance.begin(structure, members, sample.root, lanes, pool, nullptr, nullptr, sample.sizes);
+    for (const MemberTransfer& one : transfers) {
+        LaneVector time = pool.take();
+        time[0] = one.begin;
+        instance.add({one.from, one.to, one.begin, one.share, std::move(time), 0});
+    }
     std::vector<uint32_t> order(members);
     for (uint32_t i = 0; i < members; ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
@@ -118,6 +124,38 @@ TEST_CASE("learning and the replay follow the messages of a collective to the sa
                         followed_by_link += link && eager_ppm == 0;
                     }
     CHECK(followed_by_link > 20);
+}
+
+TEST_CASE("learning and the replay wait for the transfers of a fence alike") {
+    std::mt19937_64 random(7);
+    for (const Shape shape : {Shape::dissemination, Shape::everyone})
+        for (const int64_t eager_ppm : {int64_t{0}, int64_t{4'000}, Structure::all_eager}) {
+            const Structure fence{.pattern = {.up = shape, .twice = true},
+                                  .hop = 8'000,
+                                  .own = 300,
+                                  .taking_data = 100'000,
+                                  .hop_data = 1'000'000,
+                                  .own_data = 5'000,
+                                  .eager_ppm = eager_ppm};
+            InstanceSample sample = instance(6, 0, random);
+            std::vector<MemberTransfer> transfers;
+            for (int i = 0; i < 12; ++i) {
+                const auto from = static_cast<uint32_t>(random() % 6), to = (from + 1 + static_cast<uint32_t>(random() % 5)) % 6;
+                const auto share = static_cast<double>(random() % 10'000) / BlockSizes::unit;
+                transfers.push_back({from, to, sample.enter[from] - static_cast<int64_t>(random() % 9'000), share});
+            }
+            sample.transfers = awaited_transfers(transfers, 6);
+            InstanceSample quiet = sample;
+            for (auto& noise : quiet.noise) noise.clear();
+            const Ends ends = followed(fence, sample, random, transfers);
+            CAPTURE(to_string(fence.pattern));
+            CAPTURE(eager_ppm);
+            CHECK(ends.measured == leaves(fence, sample));
+            CHECK(ends.approximated == leaves(fence, quiet));
+            InstanceSample none = quiet;
+            none.transfers.clear();
+            CHECK(leaves(fence, quiet) != leaves(fence, none));
+        }
 }
 
 TEST_CASE("learning and the replay follow v-forms to the same ends, whichever of the messages are long") {

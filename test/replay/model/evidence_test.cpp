@@ -230,3 +230,28 @@ TEST_CASE("of an exchange in which pairs have sizes of their own, costs come fro
     const auto takes = [&](const Structure& structure) { return structure.flight(share) + 2 * structure.work(share); };
     CHECK(takes(*learned->structure) == doctest::Approx(takes(pairwise)).epsilon(0.1));
 }
+
+TEST_CASE("what copying a fence's transfers takes is told from their flight, which is over before") {
+    constexpr uint32_t members = 8;
+    const Structure fence{.pattern = {.up = Shape::dissemination, .twice = true}, .hop = 8000, .own = 300, .taking_data = 100'000};
+    std::mt19937_64 random(5);
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+        InstanceSample sample = measured(members, seed, 0, fence);
+        std::vector<MemberTransfer> transfers;
+        for (uint32_t from = 0; from < members; ++from)
+            transfers.push_back({from, (from + 1) % members, sample.enter[from] - 20'000,
+                                 static_cast<double>(seed % 2 == 0 ? 1'000 : 1'000 + random() % 60'000) / BlockSizes::unit});
+        sample.transfers = awaited_transfers(transfers, members);
+        std::vector<Prediction> predicted;
+        predict(fence, sample, &predicted);
+        for (uint32_t i = 0; i < members; ++i) sample.leave[i] = predicted[i].leave;
+        samples.push_back(std::move(sample));
+    }
+    Structure start = fence;
+    start.taking_data = 0;
+    const Fit found = fit_from({start}, samples, true, 2, 0);
+    CHECK(found.error < 30);
+    CHECK(found.structure.taking_data == doctest::Approx(fence.taking_data).epsilon(0.05));
+    CHECK(found.structure.hop_data == 0);
+}

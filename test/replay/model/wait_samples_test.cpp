@@ -137,6 +137,12 @@ TEST_CASE("a fence waits for what its members have begun before it goes through 
     predict(fence, sample, &predicted);
     CHECK(predicted[3].leave == 150 + 5000 + 1000 + 8'000 + 2 * 1000);
     CHECK(awaited_transfers({}, 4).empty());
+    // Copies: taking 1 KiB takes 50 more.
+    sample.noise[3].clear();
+    fence.taking_data = 1024 * 50;
+    predict(fence, sample, &predicted);
+    const int64_t after_2[] = {1000, 2000, 600, 1600};  // member 0, which takes nothing, goes on 400 before it
+    for (size_t i = 0; i < 4; ++i) CHECK(predicted[i].leave == 150 + 5000 + 1000 + 8'000 + 8 * 50 + after_2[i]);
 }
 
 TEST_CASE("each message of a fence is sent once and received once, by whom its sender means") {
