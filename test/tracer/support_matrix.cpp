@@ -203,7 +203,7 @@ std::string rule(const trace::Region& region) {
             return "the completes";
         case CallKind::window:
             if (semantic == "win_fence")
-                return "the last arrival; where its algorithm is known, also what was put or got since the last one";
+                return "the last arrival; transfers, where its algorithm is known";
             return semantic == "win_free" ? "the last arrival before its own leave" : "the last arrival";
         case CallKind::file:
             return "members that came before its own leave";
