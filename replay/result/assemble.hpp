@@ -13,7 +13,7 @@
 
 namespace polter::replay {
 
-// As part of the run time: the least width of the bounds.
+// As part of the run time: less is nothing.
 inline constexpr double resolution = 0.0005;
 
 // By rank, its MPI thread; null for ranks without events.

@@ -151,7 +151,7 @@ TEST_CASE("nothing to gain is a result, with the largest candidate") {
 }
 
 TEST_CASE("a saving below its own uncertainty is not suggested") {
-    // The bounds are at least 0.05 % of the run time wide to each side: 75 ns. The timer took less.
+    // The bounds are at least 0.1 % of the run time wide to each side: 150 ns. The timer took less.
     test::TraceSpec spec = two_culprits();
     for (auto& record : spec.records[0])
         if (record.name == "os:timer" && record.kind == Kind::noise) record.ns = 50;
