@@ -332,11 +332,12 @@ static double distance_from_median(std::vector<int64_t> values) {
 }
 
 // Where the root alone waits, many others that send in no time hide what its leave times say. These alone, whatever its call costs: an
-// algorithm that an MPI is known to use is believed if it explains them far better than a constant does, and the others not much worse.
+// algorithm that an MPI is known to use is believed if it explains them far better than a constant does, and the others not much worse,
+// whatever the call costs each of these.
 static bool explains_roots(const std::vector<InstanceSample>& samples, Waits waits, const Nearest& chosen, double constant_error) {
     constexpr double far_better = 5, not_much_worse = 2;
-    if (waits != Waits::n_to_one || !chosen.decided || chosen.error > not_much_worse * constant_error) return false;
-    std::vector<int64_t> by_constant, by_structure;
+    if (waits != Waits::n_to_one || !chosen.decided) return false;
+    std::vector<int64_t> by_constant, by_structure, others;
     std::vector<Prediction> predicted;
     for (const InstanceSample& sample : samples) {
         if (sample.root >= sample.leave.size() || !sample.resume.empty()) return false;
@@ -344,7 +345,10 @@ static bool explains_roots(const std::vector<InstanceSample>& samples, Waits wai
         predict(chosen.structure, sample, &predicted, false);
         by_structure.push_back(leave - predicted[sample.root].leave);
         by_constant.push_back(leave - *std::max_element(sample.enter.begin(), sample.enter.end()));
+        for (size_t i = 0; i < predicted.size(); ++i)
+            if (i != sample.root) others.push_back(sample.leave[i] - predicted[i].leave);
     }
+    if (others.empty() || distance_from_median(others) > not_much_worse * constant_error) return false;
     return distance_from_median(by_structure) * far_better < distance_from_median(by_constant);
 }
 
