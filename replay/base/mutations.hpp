@@ -36,6 +36,7 @@ struct Faults {
     bool calls_cost_nothing = false;        // accuracy: of a gather or reduction all that sending takes is the message's
     bool no_transfers = false;              // accuracy: a fence does not wait for what it completes
     bool set_ups_stay = false;              // accuracy: what setting up takes is not followed by its messages
+    bool counted_where_read = false;        // accuracy: a counter's noise in a collective hit just before the counter was read
     bool unexplained_is_certain = false;    // honesty: what no algorithm explains of collectives is not said to be uncertain
     bool set_ups_count = false;             // accuracy: a first call that sets up counts among those that an algorithm must explain
     bool sizes_together = false;            // accuracy: where sizes differ between members one algorithm serves all of them

@@ -255,4 +255,5 @@ TEST_CASE("where only counters tell, a collective is delayed by all who were wai
     const double counted = mean_error(crowded(), {}, true);
     CHECK(counted <= 0.05);
     CHECK(mean_error(crowded(), {.noise_of_one = true}, true) > 1.3 * counted);
+    CHECK(mean_error(crowded(), {.counted_where_read = true}, true) > 1.3 * counted);
 }

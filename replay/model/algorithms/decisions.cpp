@@ -318,8 +318,13 @@ std::optional<Library> library_named(std::string_view name, std::string_view ver
 
 std::vector<Pattern> decided(Library library, const CollectiveKind& kind, uint32_t members) {
     std::vector<Pattern> list;
-    if (kind.operation == operation_window_free) {  // a barrier; SMPI: two
+    if (kind.operation == operation_fence || kind.operation == operation_window_free) {
         list = decided(library, {.operation = OTF2_COLLECTIVE_OP_BARRIER, .waits = Waits::n_to_n}, members);
+        if (kind.operation == operation_fence) {  // a barrier before the transfers are complete, and one behind
+            for (Pattern& pattern : list) pattern.twice = true;
+            return list;
+        }
+        // A barrier; SMPI: two.
         const size_t once = list.size();
         for (size_t i = 0; i < once; ++i) list.push_back(list[i]), list.back().twice = true;
         return list;

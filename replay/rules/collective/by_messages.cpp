@@ -49,9 +49,10 @@ void most_of_all(Engine& engine, const std::vector<Collective::Noise>& noise, in
     union_of(engine, pieces, from, to, most);
 }
 
-// What the messages do not explain of a collective's end, and from when on noise may have been the reason.
+// What the messages do not explain of a collective's end, and when noise may have been the reason. `of_all`: of all of them together.
 struct Unexplained {
-    int64_t from = 0, ns = 0;
+    int64_t from = 0, upto = 0, ns = 0;
+    bool of_all = false;
 };
 
 // For the event graph, the noise behind `gain` in the scenario "all": that of the member that had most of it.
@@ -59,7 +60,7 @@ void record_of_one_member(Recorder& recorder, const Thread& thread, const Collec
                           std::vector<Collective::Noise> on_the_way) {
     std::map<uint32_t, int64_t> by_member;  // what removed noise of each took
     const auto overlap = [&](const Collective::Noise& noise) {
-        const int64_t n = std::min(noise.piece.end, thread.leave) - std::max(noise.piece.begin, unexplained.from);
+        const int64_t n = std::min(noise.piece.end, unexplained.upto) - std::max(noise.piece.begin, unexplained.from);
         return recorder.removes(noise.piece.account) ? std::max<int64_t>(0, n) : 0;
     };
     for (const Collective::Noise& noise : on_the_way) by_member[noise.member] += overlap(noise);
@@ -89,7 +90,7 @@ void record_of_all(Recorder& recorder, const Thread& thread, const Collective& c
     int64_t left = gain, reached = unexplained.from;
     for (const Collective::Noise& noise : on_the_way) {
         if (!recorder.removes(noise.piece.account)) continue;
-        const int64_t end = std::min(noise.piece.end, thread.leave), from = std::max(noise.piece.begin, reached);
+        const int64_t end = std::min(noise.piece.end, unexplained.upto), from = std::max(noise.piece.begin, reached);
         const int64_t counted = std::clamp<int64_t>(end - from, 0, left);
         reached = std::max(reached, end);
         left -= counted;
@@ -100,9 +101,10 @@ void record_of_all(Recorder& recorder, const Thread& thread, const Collective& c
 // The end of a call that follows its structure, for the event graph. What removed noise took from what the structure does not explain is
 // an event of its own behind the member's last step; `most`: that, in lanes, none where there is none; `on_the_way`: the noise that it is
 // of. `before`: the delay at enter.
-void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last, int64_t from,
-                         const int64_t* most, const std::vector<Collective::Noise>& on_the_way, const int64_t* before, int64_t delay) {
-    const int64_t predicted = c.instance.measured_end(member), wrong = thread.leave - predicted;
+void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c, uint32_t member, const Last& last,
+                         const Unexplained& unexplained, const int64_t* most, const std::vector<Collective::Noise>& on_the_way,
+                         const int64_t* before, int64_t delay) {
+    const int64_t predicted = c.instance.measured_end(member), wrong = unexplained.ns;
     const int64_t* end = c.instance.approximated_end(member);
     const size_t all = recorder.lane(1);
     uint64_t own_end = c.instance.end_node(member);
@@ -110,8 +112,7 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
     if (most) {
         recorder.start();
         recorder.candidate_by(own_end, [&](size_t lane) { return predicted - end[lane]; });
-        (thread.engine->facts().counter_only ? record_of_all : record_of_one_member)(recorder, thread, c, {from, wrong}, gain(all),
-                                                                                     on_the_way);
+        (unexplained.of_all ? record_of_all : record_of_one_member)(recorder, thread, c, unexplained, gain(all), on_the_way);
         own_end = recorder.write(thread.index, thread.place(), thread.leave, predicted - end[all] + gain(all));
     }
     recorder.start();
@@ -144,7 +145,8 @@ static int64_t sharing_uncertainty(const Structure& structure, size_t members) {
 // Where the structure is known: what it predicts, moved by what it was wrong by in the measured run; a first call may do more than
 // the others. What it took longer than the structure explains may be the noise of the member that had most of it then, which is
 // the least that can have been lost there (between calls one after the other, more). Where only counters tell of noise, its steps have not
-// been hit by it: then it may be the noise of all who were waited for. Never before what the operation itself demands.
+// been hit by it: then it may be the noise of all who were waited for, or of one of them, whenever it hit that one. Never before what the
+// operation itself demands.
 LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& c, uint32_t member, const Last& last) {
     const Lanes& lanes = engine.lanes();
     LaneVector delay = engine.lane_pool().take();
@@ -165,15 +167,28 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
         thread.uncertainty.add(std::max<int64_t>(0, std::abs(wrong) - (structure.certain ? unusual + little_ns : 0)));
     // A message that noise delays leaves before the predicted end by the time that it is under way.
     const bool earlier = last.any && wrong > usual + little_ns && !engine.facts().counter_only;
-    const int64_t from = earlier ? std::min(last.enter, predicted) : predicted;
+    Unexplained unexplained{.from = earlier ? std::min(last.enter, predicted) : predicted,
+                            .upto = thread.leave,
+                            .ns = wrong,
+                            .of_all = engine.facts().counter_only && !engine.faults().noise_of_one};
+    bool anywhere = false;
     if (wrong > usual && !on_the_way.empty()) {
         most = engine.lane_pool().take();
-        if (engine.facts().counter_only && !engine.faults().noise_of_one)
-            most_of_all(engine, on_the_way, predicted, thread.leave, most);
-        else
-            most_of_one_member(lanes, on_the_way, from, thread.leave, most, engine.lane_pool().take());
+        const LaneVector buffer = engine.lane_pool().take();
+        if (unexplained.of_all) {
+            most_of_all(engine, on_the_way, unexplained.from, unexplained.upto, most);
+            LaneVector of_one = engine.lane_pool().take();
+            most_of_one_member(lanes, on_the_way, INT64_MIN, INT64_MAX, of_one, buffer);
+            anywhere = structure.certain && !engine.faults().counted_where_read && of_one[lanes.all] > most[lanes.all];
+            if (anywhere) {
+                most = std::move(of_one);
+                unexplained = {.from = INT64_MIN, .upto = INT64_MAX, .ns = wrong};
+            }
+        } else {
+            most_of_one_member(lanes, on_the_way, unexplained.from, unexplained.upto, most, buffer);
+        }
     }
-    const bool certain = most && lanes.bounded() && only_removed(c, member, predicted, lanes);
+    const bool certain = most && lanes.bounded() && !anywhere && only_removed(c, member, predicted, lanes);
     // Not before what the operation demands, nor before the call began.
     const auto delay_of = [came = last.any ? last.arrival : nullptr, before = thread.delay.get(), at_enter = thread.enter,
                            at_leave = thread.leave, since_last = std::min<int64_t>(0, thread.leave - last.enter),
@@ -196,7 +211,7 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
         }
     }
     if (Recorder* recorder = engine.recorder())
-        record_by_structure(*recorder, thread, c, member, last, from, most, on_the_way, thread.delay, delay[recorder->lane(1)]);
+        record_by_structure(*recorder, thread, c, member, last, unexplained, most, on_the_way, thread.delay, delay[recorder->lane(1)]);
     return delay;
 }
 
