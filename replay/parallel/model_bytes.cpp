@@ -17,6 +17,7 @@ void put(Bytes& to, const InstanceSample& sample) {
     for (const TransfersOfMember& its : sample.transfers) {
         to.put(its.awaited);
         to.put(its.taken);
+        to.put(its.taken_share);
     }
     to.put(sample.enter);
     to.put(sample.leave);
@@ -64,6 +65,7 @@ InstanceSample get_sample(Input& from) {
     for (TransfersOfMember& its : sample.transfers) {
         from.get(its.awaited);
         its.taken = from.get<uint32_t>();
+        its.taken_share = from.get<double>();
     }
     from.get(sample.enter);
     from.get(sample.leave);
