@@ -80,7 +80,7 @@ struct Faults {
     bool completions_as_usual =
         false;  // accuracy: what a completion that waits for transfers does itself takes as long as they usually take
     bool first_access_as_measured = false;  // accuracy: … and one that comes first in a scenario takes as long as it was measured to
-    bool first_access_unremoved = false;    // identity: … also where nothing is removed
+    bool first_access_unremoved = false;    // identity: … and is let pass also where nothing is removed
     bool noise_prolongs_waits = false;   // accuracy: of a wait for a notice or a root all noise in it counts, none hides in it
     bool noise_hides_postings = false;   // accuracy: noise anywhere in a call hides which posting it waited for
     bool posted_at_enter = false;        // accuracy: noise at the beginning of a call that posts a receive does not delay the posting

@@ -47,7 +47,7 @@ struct Structure {
     int64_t over(const AwaitedTransfer& one) const { return one.begin + flight(one.share) + (rendezvous(one.length) ? own_data : 0); }
     // … and what each of so many that come takes then, of so much data in all.
     int64_t taking(uint32_t transfers, double share) const {
-        return taking_data == 0 ? own : own + static_cast<int64_t>(static_cast<double>(taking_data) * share / transfers);
+        return taking_data == 0 || transfers == 0 ? own : own + static_cast<int64_t>(static_cast<double>(taking_data) * share / transfers);
     }
     bool any_rendezvous() const { return eager_ppm < all_eager; }
     bool rendezvous(double share) const { return share * 1e6 > static_cast<double>(eager_ppm); }

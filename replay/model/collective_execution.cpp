@@ -421,7 +421,7 @@ void Instance::await_transfers(Clock& clock, uint32_t member) {
     const auto come = static_cast<uint32_t>(at_link_[member][1].size());
     double share = 0;
     for (const uint32_t number : at_link_[member][1]) share += transfers_[number].share;
-    const int64_t taking = come > 0 ? structure_.taking(come, share) : 0;
+    const int64_t taking = structure_.taking(come, share);
     if (come > 1) {  // those that were there
         if (recorder_) {
             recorder_->start();

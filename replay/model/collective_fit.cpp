@@ -369,8 +369,8 @@ Fit with_long_transfers(Fit found, const std::vector<InstanceSample>& samples, b
 
 // Of a fence: what its members take the longer the more data has come to them, for each unit of data, in the median by data.
 int64_t left_by_data(const Structure& structure, const std::vector<InstanceSample>& samples) {
-    std::vector<std::pair<double, double>> left;  // its weight
-    double all = 0;
+    std::vector<std::pair<double, double>> left;  // and of how much data
+    double all = 0, upto = 0;
     std::vector<Prediction> predicted;
     for (const InstanceSample& sample : samples) {
         predict(structure, sample, &predicted, false);
@@ -380,11 +380,10 @@ int64_t left_by_data(const Structure& structure, const std::vector<InstanceSampl
             all += share;
         }
     }
-    if (left.empty()) return 0;
     std::sort(left.begin(), left.end());
-    auto middle = left.begin();
-    for (double upto = middle->second; upto * 2 < all; upto += middle->second) ++middle;
-    return std::llround(middle->first);
+    for (const auto& [of_unit, share] : left)
+        if ((upto += share) * 2 >= all) return std::llround(of_unit);
+    return 0;
 }
 
 // … which copies of it may take.
@@ -429,6 +428,7 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
             const Fit other = Descent(from_first(plain, samples), samples, noise_known).go_down(anything);
             if (other.error < found.error) found = other;
         }
+        if (!plain.link && with.empty()) return found;
         if (!plain.link) return with_taking(with_long_transfers(found, samples, noise_known), samples, noise_known, anything);
         found = Descent(found.structure, samples, noise_known).follow_valley(anything, constant_error);
         // What sharing takes of the way that a message takes alone, from which descents differ; in rendezvous it may be most of it. One

@@ -177,12 +177,14 @@ LaneVector leave_by_structure(Engine& engine, Thread& thread, const Collective& 
         const LaneVector buffer = engine.lane_pool().take();
         if (unexplained.of_all) {
             most_of_all(engine, on_the_way, unexplained.from, unexplained.upto, most);
-            LaneVector of_one = engine.lane_pool().take();
-            most_of_one_member(lanes, on_the_way, INT64_MIN, INT64_MAX, of_one, buffer);
-            anywhere = structure.certain && !engine.faults().counted_where_read && of_one[lanes.all] > most[lanes.all];
-            if (anywhere) {
-                most = std::move(of_one);
-                unexplained = {.from = INT64_MIN, .upto = INT64_MAX, .ns = wrong};
+            if (structure.certain && !engine.faults().counted_where_read) {
+                LaneVector of_one = engine.lane_pool().take();
+                most_of_one_member(lanes, on_the_way, INT64_MIN, INT64_MAX, of_one, buffer);
+                anywhere = of_one[lanes.all] > most[lanes.all];
+                if (anywhere) {
+                    most = std::move(of_one);
+                    unexplained = {.from = INT64_MIN, .upto = INT64_MAX, .ns = wrong};
+                }
             }
         } else {
             most_of_one_member(lanes, on_the_way, unexplained.from, unexplained.upto, most, buffer);

@@ -140,6 +140,7 @@ TEST_CASE("a fence waits for what its members have begun before it goes through 
     // Copies: taking 1 KiB takes 50 more.
     sample.noise[3].clear();
     fence.taking_data = 1024 * 50;
+    CHECK(fence.taking(0, 0) == fence.own);
     predict(fence, sample, &predicted);
     const int64_t after_2[] = {1000, 2000, 600, 1600};  // member 0, which takes nothing, goes on 400 before it
     for (size_t i = 0; i < 4; ++i) CHECK(predicted[i].leave == 150 + 5000 + 1000 + 8'000 + 8 * 50 + after_2[i]);
