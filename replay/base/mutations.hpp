@@ -32,6 +32,7 @@ struct Faults {
     bool transfers_are_work = false;        // accuracy: all noise in a flush or an unlock counts, even while it waited for transfers
     bool eager_locks = false;               // causality: only the lock call itself waits for the lock, never a later call of its epoch
     bool links_apart = false;               // accuracy: each message has its hosts' links for itself
+    bool links_only_shown = false;          // accuracy: messages that leave times do not show to share links have these for themselves
     bool exchange_of_equals = false;        // accuracy: in an Alltoallv all members send and get equally much
     bool calls_cost_nothing = false;        // accuracy: of a gather or reduction all that sending takes is the message's
     bool no_transfers = false;              // accuracy: a fence does not wait for what it completes

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "collective_fit.hpp"
 
@@ -60,6 +61,28 @@ int64_t least_completion(const std::vector<InstanceSample>& samples, Waits waits
     return least == INT64_MAX ? 0 : std::max<int64_t>(0, least);
 }
 
+// What the blocking calls take, in the order of that, of those who only send to the root.
+std::vector<int64_t> lengths_of_sending(const std::vector<InstanceSample>& samples) {
+    std::vector<int64_t> sending;
+    for (const InstanceSample& sample : samples)
+        for (size_t i = 0; i < sample.enter.size(); ++i)
+            if (i != sample.root) sending.push_back(sample.leave[i] - sample.enter[i]);
+    std::sort(sending.begin(), sending.end());
+    return sending;
+}
+
+// What a call may cost beside its messages. `known`: what messages cost elsewhere; what sending one usually takes longer is the call's.
+std::vector<int64_t> costs_of_call(const std::vector<InstanceSample>& samples, const CollectiveKind& kind,
+                                   const std::vector<Reference>& known) {
+    std::set<int64_t> calls{0, least_completion(samples, kind.waits)};
+    if (kind.waits == Waits::n_to_one && samples.front().resume.empty()) {
+        const std::vector<int64_t> sending = lengths_of_sending(samples);
+        for (const Reference& reference : known)
+            if (!sending.empty()) calls.insert(std::max<int64_t>(0, sending[sending.size() / 2] - reference.structure.own));
+    }
+    return {calls.begin(), calls.end()};
+}
+
 // The ways in which a library may bring about the messages of an algorithm, without costs.
 std::vector<Structure> protocols(const Pattern& pattern, const CollectiveKind& kind, uint32_t members,
                                  const std::vector<const BlockSizes*>& sizes, const std::vector<int64_t>& calls, bool share_links) {
@@ -79,13 +102,11 @@ std::vector<Structure> protocols(const Pattern& pattern, const CollectiveKind& k
 // whether they say enough; the others are shared.
 template <class Look>
 Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kind, const std::vector<InstanceSample>& samples, size_t part,
-                   size_t parts, double constant_error, Look look) {
+                   size_t parts, double constant_error, const std::vector<int64_t>& calls, Look look) {
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
     std::vector<const BlockSizes*> sizes;
     for (const InstanceSample& sample : samples)
         if (kind.by_member) sizes.push_back(&sample.sizes);
-    std::vector<int64_t> calls{0};
-    if (const int64_t least = least_completion(samples, kind.waits)) calls.push_back(least);
     Nearest best;
     uint32_t number = 0;
     bool by_rules = true;
@@ -124,7 +145,8 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
     return best;
 }
 
-// Costs of `known` for other amounts of data.
+}  // namespace
+
 Structure with_costs(Structure structure, const Reference& known, uint64_t data) {
     const bool sized = known.data != CollectiveKind::unknown && data != CollectiveKind::unknown && known.data > 0;
     const double ratio = sized ? static_cast<double>(data) / static_cast<double>(known.data) : 1;
@@ -135,68 +157,6 @@ Structure with_costs(Structure structure, const Reference& known, uint64_t data)
     return structure;
 }
 
-}  // namespace
-
-namespace {
-
-// From the last coming to the last leaving.
-int64_t length_of(const InstanceSample& sample) {
-    return *std::max_element(sample.leave.begin(), sample.leave.end()) - *std::max_element(sample.enter.begin(), sample.enter.end());
-}
-
-// The same without the most noise that one member had in it.
-int64_t unexplained(const InstanceSample& sample) {
-    const int64_t came = *std::max_element(sample.enter.begin(), sample.enter.end()), took = length_of(sample);
-    return took - longest_noise(sample, came, came + took);
-}
-
-// What calls take by an algorithm in sum.
-double length_of(const Structure& structure, std::vector<InstanceSample> calls) {
-    double took = 0;
-    std::vector<Prediction> predicted;
-    for (InstanceSample& call : calls) {
-        predict(structure, call, &predicted, false);
-        for (size_t i = 0; i < predicted.size(); ++i) call.leave[i] = predicted[i].leave;
-        took += static_cast<double>(length_of(call));
-    }
-    return took;
-}
-
-}  // namespace
-
-std::vector<InstanceSample> take_set_ups(std::vector<InstanceSample>* samples, std::vector<InstanceSample> firsts) {
-    constexpr std::ptrdiff_t least = 4, one_of = 10;
-    constexpr int64_t times = 8, little_ns = 10'000;
-    const auto all = static_cast<std::ptrdiff_t>(samples->size());
-    if (all < least || !samples->front().resume.empty()) return {};
-    std::vector<int64_t> took;
-    for (const InstanceSample& sample : *samples) took.push_back(length_of(sample));
-    std::sort(took.begin(), took.end());
-    const int64_t limit = times * std::max<int64_t>(0, took[took.size() / 2]) + little_ns;
-    const auto sets_up = [&](const InstanceSample& sample) { return unexplained(sample) > limit; };
-    if (std::count_if(samples->begin(), samples->end(), sets_up) > std::max<std::ptrdiff_t>(1, all / one_of))
-        return {};                             // these are another kind of call
-    std::map<uint64_t, InstanceSample> taken;  // by ordinal
-    for (std::vector<InstanceSample>* list : {samples, &firsts})
-        for (InstanceSample& sample : *list)
-            if (sets_up(sample)) taken.try_emplace(sample.ordinal, list == samples ? sample : std::move(sample));
-    std::erase_if(*samples, sets_up);
-    std::vector<InstanceSample> list;
-    for (auto& [ordinal, sample] : taken) list.push_back(std::move(sample));
-    return list;
-}
-
-std::vector<InstanceSample> may_set_up(const std::vector<InstanceSample>& samples, int64_t way) {
-    constexpr size_t most = 3;
-    constexpr double part = 0.8;  // as arrivals and noise leave that open
-    if (samples.empty() || samples.size() > most || !samples.front().resume.empty()) return {};
-    const auto rounds = 2 * static_cast<double>(samples.front().enter.size() - 1);
-    std::vector<InstanceSample> list;
-    for (const InstanceSample& sample : samples)
-        if (static_cast<double>(unexplained(sample)) > part * rounds * static_cast<double>(way)) list.push_back(sample);
-    return list;
-}
-
 Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
                 size_t parts) {
     constexpr size_t least = 3;  // leave times
@@ -205,7 +165,7 @@ Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind
     std::vector<Candidate> list = candidates(kind, members, library);
     if (evidence(samples) == Evidence::few) std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
     const double constant_error = plain_error(samples, kind.waits, noise_known);
-    return nearest_of(list, kind, samples, part, parts, constant_error,
+    return nearest_of(list, kind, samples, part, parts, constant_error, costs_of_call(samples, kind, {}),
                       [&](const Structure& plain) { return fit(plain, samples, noise_known, constant_error); });
 }
 
@@ -216,55 +176,16 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     const double range = weak ? 2 : 1000;
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
     const double constant_error = plain_error(samples, kind.waits, noise_known);
-    return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, [&](const Structure& plain) {
+    const auto look = [&](const Structure& plain) {
         std::vector<Structure> starts;
         for (const Reference& reference : known) {
             starts.push_back(with_costs(plain, reference, kind.scale()));
             if (weak && plain.link && plain.any_rendezvous()) starts.push_back(limited_by_link(starts.back(), samples));
         }
         return fit_from(starts, samples, noise_known, range, constant_error);
-    });
-}
-
-std::optional<Structure> explain_set_ups(const std::vector<InstanceSample>& set_ups, const CollectiveKind& kind, Library library,
-                                         bool noise_known, const std::vector<Reference>& known, const std::optional<Structure>& usual) {
-    constexpr uint32_t most_members = 256;  // the number of messages grows with the square of the members
-    constexpr double range = 2, left = 0.05, most_behind = 0.4;
-    if (set_ups.empty() || known.empty()) return std::nullopt;
-    const auto members = static_cast<uint32_t>(set_ups.front().enter.size());
-    if (evidence(set_ups) == Evidence::few || members > most_members || kind.nonblocking) return std::nullopt;  // few fit anything
-    std::vector<Structure> list;
-    if (usual) list.push_back(*usual);
-    for (const Candidate& candidate : candidates(kind, members, library))
-        for (const int64_t eager : candidate.decided ? eager_limits(candidate.pattern, kind, members) : std::vector<int64_t>())
-            list.push_back({.pattern = candidate.pattern, .eager_ppm = eager, .link = eager == 0});
-    double took = 0;
-    for (const InstanceSample& sample : set_ups) took += static_cast<double>(length_of(sample)) / static_cast<double>(set_ups.size());
-    std::vector<InstanceSample> quiet = set_ups;
-    for (InstanceSample& sample : quiet) sample.noise.assign(members, {});
-    Fit best{{}, left * took};
-    bool found = false;
-    for (size_t i = list.size(); i-- > 0;) {
-        list[i].pattern.set_up = SetUp::first;
-        const Pattern& pattern = list[i].pattern;
-        if (pattern.up == Shape::none || pattern.down == Shape::none || is_split(pattern.up)) continue;
-        list.push_back(list[i]);
-        list.back().pattern.set_up = SetUp::between;
-    }
-    for (const Structure& plain : list) {
-        std::vector<Structure> starts;
-        for (const Reference& reference : known) starts.push_back(with_costs(plain, reference, kind.scale()));
-        const Fit fit = fit_from(starts, set_ups, noise_known, range, best.error);
-        if (fit.error >= best.error) continue;
-        // It must be the set-up that takes the time without noise, not what follows.
-        const double rounds = 2.0 * (members - 1) * static_cast<double>(fit.structure.hop + 2 * fit.structure.own);
-        if (rounds * static_cast<double>(quiet.size()) < most_behind * length_of(fit.structure, quiet)) continue;
-        best = fit;
-        found = true;
-    }
-    if (!found) return std::nullopt;
-    best.structure.certain = false;
-    return best.structure;
+    };
+    const std::vector<int64_t> calls = costs_of_call(samples, kind, known);
+    return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, calls, look);
 }
 
 std::optional<Structure> apart_from_call(const Structure& found, const std::vector<InstanceSample>& samples, int64_t own) {
@@ -273,12 +194,8 @@ std::optional<Structure> apart_from_call(const Structure& found, const std::vect
     const bool straight =
         up == Shape::linear || up == Shape::linear_in_order || up == Shape::linear_ascending || up == Shape::linear_descending;
     if (!straight || found.pattern.down != Shape::none || found.any_rendezvous() || samples.empty()) return std::nullopt;
-    std::vector<int64_t> sending;
-    for (const InstanceSample& sample : samples)
-        for (size_t i = 0; i < sample.enter.size(); ++i)
-            if (i != sample.root) sending.push_back(sample.leave[i] - sample.enter[i]);
+    const std::vector<int64_t> sending = lengths_of_sending(samples);
     if (sending.empty()) return std::nullopt;
-    std::sort(sending.begin(), sending.end());
     const int64_t usual = sending[sending.size() / 2];
     if (own <= 0 || 10 * own >= 9 * usual) return std::nullopt;
     Structure apart = found;

@@ -37,6 +37,7 @@ struct Structure {
     int64_t eager_ppm = all_eager;       // a message with a larger part of the data waits for its receive, in millionths
     bool link = false;                   // the network carries messages by itself: their data takes time of the link, not of a processor,
                                          // and so does a send that blocks; what needs no processor goes on while noise has it
+    bool link_elsewhere = false;         // leave times leave open what sharing a link takes, so it is as in other collectives
     int64_t error = 0;                   // mean distance of predicted and measured leave times
     int64_t root_error = 0;              // … of roots' alone, where only these wait: many others that send in no time hide it
     bool certain = false;                // a tenth of what a constant leaves, or less
@@ -156,13 +157,6 @@ struct Nearest {
 Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known, size_t part,
                 size_t parts);
 
-// A first call may set up what the later ones use: one that took much longer than the others, and longer than noise explains, is taken out
-// of the samples. `firsts`: first calls on their communicators, which may be others; those of them that set up are taken, too.
-std::vector<InstanceSample> take_set_ups(std::vector<InstanceSample>* samples, std::vector<InstanceSample> firsts);
-
-// Of so few calls that they do not show what is usual: those that took as long as setting up by messages takes that are `way` ns under way.
-std::vector<InstanceSample> may_set_up(const std::vector<InstanceSample>& samples, int64_t way);
-
 // How much the leave times of a class say; what a collective that was called once says, or seldom.
 enum class Evidence { few, little, enough };
 Evidence evidence(const std::vector<InstanceSample>& samples);
@@ -173,13 +167,9 @@ struct Reference {
     Structure structure;
     uint64_t data = 0;
 };
+Structure with_costs(Structure, const Reference&, uint64_t data);  // with those costs, for so much data
 Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
                const std::vector<Reference>& known, size_t part, size_t parts);
-
-// How calls that set up do it: by the messages of SMPI, with costs near known ones. Then as `usual`, if that is known, or by the library's
-// rules. None: that does not explain what they took.
-std::optional<Structure> explain_set_ups(const std::vector<InstanceSample>& set_ups, const CollectiveKind& kind, Library library,
-                                         bool noise_known, const std::vector<Reference>& known, const std::optional<Structure>& usual);
 
 // Where all send to the root, what their calls cost is the sending and the call itself, and the leave times do not say how much of it a
 // message that the root takes costs as well. `own`: what other collectives say of that. None: the leave times contradict.

@@ -10,6 +10,7 @@
 #include "collective_fit.hpp"
 #include "replay/base/flat_map.hpp"
 #include "replay/trace/mpi_calls.hpp"
+#include "set_ups.hpp"
 
 namespace polter::replay {
 
@@ -274,6 +275,14 @@ void Model::tell_calls_apart(std::vector<CollectiveClass>* classes) const {
     }
 }
 
+// Whether calls that may have set something up did what they do anyway, by an algorithm that is about as near to them.
+bool Model::explained_without(const std::vector<InstanceSample>& samples, const CollectiveClass& one, const Search& search) const {
+    constexpr double about_as_near = 1.5;
+    const double with = about_as_near * static_cast<double>(one.set_up->error);
+    if (nearest(samples, one.kind, search.library, noise_placed_, 0, 1).error <= with) return true;
+    return borrow(samples, one.kind, search.library, noise_placed_, references({}), 0, 1).error <= with;
+}
+
 // Which of the instances set something up before they do what the others do.
 void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const Search& search) const {
     std::vector<InstanceSample> firsts;
@@ -286,6 +295,7 @@ void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const S
         for (auto* list : {&one.samples, &one.set_ups, &few})
             for (InstanceSample& sample : *list) sample.noise.assign(sample.enter.size(), {});
     one.set_up = explain_set_ups(few, one.kind, search.library, noise_placed_, references({}), std::nullopt);
+    if (one.set_up && explained_without(few, one, search)) one.set_up.reset();
     if (!one.set_up) return;
     std::erase_if(one.samples, [&](const InstanceSample& sample) {
         return std::any_of(few.begin(), few.end(), [&](const InstanceSample& other) { return other.ordinal == sample.ordinal; });
@@ -370,6 +380,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
         }
     }
     tell_calls_apart(&classes);
+    share_links_as_others(&classes);
     size_t number = 0;
     for (const auto& [key, instances] : instances_) {
         const CollectiveClass& one = classes[number++];

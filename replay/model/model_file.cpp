@@ -124,6 +124,7 @@ Json structure_json(const std::optional<Structure>& structure) {
             {"call_ns", structure->call},
             {"eager_ppm", structure->eager_ppm},
             {"data_by_link", structure->link},
+            {"link_elsewhere", structure->link_elsewhere},
             {"error_ns", structure->error},
             {"root_error_ns", structure->root_error},
             {"beyond_doubt", structure->certain}};
@@ -144,6 +145,7 @@ Structure read_structure(const Fields& fields, const CostClass& of, uint32_t mem
                     .call = fields.number_if_there("call_ns", 0, most_ns, 0),
                     .eager_ppm = fields.number_if_there("eager_ppm", 0, Structure::all_eager, Structure::all_eager),
                     .link = fields.flag_if_there("data_by_link"),
+                    .link_elsewhere = fields.flag_if_there("link_elsewhere"),
                     .error = fields.number("error_ns", 0, most_ns),
                     .root_error = fields.number_if_there("root_error_ns", 0, most_ns, 0),
                     .certain = fields.flag("beyond_doubt")};

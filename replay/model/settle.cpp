@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "collective_fit.hpp"
 #include "message_costs.hpp"
 #include "model.hpp"
 
@@ -159,6 +160,52 @@ void Model::settle_waits() {
     }
     waits_.clear();
     asked_.clear();
+}
+
+namespace {
+
+// How far members leave from where the structure has it.
+double distance(const Structure& structure, const std::vector<InstanceSample>& samples, bool noise_known) {
+    Distances distances;
+    std::vector<Prediction> predicted;
+    for (const InstanceSample& sample : samples) {
+        predict(structure, sample, &predicted, false);
+        for (size_t i = 0; i < predicted.size(); ++i) distances.add(sample, i, std::abs(predicted[i].leave - sample.leave[i]));
+    }
+    return typical(distances, noise_known);
+}
+
+}  // namespace
+
+// Where noise kept the messages of a collective apart, its leave times do not tell whether these share links: without noise they may. Then
+// what most other collectives on this network say of that holds, or as much of it as the leave times allow.
+void Model::share_links_as_others(std::vector<CollectiveClass>* classes) const {
+    constexpr double little_ns = 1;
+    std::vector<double> of_byte;
+    for (const CollectiveClass& one : *classes) {
+        const std::optional<Structure>& found = one.explanation.found;
+        if (!found || !found->certain || !found->link || found->own_data == 0 || one.kind.scale() == CollectiveKind::unknown) continue;
+        of_byte.push_back(static_cast<double>(found->own_data) / static_cast<double>(one.kind.scale()));
+    }
+    if (of_byte.empty() || faults_.links_only_shown) return;
+    std::nth_element(of_byte.begin(), of_byte.begin() + static_cast<std::ptrdiff_t>(of_byte.size() / 2), of_byte.end());
+    const double usual = of_byte[of_byte.size() / 2];
+    for (CollectiveClass& one : *classes) {
+        std::optional<Structure>& found = one.explanation.found;
+        if (!found || !found->certain || found->link || found->any_rendezvous() || found->own_data > 0 || one.kind.links_apart) continue;
+        if (one.kind.scale() == CollectiveKind::unknown) continue;
+        const auto members = static_cast<uint32_t>(one.samples.front().enter.size());
+        if (!long_enough_to_share(found->pattern, one.kind, members, {})) continue;
+        const double most = distance(*found, one.samples, noise_placed_) + little_ns;
+        Structure shared = *found;
+        shared.link = shared.link_elsewhere = true;
+        for (const double part : {1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2}) {
+            shared.own_data = std::llround(part * usual * static_cast<double>(one.kind.scale()));
+            if (distance(shared, one.samples, noise_placed_) > most) continue;
+            found = shared;
+            break;
+        }
+    }
 }
 
 }  // namespace polter::replay

@@ -316,6 +316,14 @@ std::optional<Library> library_named(std::string_view name, std::string_view ver
     return version.starts_with("MPICH") ? Library::mpich : Library::unknown;
 }
 
+// To create a window everybody tells all others where its memory is.
+static std::vector<Pattern> of_window(Library library, uint32_t members) {
+    constexpr uint64_t bytes = 8;
+    std::vector<Pattern> list = decided(library, {OTF2_COLLECTIVE_OP_ALLGATHER, Waits::n_to_n, false, bytes * members}, members);
+    for (Pattern& pattern : list) pattern.cargo_up = Cargo::all;  // as good as none
+    return list;
+}
+
 std::vector<Pattern> decided(Library library, const CollectiveKind& kind, uint32_t members) {
     std::vector<Pattern> list;
     if (kind.operation == operation_fence || kind.operation == operation_window_free) {
@@ -328,6 +336,11 @@ std::vector<Pattern> decided(Library library, const CollectiveKind& kind, uint32
         const size_t once = list.size();
         for (size_t i = 0; i < once; ++i) list.push_back(list[i]), list.back().twice = true;
         return list;
+    }
+    if (kind.operation == operation_window) return of_window(library, members);
+    if (kind.operation == operation_finalize) {  // MPI libraries synchronise by their process managers
+        if (library != Library::smpi && library != Library::unknown) return list;
+        return decided(library, {.operation = OTF2_COLLECTIVE_OP_BARRIER, .waits = Waits::n_to_n}, members);
     }
     if (kind.nonblocking) {
         if (library == Library::smpi || library == Library::unknown) smpi_nonblocking(kind, &list);

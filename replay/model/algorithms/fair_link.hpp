@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages that are under way on one link at once, each with an equal part of it: how much later each is over than if it were alone.
-// (Processor sharing: Kleinrock, Queueing Systems, volume 2, 1976, section 4.4. Of one link the max-min fair shares of model/shared_links.hpp
-// are just these.)
+// (Processor sharing: Kleinrock, Queueing Systems, volume 2, 1976, section 4.4. Of one link the max-min fair shares of
+// rules/links/shared_links.hpp are just these.)
 #pragma once
 
 #include <array>

@@ -137,6 +137,7 @@ void record_by_structure(Recorder& recorder, Thread& thread, const Collective& c
 // the leave times leave as much open.
 static int64_t sharing_uncertainty(const Structure& structure, size_t members) {
     if (!structure.link || structure.own_data == 0 || structure.eager_ppm == 0) return 0;  // 0: none is eager
+    if (structure.link_elsewhere) return structure.own_data;
     const bool whole = (structure.pattern.up != Shape::none && structure.pattern.cargo_up == Cargo::all) ||
                        (structure.pattern.down != Shape::none && structure.pattern.cargo_down == Cargo::all);
     return std::min(whole ? structure.own_data : structure.own_data / static_cast<int64_t>(members), 4 * structure.error);

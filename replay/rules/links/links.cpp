@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "hosts.hpp"
-#include "replay/model/shared_links.hpp"
 #include "replay/rules/internal.hpp"
+#include "shared_links.hpp"
 
 namespace polter::replay {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between hosts that share links (model/shared_links.hpp), from pass to pass: each pass notes when their transfers began, and a
+// Messages between hosts that share links (shared_links.hpp), from pass to pass: each pass notes when their transfers began, and a
 // later one knows how much later each was there for the others' sake, as it was measured and in each lane.
 #pragma once
 

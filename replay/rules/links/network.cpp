@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "replay/model/model.hpp"
-#include "replay/model/shared_links.hpp"
+#include "shared_links.hpp"
 
 namespace polter::replay {
 

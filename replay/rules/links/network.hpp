@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The network between hosts, as the measured run tells it: whether messages share links (model/shared_links.hpp), and how long one takes
+// The network between hosts, as the measured run tells it: whether messages share links (shared_links.hpp), and how long one takes
 // alone. It is found only where it explains most of what messages of one size take more or less than usual.
 #pragma once
 

@@ -7,7 +7,9 @@
 #include <numeric>
 
 #include "instances.hpp"
+#include "replay/model/algorithms/decisions.hpp"
 #include "replay/model/model.hpp"
+#include "replay/model/set_ups.hpp"
 
 using namespace polter::replay;
 
@@ -255,4 +257,80 @@ TEST_CASE("what copying a fence's transfers takes is told from their flight, whi
     CHECK(found.error < 30);
     CHECK(found.structure.taking_data == doctest::Approx(fence.taking_data).epsilon(0.05));
     CHECK(found.structure.hop_data == 0);
+}
+
+TEST_CASE("where noise kept messages apart, they share links as other collectives do") {
+    constexpr uint32_t members = 12;
+    const Structure shorter{.pattern = {.up = Shape::everyone_above}, .hop = 20'000, .own = 300, .own_data = 6'000, .link = true};
+    Structure longer = shorter;  // whoever sends them takes as long for each as the link does
+    longer.own = 13'000;
+    longer.own_data = 12'000;
+    const CostClass of_shorter{CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_SCAN, 8192};
+    const CostClass of_longer{CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_SCAN, 16384};
+    for (const bool fault : {false, true}) {
+        CAPTURE(fault);
+        Model model(Faults{.links_only_shown = fault});
+        for (uint64_t call = 0; call < 24; ++call) {
+            model.learn_instance(of_shorter, of_shorter, members, Waits::prefix, {0, call}, measured(members, call, 0, shorter));
+            InstanceSample late = measured(members, call, 0, longer);  // member 0 comes when the others' messages are long there
+            late.enter[0] += 1'000'000;
+            std::vector<Prediction> predicted;
+            predict(longer, late, &predicted);
+            for (uint32_t member = 0; member < members; ++member) late.leave[member] = predicted[member].leave;
+            model.learn_instance(of_longer, of_longer, members, Waits::prefix, {1, call}, std::move(late));
+        }
+        model.freeze();
+        const LearnedStructure* learned = model.structure(of_longer, members);
+        REQUIRE(learned);
+        REQUIRE(learned->structure);
+        CHECK(learned->structure->link == !fault);
+        CHECK(learned->structure->link_elsewhere == !fault);
+        if (!fault) CHECK(learned->structure->own_data == doctest::Approx(longer.own_data).epsilon(0.1));
+    }
+}
+
+TEST_CASE("what a call costs beside its message is known where others tell what a message costs") {
+    const Structure truth{.pattern = {.up = Shape::linear, .cargo_up = Cargo::parts}, .hop = 2800, .own = 1000, .call = 400};
+    constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 128};
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 9; ++seed) samples.push_back(measured(32, seed, 0, truth));
+    CHECK(nearest(samples, gather, Library::smpi, true, 0, 1).error > 100);  // the root takes a message in less time than sending takes
+    const Structure other{.pattern = {.up = Shape::dissemination}, .hop = 2800, .own = 1000};
+    const Nearest found = borrow(samples, gather, Library::smpi, true, {{other, 0}}, 0, 1);
+    CHECK(found.error < 20);
+    CHECK(found.structure.call == 400);
+}
+
+TEST_CASE("a long call whose data explains its time does not set anything up") {
+    constexpr uint32_t members = 53;
+    const Structure truth{.pattern = {Shape::linear, Shape::linear_ascending, false, Cargo::all, Cargo::parts},
+                          .hop = 11'800,
+                          .own = 400,
+                          .own_data = 7'600,
+                          .eager_ppm = 18'868,
+                          .link = true};
+    const CostClass of{CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK, 65'508};
+    Model model;
+    for (int64_t i = 0; i < 40; ++i) model.learn({CostKind::receive_after_send, true, false, 0, 8}, 3600, Model::clean);
+    InstanceSample sample = measured(members, 1, 0, truth);
+    CHECK(may_set_up({sample}, 3600).size() == 1);  // as long as that
+    model.learn_instance(of, of, members, Waits::n_to_n, {0, 0}, std::move(sample));
+    model.freeze();
+    const LearnedStructure* learned = model.structure(of, members);
+    REQUIRE(learned);
+    CHECK(!learned->set_up);
+    REQUIRE(learned->structure);
+    CHECK(learned->structure->pattern == truth.pattern);
+}
+
+TEST_CASE("creating a window tells all where each one's memory is; a simulated run ends by a barrier") {
+    const auto made_of = [](uint8_t operation, Library library, uint32_t members) {
+        return decided(library, {.operation = operation, .waits = Waits::n_to_n}, members);
+    };
+    CHECK(made_of(operation_window, Library::mpich, 19) == std::vector<Pattern>{{.up = Shape::bruck}});
+    CHECK(made_of(operation_window, Library::open_mpi, 24) == std::vector<Pattern>{{.up = Shape::doubling_all}});
+    CHECK(made_of(operation_window, Library::smpi, 24) == std::vector<Pattern>{{.up = Shape::everyone_by_number}});
+    CHECK(made_of(operation_finalize, Library::smpi, 24) == made_of(OTF2_COLLECTIVE_OP_BARRIER, Library::smpi, 24));
+    CHECK(made_of(operation_finalize, Library::unknown, 24) == made_of(OTF2_COLLECTIVE_OP_BARRIER, Library::unknown, 24));
+    CHECK(made_of(operation_finalize, Library::mpich, 24).empty());
 }

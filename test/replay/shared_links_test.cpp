@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages that share links: computed by hand, what holds for any, and whether the network is found by which messages were made.
-#include "replay/model/shared_links.hpp"
+#include "replay/rules/links/shared_links.hpp"
 
 #include <doctest/doctest.h>
 
