@@ -133,8 +133,7 @@ Structure limited_by_link(Structure structure, const std::vector<InstanceSample>
 
 namespace {
 
-// So many hardly tell what a link takes from what is flight.
-constexpr size_t few_instances = 3;
+constexpr size_t few_instances = 3;  // hardly tell what a link takes from what is flight
 
 // Of a fence whose members wait for transfers: costs with several times that these may take; none would never decide.
 std::vector<Structure> with_transfers(const std::vector<Structure>& list, const std::vector<InstanceSample>& samples) {
@@ -198,8 +197,8 @@ class Descent {
         by_best_.swap(spare());
         const auto members = static_cast<uint32_t>(samples.front().enter.size());
         const Schedule& of = schedule(plain.pattern, members, samples.front().root, false);
-        const bool alone = std::all_of(samples.begin(), samples.end(), [](const InstanceSample& one) { return one.transfers.empty(); });
-        uniform_ = !plain.link && of.uniform && !samples.front().sizes.known() && alone;
+        alone_ = std::all_of(samples.begin(), samples.end(), [](const InstanceSample& one) { return one.transfers.empty(); });
+        uniform_ = !plain.link && of.uniform && !samples.front().sizes.known() && alone_;
         few_messages_ = of.shares.size() <= size_t{4} * members;  // else each prediction takes long
         for (const InstanceSample& sample : samples) leave_times_ += sample.leave.size();
         if (SamplesTogether::can_follow(samples)) together_.emplace(plain, samples);
@@ -208,15 +207,16 @@ class Descent {
     ~Descent() { by_best_.swap(spare()); }
     Descent(const Descent&) = delete;
     Descent& operator=(const Descent&) = delete;
-    bool try_out(const Structure& trial) {
+    bool try_out(Structure trial) {
+        // Of transfers so much at least is under way in the time of a message: else they would explain any noise.
+        if (!alone_) trial.hop_data = std::min(trial.hop_data, (trial.hop + trial.own) * int64_t{BlockSizes::unit / 128});
         const double distance = error_of(trial, least_);
         if (distance >= least_) return false;
         least_ = distance;
         best_ = trial;
         return true;
     }
-    // As if there were none: transfers that decide nothing would lead astray.
-    void leave_out_data() { uniform_ = true; }
+    void leave_out_data() { uniform_ = true; }  // transfers that decide nothing would lead astray
     // `allowed(structure)` brings costs that must not be back to those that may.
     template <class Allowed>
     Fit go_down(Allowed allowed) {
@@ -329,7 +329,7 @@ class Descent {
     }
 
     const std::vector<InstanceSample>& samples_;
-    bool noise_known_, uniform_ = true, few_messages_ = true;
+    bool noise_known_, uniform_ = true, few_messages_ = true, alone_ = true;
     size_t leave_times_ = 0;
     std::optional<SamplesTogether> together_;
     Structure best_;
