@@ -36,6 +36,7 @@ struct Faults {
     bool exchange_of_equals = false;        // accuracy: in an Alltoallv all members send and get equally much
     bool calls_cost_nothing = false;        // accuracy: of a gather or reduction all that sending takes is the message's
     bool no_transfers = false;              // accuracy: a fence does not wait for what it completes
+    bool fences_apart = false;              // accuracy: with counters, nothing is known of a fence but what fences take
     bool set_ups_stay = false;              // accuracy: what setting up takes is not followed by its messages
     bool counted_where_read = false;        // accuracy: a counter's noise in a collective hit just before the counter was read
     bool unexplained_is_certain = false;    // honesty: what no algorithm explains of collectives is not said to be uncertain

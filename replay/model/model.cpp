@@ -379,6 +379,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
                                                     explanation.found ? explanation.found : explanation.likeliest);
         }
     }
+    fence_as_barriers(&classes);
     tell_calls_apart(&classes);
     share_links_as_others(&classes);
     size_t number = 0;

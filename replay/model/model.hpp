@@ -245,6 +245,7 @@ class Model {
     const LearnedCost* shortest_message(bool same_host) const;
     std::vector<Reference> references(const std::vector<CollectiveClass>&) const;
     void tell_calls_apart(std::vector<CollectiveClass>*) const;
+    void fence_as_barriers(std::vector<CollectiveClass>*) const;
     void share_links_as_others(std::vector<CollectiveClass>*) const;
     bool explained_without(const std::vector<InstanceSample>&, const CollectiveClass&, const Search&) const;
     void look_for_set_ups(CollectiveClass&, Instances&, const Search&) const;

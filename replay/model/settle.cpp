@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The end of learning, for messages: what only all samples together can tell. First how long messages are under way, then which sends wait
 // for their receivers, then which messages were there already when a call began, and so what the calls themselves cost.
+#include <otf2/otf2.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,6 +12,7 @@
 #include "collective_fit.hpp"
 #include "message_costs.hpp"
 #include "model.hpp"
+#include "replay/trace/mpi_calls.hpp"
 
 namespace polter::replay {
 
@@ -176,6 +179,29 @@ double distance(const Structure& structure, const std::vector<InstanceSample>& s
 }
 
 }  // namespace
+
+// A fence is a barrier twice. Where the noise inside is not known, what fences take says little: those of as many members are made as a
+// barrier of theirs is, if its leave times say how.
+void Model::fence_as_barriers(std::vector<CollectiveClass>* classes) const {
+    if (noise_placed_ || faults_.fences_apart) return;
+    const auto is_barrier = [](const CollectiveClass& one) {
+        return !one.kind.nonblocking && (one.kind.operation == OTF2_COLLECTIVE_OP_BARRIER || one.kind.operation == operation_window_free ||
+                                         one.kind.operation == operation_finalize);
+    };
+    for (CollectiveClass& fence : *classes) {
+        std::optional<Structure>& found = fence.explanation.found;
+        if (fence.kind.operation != operation_fence || fence.samples.empty() || (found && found->certain)) continue;
+        for (const CollectiveClass& one : *classes) {
+            const std::optional<Structure>& barrier = one.explanation.found;
+            if (!is_barrier(one) || !barrier || !barrier->certain || one.samples.empty()) continue;
+            if (one.samples.front().enter.size() != fence.samples.front().enter.size()) continue;
+            found = barrier;
+            found->pattern.twice = true;
+            fence.explanation.likeliest.reset();
+            break;
+        }
+    }
+}
 
 // Where noise kept the messages of a collective apart, its leave times do not tell whether these share links: without noise they may. Then
 // what most other collectives on this network say of that holds, or as much of it as the leave times allow.

@@ -289,6 +289,42 @@ TEST_CASE("where noise kept messages apart, they share links as other collective
     }
 }
 
+TEST_CASE("with counters, a fence is made as a barrier of as many members is") {
+    constexpr uint32_t members = 16;
+    Structure fence = dissemination;
+    fence.pattern.twice = true;
+    const CostClass of_barrier{CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_BARRIER, 0};
+    const CostClass of_fence{CostKind::collective_tail, true, false, operation_fence, 0};
+    for (const bool fault : {false, true}) {
+        CAPTURE(fault);
+        Model model(Faults{.fences_apart = fault});
+        std::mt19937_64 random(7);
+        for (uint64_t call = 0; call < 24; ++call) {
+            InstanceSample quiet = measured(members, call, 0);
+            quiet.noise.assign(members, {});
+            std::vector<Prediction> predicted;
+            predict(dissemination, quiet, &predicted);
+            for (uint32_t member = 0; member < members; ++member) quiet.leave[member] = predicted[member].leave;
+            model.learn_instance(of_barrier, of_barrier, members, Waits::n_to_n, {0, call}, std::move(quiet));
+            InstanceSample hit = measured(members, call, 0, fence);
+            for (uint32_t i = 0; i < 4; ++i) {  // some of them all through the fence
+                const auto member = random() % members;
+                const int64_t begin = hit.enter[member];
+                hit.noise[member].assign(1, {begin, begin + static_cast<int64_t>(random() % 200'000)});
+            }
+            predict(fence, hit, &predicted);
+            for (uint32_t member = 0; member < members; ++member) hit.leave[member] = predicted[member].leave;
+            model.learn_instance(of_fence, of_fence, members, Waits::n_to_n, {1, call}, std::move(hit));
+        }
+        model.freeze(false);
+        const LearnedStructure* learned = model.structure(of_fence, members);
+        REQUIRE(learned);
+        const bool as_it_is = learned->structure && learned->structure->pattern == fence.pattern &&
+                              std::abs(learned->structure->hop - fence.hop) < fence.hop / 20;
+        CHECK(as_it_is == !fault);
+    }
+}
+
 TEST_CASE("what a call costs beside its message is known where others tell what a message costs") {
     const Structure truth{.pattern = {.up = Shape::linear, .cargo_up = Cargo::parts}, .hop = 2800, .own = 1000, .call = 400};
     constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 128};
