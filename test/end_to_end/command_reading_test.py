@@ -3,6 +3,7 @@
 """`polter run` finds out which MPI a command uses without executing anything but the command: not its data files, not the ELF interpreter
 that one of them names, not the launcher for its version."""
 import os
+import signal
 import struct
 import sys
 import unittest
@@ -10,6 +11,8 @@ import unittest
 import polter_run as p
 
 USER = 65534
+# MPICH's mpirun sometimes ends by this signal where its program ends at once, untraced too: one in twenty times on a busy machine.
+LAUNCHER_GAVE_UP = 128 + signal.SIGPIPE
 
 
 def elf_with_interpreter(interpreter):
@@ -46,7 +49,11 @@ class Reading(unittest.TestCase):
         if os.geteuid() == 0 and p.command(as_user([p.POLTER, "--version"])).returncode == 0:
             users.append(as_user)
         for user in users:
-            yield p.command(user(command), {"HOME": str(self.folder), "TMPDIR": str(self.folder)}, cwd=self.folder)
+            for _ in range(5):
+                done = p.command(user(command), {"HOME": str(self.folder), "TMPDIR": str(self.folder)}, cwd=self.folder)
+                if done.returncode != LAUNCHER_GAVE_UP:
+                    break
+            yield done
 
     def executed(self):
         return self.mark.read_text() if self.mark.exists() else ""
