@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The end of learning, for messages: what only all samples together can tell. First how long messages are under way, then which sends wait
-// for their receivers, then which messages were there already when a call began, and so what the calls themselves cost.
+// for their receivers, then which messages were there already when a call began, and so what the calls themselves cost. And for
+// collectives: what the leave times of one class leave open and those of others tell.
 #include <otf2/otf2.h>
 
 #include <algorithm>
@@ -219,7 +220,7 @@ void Model::share_links_as_others(std::vector<CollectiveClass>* classes) const {
     for (CollectiveClass& one : *classes) {
         std::optional<Structure>& found = one.explanation.found;
         if (!found || !found->certain || found->link || found->any_rendezvous() || found->own_data > 0 || one.kind.links_apart) continue;
-        if (one.kind.scale() == CollectiveKind::unknown) continue;
+        if (one.kind.scale() == CollectiveKind::unknown || one.samples.empty()) continue;
         const auto members = static_cast<uint32_t>(one.samples.front().enter.size());
         if (!long_enough_to_share(found->pattern, one.kind, members, {})) continue;
         const double most = distance(*found, one.samples, noise_placed_) + little_ns;
