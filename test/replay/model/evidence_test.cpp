@@ -370,3 +370,17 @@ TEST_CASE("creating a window tells all where each one's memory is; a simulated r
     CHECK(made_of(operation_finalize, Library::unknown, 24) == made_of(OTF2_COLLECTIVE_OP_BARRIER, Library::unknown, 24));
     CHECK(made_of(operation_finalize, Library::mpich, 24).empty());
 }
+
+TEST_CASE("of algorithms that are all right to a hundredth of a message's time, one that an MPI is known to use is taken") {
+    // The last came late, so hardly anything tells in what order the others' messages reached it; its call costs 400 besides.
+    InstanceSample sample;
+    sample.enter = {42'813, 31'030, 400, 25'776, 28'321, 5'154, 26'276, 31'530};
+    sample.leave = {50'213, 51'422, 51'922, 52'422, 52'922, 53'422, 53'922, 54'422};
+    sample.noise.resize(sample.enter.size());
+    constexpr CollectiveKind barrier{.operation = operation_finalize, .waits = Waits::n_to_n};
+    const Structure other{.pattern = {.up = Shape::dissemination}, .hop = 3744, .own = 530};
+    const Nearest found = borrow({sample}, barrier, Library::unknown, true, {{other, 0}}, 0, 1);
+    CHECK(found.decided);
+    CHECK(found.structure.pattern == decided(Library::smpi, barrier, 8).front());
+    CHECK(found.error < 50);
+}
