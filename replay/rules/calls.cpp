@@ -185,6 +185,7 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
     scratch.constraints.clear();
     scratch.vectors.clear();
     scratch.own = {};
+    scratch.entered.reset();
     scratch.elastic = false;
     if (engine.learning()) learn_completion(engine, thread);
     if (engine.learning()) learn_notices(engine, thread);
@@ -195,11 +196,12 @@ CallEnd conclude_call(Engine& engine, Thread& thread) {
     constrain_incoming(engine, thread, scratch);
     constrain_transfers(engine, thread, scratch);
     const std::optional<CallEnd> polled = conclude_polling(engine, thread, scratch);
+    const int64_t* entered = scratch.entered.get() ? scratch.entered.get() : thread.delay;
     const Solved solved =
-        polled ? Solved{0, *polled}
-               : solve(engine,
-                       {thread.enter, thread.leave, thread.delay, &thread.pieces, scratch.own, &thread, thread.enter_node, scratch.elastic},
-                       scratch.constraints, thread.delay);
+        polled
+            ? Solved{0, *polled}
+            : solve(engine, {thread.enter, thread.leave, entered, &thread.pieces, scratch.own, &thread, thread.enter_node, scratch.elastic},
+                    scratch.constraints, thread.delay);
     if (solved.spread != 0) thread.uncertainty.add(solved.spread);
     allow_other_order(engine, thread, idle);
     if (of(engine).program) of(engine).program->waited(engine, thread, scratch, solved.end);

@@ -26,6 +26,7 @@ struct Scratch {
     std::vector<Constraint> constraints;
     std::vector<LaneVector> vectors;
     Cost own;
+    LaneVector entered;  // if set: the delay from which `own` counts, where other lanes have more or less of it than was measured
     bool elastic = false;
     MessageCostCache costs;  // of the pass
 };
@@ -47,6 +48,12 @@ inline MpiRules& of(Engine& engine) {
 }
 inline const MpiRules& of(const Engine& engine) {
     return static_cast<const MpiRules&>(engine.semantics());
+}
+
+// The channels of windows are apart from those of communicators.
+constexpr uint32_t window_channels = uint32_t{1} << 31;
+inline uint32_t window_of(uint32_t channel_comm) {
+    return channel_comm & ~window_channels;
 }
 
 // ---- between the rules -----------------------------------------------------------------------------------------------------------
@@ -98,7 +105,9 @@ void constrain_collective(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_notice(Engine&, Thread&, const Dependency&, Scratch&);
 void constrain_turn(Engine&, Thread&, const Dependency&, Scratch&);    // rules/rma/lock_simulation.cpp
 void constrain_access(Engine&, Thread&, const Dependency&, Scratch&);  // rules/rma/accesses.cpp
-void constrain_first(Engine&, Thread&, const AccessWait&, Scratch&);   // … of one that was let pass
+// Of a call that was let pass, as it comes first in the scenario "all": it does not wait there, nor in others in which it comes so much
+// earlier. `never` in those.
+LaneVector delay_if_first(Engine&, const Thread&, const AccessWait&);
 void constrain_incoming(Engine&, Thread&, Scratch&);                   // rules/rma/incoming.cpp; when its notices have left
 void learn_notices(Engine&, const Thread&);
 void learn_epoch(Engine&, const Thread&);              // what a lock, a flush or an unlock costs where there is nobody to wait for

@@ -27,6 +27,7 @@ namespace polter::replay {
 namespace {
 
 constexpr int64_t at_once = 1'000;  // ns: two calls that end within it end at the same time; clocks are no finer than that
+constexpr int64_t exactly = 50;     // ns: … where the access took hardly longer than by itself: other reasons for that are many
 
 // An access of so much more than the shortest has waited, or has been hit by noise.
 bool is_long(int64_t took, int64_t shortest) {
@@ -58,7 +59,7 @@ void AccessLearning::completed(const Thread& thread, uint32_t window) {
     if (rank.completions < most_)
         rank.calls[window].push_back({rank.completions, thread.enter, thread.leave,
                                       std::min(thread.leave - thread.enter, rules::noise_after(thread.pieces, thread.enter)),
-                                      rank.posts[window].size(), thread.operations.size()});
+                                      rank.posts[window].size(), thread.operations.size(), 0});
     ++rank.completions;
 }
 
@@ -67,8 +68,32 @@ void AccessLearning::posted(const Thread& thread, uint32_t window) {
     if (posts.size() < most_) posts.push_back(thread.enter);
 }
 
+void AccessLearning::told(const Thread& thread) {
+    auto& calls = ranks_[static_cast<size_t>(thread.rank)].calls[thread.notices.front().window];
+    if (!calls.empty() && calls.back().enter == thread.enter) calls.back().targets = thread.notices.size();
+}
+
 void AccessLearning::waited(const Thread& thread, uint32_t window) {
     ++ranks_[static_cast<size_t>(thread.rank)].waits[window];
+}
+
+void AccessLearning::awaited(const Thread& thread) {
+    Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
+    uint32_t window = 0;
+    std::vector<Notified> notices;
+    for (const Dependency& dependency : thread.dependencies) {
+        const Match* match = dependency.notice ? dependency.match : nullptr;
+        if (!match || !match->sent || match->tag != static_cast<uint32_t>(Notice::completion) || match->send_noise > 0) return;
+        window = rules::window_of(match->comm);
+        notices.push_back({match->send_time, match->place});
+    }
+    if (notices.empty()) return;
+    std::vector<Wait>& ends = rank.ends[window];
+    std::vector<Notified>& all = rank.notified[window];
+    if (ends.size() >= most_) return;
+    ends.push_back({thread.enter, thread.leave, std::min(thread.leave - thread.enter, rules::noise_after(thread.pieces, thread.enter)),
+                    rank.posts[window].size(), notices.size()});
+    all.insert(all.end(), notices.begin(), notices.end());
 }
 
 void AccessLearning::write(Bytes& to) const {
@@ -93,6 +118,12 @@ void AccessLearning::write(Bytes& to) const {
         for (const auto& [window, waits] : rank.waits) {
             to.put(window);
             to.put(waits);
+        }
+        to.put(static_cast<uint64_t>(rank.ends.size()));
+        for (const auto& [window, ends] : rank.ends) {
+            to.put(window);
+            to.put(ends);
+            to.put(rank.notified.at(window));
         }
     }
 }
@@ -120,6 +151,11 @@ void AccessLearning::merge(Input& from) {
             const auto window = from.get<uint32_t>();
             rank.waits[window] += from.get<uint64_t>();
         }
+        for (auto windows = from.get<uint64_t>(); windows > 0; --windows) {
+            const auto window = from.get<uint32_t>();
+            from.get(rank.ends[window]);
+            from.get(rank.notified[window]);
+        }
     }
 }
 
@@ -133,9 +169,12 @@ const std::vector<AccessLearning::Completion>& AccessLearning::of_target(const A
 
 const AccessLearning::Completion* AccessLearning::ended_with(const Access& access) const {
     const std::vector<Completion>& calls = of_target(access);
-    const auto call = std::lower_bound(calls.begin(), calls.end(), access.leave - at_once,
+    const int64_t took = access.leave - access.enter, shortest = shortest_.at(access.kind);
+    if (took <= shortest + exactly) return nullptr;
+    const int64_t within = is_long(took, shortest) ? at_once : exactly;
+    const auto call = std::lower_bound(calls.begin(), calls.end(), access.leave - within,
                                        [](const Completion& of, int64_t time) { return of.leave < time; });
-    if (call == calls.end() || call->leave > access.leave + at_once) return nullptr;
+    if (call == calls.end() || call->leave > access.leave + within) return nullptr;
     return call->leave > access.enter + shortest_.at(access.kind) ? &*call : nullptr;
 }
 
@@ -184,7 +223,7 @@ void AccessLearning::plan_accesses(AccessPlan& plan) const {
             const auto of = evidence.find(access.window);
             if (of == evidence.end() || of->second.waited == 0 || 2 * of->second.waited < of->second.longer) continue;
             const int64_t own = shortest_.at(access.kind);
-            const Completion* call = is_long(access.leave - access.enter, own) ? ended_with(access) : nullptr;
+            const Completion* call = ended_with(access);
             const bool waited = call != nullptr;
             if (!call) call = of_same_post(access);
             if (!call) call = next_behind(access);
@@ -210,12 +249,12 @@ void AccessLearning::plan_accesses(AccessPlan& plan) const {
 
 namespace {
 
-// On what `from`, a world rank, tells of it.
-void depend(Engine& engine, Thread& thread, uint32_t window, const AccessWait& wait, Notice what, int32_t from) {
+// On what `from`, a world rank, tells of it. `soft`: it need not.
+void depend(Engine& engine, Thread& thread, uint32_t window, const AccessWait& wait, Notice what, int32_t from, bool soft = true) {
     thread.dependencies.push_back({.kind = Dependency::Kind::message,
                                    .release = true,
                                    .notice = true,
-                                   .soft = true,
+                                   .soft = soft,
                                    .match = rules::ask_for_notice(engine, thread, window, what, from),
                                    .access = &wait});
 }
@@ -263,7 +302,8 @@ void Accesses::waiting(Engine& engine, Thread& thread, uint32_t window) {
     auto& [next, epochs] = ranks_[static_cast<size_t>(thread.rank)].exposed[window];
     ++epochs;
     for (; next < transfers->second.size() && transfers->second[next].completion <= epochs; ++next)
-        depend(engine, thread, window, transfers->second[next], end_of(transfers->second[next]), transfers->second[next].origin);
+        // Their origins have begun them before the notices that the call waits for.
+        depend(engine, thread, window, transfers->second[next], end_of(transfers->second[next]), transfers->second[next].origin, false);
 }
 
 void Accesses::completed(Engine& engine, Thread& thread) {
@@ -274,22 +314,39 @@ void Accesses::completed(Engine& engine, Thread& thread) {
                            thread.node);
 }
 
+Accesses::Looked& Accesses::looked(const Thread& thread, uint32_t window) {
+    return ranks_[static_cast<size_t>(thread.rank)].looked[window];
+}
+
+const NoticeCosts* Accesses::notice_costs(uint32_t window) const {
+    const auto found = plan_->notices.find(window);
+    return found == plan_->notices.end() ? nullptr : &found->second;
+}
+
 namespace rules {
 
-// It was let pass, as it comes first in the scenario "all": it does not wait there, nor in others in which it comes so much earlier.
-void constrain_first(Engine& engine, Thread& thread, const AccessWait& wait, Scratch& scratch) {
-    if (!wait.waited || engine.faults().first_access_as_measured) return;
+LaneVector delay_if_first(Engine& engine, const Thread& thread, const AccessWait& wait) {
     const Lanes& lanes = engine.lanes();
-    const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().copy(thread.delay));
+    LaneVector delay = engine.lane_pool().copy(thread.delay);
     for (size_t i = 0; i < lanes.count; ++i) {
         // Lane 0 removes nothing; it is "all", too, where there is no noise.
         const bool of_all = (i > 0 || engine.faults().first_access_unremoved) &&
                             (i == lanes.all || (lanes.bounded() && (i == lanes.low || i == lanes.high)));
         if (of_all || delay[i] > wait.margin) delay[i] = never;
     }
-    scratch.constraints.push_back({wait.until, delay, wait.transfer, thread.enter_node});
+    return delay;
+}
+
+namespace {
+
+void constrain_first(Engine& engine, Thread& thread, const AccessWait& wait, Scratch& scratch) {
+    if (!wait.waited || engine.faults().first_access_as_measured) return;
+    const LaneVector& delay = scratch.vectors.emplace_back(delay_if_first(engine, thread, wait));
+    scratch.constraints.push_back({wait.until, delay, {}, thread.enter_node});
     own_at_least(scratch, {wait.own, wait.own, wait.own, true});
 }
+
+}  // namespace
 
 void constrain_access(Engine& engine, Thread& thread, const Dependency& dependency, Scratch& scratch) {
     const AccessWait& wait = *dependency.access;

@@ -3,192 +3,25 @@
 //
 // In words: where a library keeps the transfers of a window in one list, those that its rank began and those that others began to it (SMPI
 // does), MPI_Win_complete waits for all that are in the list as it looks: also for data that others put or get, which the standard leaves
-// to MPI_Win_wait. No record says so. But then a completion that took clearly more than its usual time ended a transfer's time after the
-// beginning of the last access that had begun before it. The transfer's time is that of accesses of this size, the median of those seen.
+// to MPI_Win_wait. No record says so; how it is found out, and what it costs: rules/rma/learn_incoming.cpp.
 //
 // In another scenario a completion waits for an access that has begun by then, and not for one that has not: noise makes such waits come
 // and go. Only accesses and completions behind the same MPI_Win_post of the target can meet; an access that comes later belongs to what the
-// target completes next. An access may depend on what its target does behind the completion; so the dependency is soft: where no thread can
-// continue, the earliest completion does not wait.
+// target completes next, MPI_Win_wait at the latest. An access may depend on what its target does behind the completion; so the dependency
+// is soft: where no thread can continue, the earliest completion does not wait.
 //
-// What a completion does itself takes as long as the shortest for as many targets: only then does it look. What was learned of all of them
-// (rules/rma/rma.cpp) holds such waits, and does not count here.
+// Such a call receives what it waits for one after the other, in the order of arrival, and each costs it some time: first the notices (of a
+// wait), then the data. So with what arrives at a, and r the time to receive it and all that comes behind it,
+//
+//     end = max(beginning + own work + all that is received, max over what is received (a + r))
+//
+// in each lane, as in each lane other data may be in the list, and in another order.
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "replay/rules/internal.hpp"
 
 namespace polter::replay {
-
-namespace {
-
-// Of two times that should be equal: clocks, and transfers that share a link.
-int64_t tolerance(int64_t time) {
-    return 1'000 + time / 10;
-}
-
-// What transfers took, by the call that began them and its bytes.
-class Transfers {
-  public:
-    void add(uint32_t region, uint64_t bytes, int64_t took) { took_[region].emplace_back(bytes, took); }
-    void sort() {
-        for (auto& [region, of] : took_) std::sort(of.begin(), of.end());
-    }
-    // From those of this size, or else from the nearest sizes. `but`: without one that took so long, what it was itself.
-    Cost cost(uint32_t region, uint64_t bytes, std::optional<int64_t> but = {}) const {
-        static constexpr ptrdiff_t enough = 3;
-        const auto found = took_.find(region);
-        if (found == took_.end()) return {};
-        const Samples& of = found->second;
-        auto first = std::lower_bound(of.begin(), of.end(), Sample{bytes, INT64_MIN});
-        auto last = std::upper_bound(first, of.end(), Sample{bytes, INT64_MAX});
-        const ptrdiff_t wanted = enough + (but ? 1 : 0);
-        while (last - first < wanted && (first != of.begin() || last != of.end())) {
-            const bool down = last == of.end() || (first != of.begin() && bytes - (first - 1)->first < last->first - bytes);
-            down ? --first : ++last;
-        }
-        std::vector<int64_t> times;
-        for (auto sample = first; sample != last; ++sample) {
-            if (but && *sample == Sample{bytes, *but})
-                but.reset();
-            else
-                times.push_back(sample->second);
-        }
-        if (times.empty()) return {};
-        std::sort(times.begin(), times.end());
-        const int64_t mid = times[times.size() / 2];
-        std::erase_if(times, [&](int64_t time) { return std::abs(time - mid) > tolerance(mid); });
-        return {.low = times.front(), .mid = mid, .high = times.back(), .known = true};
-    }
-
-  private:
-    using Sample = std::pair<uint64_t, int64_t>;  // bytes, ns
-    using Samples = std::vector<Sample>;
-    std::map<uint32_t, Samples> took_;
-};
-
-}  // namespace
-
-// A completion, and the accesses to its window that it may have met.
-struct AccessLearning::Arrivals {
-    struct Arrival {
-        int32_t origin = 0;
-        const Access* access = nullptr;
-    };
-    int32_t target = 0;
-    const Completion* call = nullptr;
-    int64_t own = 0;  // ns: the shortest with so many records
-    std::vector<Arrival> arrivals;
-
-    int64_t looks() const { return call->enter + own; }
-    bool is_long() const { return call->leave - call->enter - call->noise > 2 * own + 1'000; }
-};
-
-// The call's own work comes first, and noise in it is taken to come before that.
-int64_t AccessLearning::begun(const Access& access) const {
-    return access.enter + access.noise + shortest_.at(access.kind);
-}
-
-const AccessLearning::Access* AccessLearning::latest_begun(const Arrivals& of) const {
-    const Access* found = nullptr;
-    for (const Arrivals::Arrival& arrival : of.arrivals)
-        if (begun(*arrival.access) <= of.looks() && (!found || begun(*arrival.access) > begun(*found))) found = arrival.access;
-    return found;
-}
-
-// The shortest: it waited for nothing.
-std::map<uint64_t, int64_t> AccessLearning::own_of_completions() const {
-    std::map<uint64_t, int64_t> shortest;
-    for (const Rank& rank : ranks_)
-        for (const auto& [window, calls] : rank.calls)
-            for (const Completion& call : calls) {
-                const int64_t took = call.leave - call.enter - call.noise;
-                int64_t& least = shortest.try_emplace(call.records, took).first->second;
-                least = std::min(least, took);
-            }
-    return shortest;
-}
-
-// By window.
-std::map<uint32_t, std::vector<AccessLearning::Arrivals>> AccessLearning::arrivals() const {
-    const std::map<uint64_t, int64_t> shortest = own_of_completions();
-    std::map<uint32_t, std::vector<Arrivals>> found;
-    std::map<std::pair<int32_t, uint32_t>, size_t> first;  // of a target's in a window
-    for (size_t target = 0; target < ranks_.size(); ++target)
-        for (const auto& [window, calls] : ranks_[target].calls) {
-            std::vector<Arrivals>& all = found[window];
-            first[{static_cast<int32_t>(target), window}] = all.size();
-            for (const Completion& call : calls) all.push_back({static_cast<int32_t>(target), &call, shortest.at(call.records), {}});
-        }
-    for (size_t origin = 0; origin < ranks_.size(); ++origin)
-        for (const Access& access : ranks_[origin].recorded) {
-            const auto begin = first.find({access.target, access.window});
-            const Completion* call = of_same_post(access);
-            if (begin == first.end() || !call) continue;
-            found[access.window][begin->second + static_cast<size_t>(call - of_target(access).data())].arrivals.push_back(
-                {static_cast<int32_t>(origin), &access});
-        }
-    return found;
-}
-
-void AccessLearning::plan_incoming(AccessPlan& plan) const {
-    for (const auto& [window, calls] : arrivals()) {
-        Transfers transfers;
-        for (const Arrivals& of : calls)
-            if (const Access* access = latest_begun(of); access && of.is_long())
-                transfers.add(access->kind.region, access->bytes, of.call->leave - begun(*access));
-        transfers.sort();
-        size_t as_expected = 0, longer = 0, shorter = 0;
-        for (const Arrivals& of : calls) {
-            const Access* access = latest_begun(of);
-            if (!access) continue;
-            const int64_t took = of.call->leave - begun(*access);
-            const bool is_long = of.is_long();
-            const Cost cost = transfers.cost(access->kind.region, access->bytes, is_long ? std::optional(took) : std::nullopt);
-            if (!cost.known) continue;
-            if (is_long)
-                ++(std::abs(took - cost.mid) <= tolerance(cost.mid) ? as_expected : longer);
-            else
-                shorter += took < cost.mid - tolerance(cost.mid);
-        }
-        if (as_expected < 2 || as_expected < longer || as_expected < 2 * shorter) continue;
-        for (const Arrivals& of : calls) {
-            const auto& waits = ranks_[static_cast<size_t>(of.target)].waits;
-            const auto waited = waits.find(window);
-            const bool exposed = waited != waits.end() && of.call->posts <= waited->second;
-            for (const auto& [origin, access] : of.arrivals) {
-                const Cost cost = transfers.cost(access->kind.region, access->bytes);
-                if (!cost.known) continue;
-                AccessWait wait{.incoming = true,
-                                .exposed = exposed,
-                                .waited = of.is_long() && begun(*access) <= of.looks(),
-                                .access = access->index,
-                                .completion = of.call->index,
-                                .number = plan.number++,
-                                .origin = origin,
-                                .target = of.target,
-                                .own = of.own,
-                                .begins = shortest_.at(access->kind),
-                                .transfer = cost,
-                                .margin = of.looks() - begun(*access),
-                                .until = begun(*access)};
-                plan.begun[static_cast<size_t>(origin)].push_back(wait);
-                plan.incoming[static_cast<size_t>(of.target)].push_back(wait);
-                if (!exposed) continue;
-                wait.waited = true;
-                wait.completion = of.call->posts;
-                wait.own = 0;
-                plan.exposed[static_cast<size_t>(of.target)][window].push_back(wait);
-            }
-        }
-    }
-    for (auto& begun : plan.begun)
-        std::stable_sort(begun.begin(), begun.end(), [](const AccessWait& a, const AccessWait& b) { return a.access < b.access; });
-    for (auto& incoming : plan.incoming)
-        std::stable_sort(incoming.begin(), incoming.end(),
-                         [](const AccessWait& a, const AccessWait& b) { return a.completion < b.completion; });
-}
 
 namespace rules {
 
@@ -202,91 +35,214 @@ const LaneVector& departure_delay(Engine& engine, const Match& match, Scratch& s
     return delay;
 }
 
-// Of a wait: whatever comes first.
-void add_exposed(Engine& engine, const Dependency& dependency, Scratch& scratch) {
-    const Match& match = *dependency.match;
-    const AccessWait& wait = *dependency.access;
-    const LaneVector& delay = departure_delay(engine, match, scratch);
-    scratch.constraints.push_back({match.send_time + match.send_noise + wait.begins, delay, wait.transfer,
-                                   match.send_noise > 0 ? match.departure_node : match.send_node});
+// What a call receives. `arrives`: when that is there, by lane; Order::absent in a lane in which this call does not receive it.
+struct Received {
+    int64_t time = 0;  // measured, when it begins
+    Cost flight;
+    int64_t takes = 0;  // ns
+    uint64_t node = 0;
+    bool measured = true;  // in the measured run, too
+    bool notice = false;
+    LaneVector arrives;
+};
+
+// By lane, with a last entry for the measured run: how long it takes to receive each and all that comes behind it.
+class Order {
+  public:
+    Order(const std::vector<Received>& received, size_t lanes) : received_(received), lanes_(lanes), rest_(received.size() * (lanes + 1)) {
+        std::vector<std::pair<int64_t, size_t>> order;
+        for (size_t lane = 0; lane <= lanes; ++lane) {
+            order.clear();
+            for (size_t k = 0; k < received.size(); ++k)
+                if (const int64_t at = arrives(k, lane); at != absent) order.emplace_back(at, k);
+            std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+                const bool first = received_[a.second].notice, second = received_[b.second].notice;
+                return first != second ? first : a < b;
+            });
+            int64_t rest = 0;
+            for (auto last = order.rbegin(); last != order.rend(); ++last)
+                rest_[last->second * (lanes + 1) + lane] = rest += received[last->second].takes;
+            all_.push_back(rest);
+        }
+    }
+    int64_t rest(size_t k, size_t lane) const { return rest_[k * (lanes_ + 1) + lane]; }
+    int64_t all(size_t lane) const { return all_[lane]; }
+    static constexpr int64_t absent = INT64_MAX / 4;
+    int64_t arrives(size_t k, size_t lane) const {
+        const Received& of = received_[k];
+        if (lane == lanes_) return of.measured ? of.time + of.flight.mid : absent;
+        return of.arrives[lane];
+    }
+
+  private:
+    const std::vector<Received>& received_;
+    size_t lanes_;
+    std::vector<int64_t> rest_, all_;
+};
+
+// The call begins with `own`, and receives them then.
+void receive(Engine& engine, Thread& thread, int64_t own, const std::vector<Received>& received, Scratch& scratch) {
+    const size_t lanes = engine.lanes().count;
+    const Order order(received, lanes);
+    const int64_t all = order.all(lanes), works = own + all;
+    const auto by_all = [&](const int64_t* delay) {
+        const LaneVector& later = scratch.vectors.emplace_back(engine.lane_pool().copy(delay));
+        for (size_t i = 0; i < lanes; ++i) later[i] += all - order.all(i);
+        return later.get();
+    };
+    for (Constraint& constraint : scratch.constraints) {
+        constraint.delay = by_all(constraint.delay);
+        for (int64_t* cost : {&constraint.cost.low, &constraint.cost.mid, &constraint.cost.high}) *cost += all;
+    }
+    scratch.entered = engine.lane_pool().copy(thread.delay);
+    for (size_t i = 0; i < lanes; ++i) scratch.entered[i] += all - order.all(i);
+    // Noise may have hit in any of the work, or while waiting for the last of it.
+    scratch.own = {thread.pieces.empty() ? works : own, works, works, true};
+    for (size_t k = 0; k < received.size(); ++k) {
+        const Received& of = received[k];
+        const LaneVector& delay = scratch.vectors.emplace_back(engine.lane_pool().take());
+        const int64_t rest = of.measured ? order.rest(k, lanes) : 0;
+        // What was not received here in the measured run is bound by the end that it would have led to.
+        const int64_t time = of.measured ? of.time : thread.enter, under_way = of.measured ? of.flight.mid : 0;
+        bool ever = false;
+        for (size_t i = 0; i < lanes; ++i) {
+            delay[i] = never;
+            if (order.arrives(k, i) == Order::absent) continue;
+            delay[i] = time + under_way + rest - (order.arrives(k, i) + order.rest(k, i));
+            ever = true;
+        }
+        if (!ever) continue;
+        Cost cost = of.measured ? of.flight : Cost();
+        for (int64_t* each : {&cost.low, &cost.mid, &cost.high}) *each += rest;
+        scratch.constraints.push_back({time, delay, cost, of.node});
+    }
 }
 
-// Also where its cost was taken from what was learned of such calls.
-void works_for(int64_t own, const Engine& engine, Scratch& scratch) {
-    if (engine.faults().completions_as_usual) return;
-    scratch.own = {own, own, own, true};
-    for (Constraint& constraint : scratch.constraints)
-        if (!constraint.cost.known) constraint.cost.mid = std::min(constraint.cost.mid, own);
+// When the call looks for transfers: measured and by lane, once it has waited for what it waits for first, and done its own work.
+void look(Engine& engine, const Thread& thread, int64_t own, const Scratch& scratch, Accesses::Looked& looked) {
+    const Lanes& lanes = engine.lanes();
+    looked.time = thread.enter;
+    looked.in = engine.lane_pool().take();
+    for (size_t i = 0; i < lanes.count; ++i) looked.in[i] = thread.enter - thread.delay[i];
+    for (const Constraint& constraint : scratch.constraints) {
+        looked.time = std::max(looked.time, constraint.time);
+        for (size_t i = 0; i < lanes.count; ++i) looked.in[i] = std::max(looked.in[i], constraint.time - constraint.delay[i]);
+    }
+    looked.time += own;
+    for (size_t i = 0; i < lanes.count; ++i) looked.in[i] += own;
 }
 
-// `looks`: when the call looks for transfers in the measured run, and in each lane.
-void add_incoming(Engine& engine, Thread& thread, const Dependency& dependency, int64_t looks, const LaneVector& looks_in,
-                  Scratch& scratch) {
+// An access. `completing`: by a completion, which receives what has begun as it looks; else by a wait, which receives the rest.
+Received access_of(Engine& engine, const Dependency& dependency, const Accesses::Looked& looked, bool completing, Scratch& scratch) {
     const Match& match = *dependency.match;
     const AccessWait& wait = *dependency.access;
     const Lanes& lanes = engine.lanes();
-    const int64_t begun = match.send_time + match.send_noise + wait.begins;  // noise in the access comes before its transfer
     const LaneVector& delay = departure_delay(engine, match, scratch);
+    Received of{.time = match.send_time + match.send_noise + wait.begins,  // noise in the access comes before its transfer
+                .flight = wait.transfer,
+                .takes = wait.takes,
+                .node = match.send_noise > 0 ? match.departure_node : match.send_node,
+                .arrives = engine.lane_pool().take()};
+    of.measured = (of.time <= looked.time) == completing;
     const int64_t uncertain = lanes.bounded() ? (delay[lanes.low] - delay[lanes.high]) / 2 : 0;
-    // What did not wait in the measured run is bound by what it would have waited for; no more than was measured where that had begun.
-    int64_t took = wait.transfer.mid;
-    if (begun <= looks) took = std::min(took, std::max<int64_t>(0, thread.leave - noise_after(thread.pieces, thread.enter) - begun));
-    bool waits = false;
     for (size_t i = 0; i < lanes.count; ++i) {
-        int64_t begun_at = begun - delay[i];
-        if (lanes.bounded() && i == lanes.low) begun_at -= uncertain;
-        if (lanes.bounded() && i == lanes.high) begun_at += uncertain;
-        const bool first = begun_at <= looks_in[i];
-        if (!first && !(wait.waited && engine.faults().accesses_always_wait)) {
-            delay[i] = never;
-            continue;
-        }
-        waits = true;
-        if (!wait.waited) delay[i] += thread.enter - begun - took;
+        const int64_t begun = of.time - delay[i];
+        int64_t compared = begun;
+        if (lanes.bounded() && i == lanes.low) compared -= uncertain;
+        if (lanes.bounded() && i == lanes.high) compared += uncertain;
+        bool here = (compared <= looked.in[i]) == completing;
+        if (engine.faults().accesses_always_wait) here = of.measured;
+        of.arrives[i] = here ? begun + wait.transfer.mid : Order::absent;
     }
-    if (!waits) return;
-    const uint64_t node = match.send_noise > 0 ? match.departure_node : match.send_node;
-    if (wait.waited)
-        scratch.constraints.push_back({begun, delay, wait.transfer, node});
-    else
-        scratch.constraints.push_back({thread.enter, delay, {}, node});
-    own_at_least(scratch, {wait.own, wait.own, wait.own, true});
+    return of;
+}
+
+Received notice_of(Engine& engine, const Match& match, const NoticeCosts& costs, Scratch& scratch) {
+    const LaneVector& delay = departure_delay(engine, match, scratch);
+    Received of{.time = match.send_time + match.send_noise + match.place * costs.sends,
+                .flight = costs.flight,
+                .takes = costs.takes,
+                .node = match.send_noise > 0 ? match.departure_node : match.send_node,
+                .notice = true,
+                .arrives = engine.lane_pool().take()};
+    for (size_t i = 0; i < engine.lanes().count; ++i) of.arrives[i] = of.time - delay[i] + costs.flight.mid;
+    return of;
+}
+
+// An access that the completion does not wait for, as the call comes first in the scenario "all".
+Received let_pass(Engine& engine, const Thread& thread, const AccessWait& wait) {
+    Received of{.time = wait.until,
+                .flight = wait.transfer,
+                .takes = wait.takes,
+                .node = thread.enter_node,
+                .measured = wait.margin >= 0,
+                .arrives = delay_if_first(engine, thread, wait)};
+    for (size_t i = 0; i < engine.lanes().count; ++i)
+        of.arrives[i] = of.measured && of.arrives[i] != never ? of.time - of.arrives[i] + wait.transfer.mid : Order::absent;
+    return of;
+}
+
+// Where notices' costs are not known: they have those of calls of their kind, and data comes as it comes.
+void wait_as_usual(Engine& engine, const Thread& thread, Scratch& scratch) {
+    if (!engine.faults().completions_as_usual) {
+        const int64_t own = scratch.own.low;
+        scratch.own = {own, own, own, true};
+        for (Constraint& constraint : scratch.constraints)
+            if (!constraint.cost.known) constraint.cost.mid = std::min(constraint.cost.mid, own);
+    }
+    for (const Dependency& dependency : thread.dependencies) {
+        if (!dependency.access || !dependency.access->incoming || !dependency.match) continue;
+        const Match& match = *dependency.match;
+        const AccessWait& wait = *dependency.access;
+        const LaneVector& delay = departure_delay(engine, match, scratch);
+        Cost cost = wait.transfer;
+        for (int64_t* each : {&cost.low, &cost.mid, &cost.high}) *each += wait.takes;
+        scratch.constraints.push_back(
+            {match.send_time + match.send_noise + wait.begins, delay, cost, match.send_noise > 0 ? match.departure_node : match.send_node});
+    }
 }
 
 }  // namespace
 
 void constrain_incoming(Engine& engine, Thread& thread, Scratch& scratch) {
-    if (!of(engine).accesses) return;
+    Accesses* accesses = of(engine).accesses.get();
+    if (!accesses) return;
     const auto incoming = [](const Dependency& of) { return of.access && of.access->incoming; };
     const auto first = std::find_if(thread.dependencies.begin(), thread.dependencies.end(), incoming);
     if (first == thread.dependencies.end()) return;
-    if (thread.kind != CallKind::win_complete) {
-        works_for(scratch.own.low, engine, scratch);
+    const bool completing = thread.kind == CallKind::win_complete;
+    const auto told =
+        std::find_if(thread.dependencies.begin(), thread.dependencies.end(), [](const auto& of) { return of.notice && of.match; });
+    if (!completing && told == thread.dependencies.end()) return;
+    const uint32_t window = completing ? accesses->completed_last(thread.rank) : window_of(told->match->comm);
+    Accesses::Looked& looked = accesses->looked(thread, window);
+    std::vector<Received> received;
+    int64_t own = first->access->own;
+    if (completing) {
+        if (engine.faults().completions_as_usual) own = std::max(own, scratch.own.mid);
+        // Also where their cost was taken from what was learned of such calls.
+        for (Constraint& constraint : scratch.constraints)
+            if (!constraint.cost.known) constraint.cost.mid = std::min(constraint.cost.mid, own);
+        look(engine, thread, own, scratch, looked);
+    } else {
+        const NoticeCosts* costs = accesses->notice_costs(window);
+        if (!costs || looked.time == INT64_MIN) return wait_as_usual(engine, thread, scratch);
+        scratch.constraints.clear();
+        own = 0;
         for (const Dependency& dependency : thread.dependencies)
-            if (incoming(dependency) && dependency.match) add_exposed(engine, dependency, scratch);
-        return;
+            if (dependency.notice && !dependency.access && dependency.match && dependency.match->sent)
+                received.push_back(notice_of(engine, *dependency.match, *costs, scratch));
     }
-    works_for(first->access->own, engine, scratch);
-    const Lanes& lanes = engine.lanes();
-    int64_t looks = thread.enter;
-    LaneVector looks_in = engine.lane_pool().take();
-    for (size_t i = 0; i < lanes.count; ++i) looks_in[i] = thread.enter - thread.delay[i];
-    for (const Constraint& constraint : scratch.constraints) {
-        looks = std::max(looks, constraint.time);
-        for (size_t i = 0; i < lanes.count; ++i) looks_in[i] = std::max(looks_in[i], constraint.time - constraint.delay[i]);
-    }
-    int64_t own = 0;  // not yet added
     for (const Dependency& dependency : thread.dependencies) {
         if (!incoming(dependency)) continue;
-        if (!dependency.match) {
-            constrain_first(engine, thread, *dependency.access, scratch);
-            continue;
-        }
-        const int64_t more = dependency.access->own - std::exchange(own, dependency.access->own);
-        looks += more;
-        for (size_t i = 0; i < lanes.count; ++i) looks_in[i] += more;
-        add_incoming(engine, thread, dependency, looks, looks_in, scratch);
+        if (dependency.match)
+            received.push_back(access_of(engine, dependency, looked, completing, scratch));
+        else if (completing && !engine.faults().first_access_as_measured)
+            received.push_back(let_pass(engine, thread, *dependency.access));
     }
+    if (engine.faults().received_at_once)
+        for (Received& of : received) of.takes = 0;
+    receive(engine, thread, own, received, scratch);
 }
 
 }  // namespace rules

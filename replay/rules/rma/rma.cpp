@@ -25,8 +25,6 @@ namespace polter::replay::rules {
 
 namespace {
 
-constexpr uint32_t window_channels = uint32_t{1} << 31;  // keeps the channels of windows apart from those of communicators
-
 Channel* channel_of(Engine& engine, uint32_t window, Notice what, int32_t from, int32_t to) {
     return engine.channel(window_channels | window, from, to, static_cast<uint32_t>(what));
 }
@@ -48,6 +46,8 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
     match->same_host = receiver->host == thread.host;
     match->send_time = time;
     match->send_node = node;
+    match->place = notice.place;
+    match->of = notice.of;
     engine.copy(match->send_delay, delay);
     if (notice.epoch && !engine.learning()) match->queue = queue_behind(engine, *notice.epoch, time, delay);
     const Lanes& lanes = engine.lanes();
@@ -303,6 +303,7 @@ void publish_rma(Engine& engine, Thread& thread, const Operation& operation) {
 
 void learn_notices(Engine& engine, const Thread& thread) {
     const Dependency* latest = nullptr;
+    if (AccessLearning* learned = of(engine).access_learning.get(); learned && thread.carries_rank) learned->awaited(thread);
     if (!thread.watched.empty()) return;
     for (const Dependency& dependency : thread.dependencies) {
         if (!dependency.notice) return;  // it waited for other dependencies too
@@ -380,7 +381,14 @@ void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>&
         for (const Constraint& constraint : waited) recorder->candidate(constraint.node, constraint.delay, time - constraint.time);
         node = recorder->write(thread.index, thread.place(), time, approximated[recorder->lane(1)], true);
     }
-    for (const PendingNotice& notice : thread.notices) send_notice(engine, thread, notice, time, approximated, node);
+    if (AccessLearning* learned = of(engine).access_learning.get(); learned && thread.kind == CallKind::win_complete && thread.carries_rank)
+        learned->told(thread);
+    uint8_t place = 0;
+    for (PendingNotice& notice : thread.notices) {
+        notice.place = place = static_cast<uint8_t>(std::min(place + 1, 255));
+        notice.of = static_cast<uint8_t>(std::min<size_t>(thread.notices.size(), 255));
+        send_notice(engine, thread, notice, time, approximated, node);
+    }
     thread.notices.clear();
 }
 
