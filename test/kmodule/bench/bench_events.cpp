@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the exporter adds to a context switch, a wake-up and an interrupt: of threads that are registered, and of others while 0, 1, 64 or
 // 4096 threads are; and what it takes from the whole node while many tasks exchange messages and while packets flood it. One round measures
-// all of it once, with each daemon and without one in turn, so that the machine's drift is in all of them. Prints JSON.
+// all of it once, with each daemon and without one in turn, so that the machine's drift is in all of them. Beside them, programs that do
+// nothing, or only read the clock, at the same tracepoints: no exporter made of programs costs less. Prints JSON.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/perf_event.h>
@@ -28,6 +29,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench_floor.hpp"
 #include "bench_node.hpp"
 #include "noise.h"
 #include "start.hpp"
@@ -248,6 +250,8 @@ double interrupt_ns(const Client* client) {
 
 const std::map<std::string, double (*)(const Client*)> events = {{"switch", switch_ns}, {"wakeup", wakeup_ns}, {"interrupt", interrupt_ns}};
 const std::string nobody = "without polterd";
+const std::pair<Floor::Does, const char*> floors[] = {{Floor::Does::nothing, "programs that do nothing"},
+                                                      {Floor::Does::reads_clock, "programs that read the clock"}};
 
 struct Figures {
     std::map<std::string, std::map<std::string, std::vector<double>>> of;  // by what is measured, by the state of the exporter
@@ -310,6 +314,10 @@ int main(int argc, char** argv) {
     try {
         for (int round = 0; round < rounds; round++) {
             measure(nobody, nullptr);
+            for (const auto& [does, how] : floors) {
+                const Floor floor(does);
+                measure(how, nullptr);
+            }
             for (std::size_t i = 0; i < daemons.size(); i++) {
                 const auto& [path, prefix] = daemons[(i + static_cast<std::size_t>(round)) % daemons.size()];
                 const auto daemon = polter::daemon::start_daemon(path, socket, {.exit_with_last = false});
