@@ -384,3 +384,18 @@ TEST_CASE("of algorithms that are all right to a hundredth of a message's time, 
     CHECK(found.structure.pattern == decided(Library::smpi, barrier, 8).front());
     CHECK(found.error < 50);
 }
+
+TEST_CASE("with counters, rare waits tell whether a message is a rendezvous where all else is exact either way") {
+    constexpr CollectiveKind prefix{.operation = OTF2_COLLECTIVE_OP_EXSCAN, .waits = Waits::prefix, .nonblocking = true, .data = 1034};
+    std::vector<InstanceSample> samples;
+    for (int i = 0; i < 24; ++i) {
+        const bool late = i % 12 == 5;  // the second member, for whom the first one waits
+        InstanceSample sample;
+        sample.enter = {0, late ? 500'000 : 5'000};
+        sample.resume = {200'000, late ? 700'000 : 205'000};
+        sample.leave = {late ? 508'000 : 200'000, sample.resume[1]};
+        sample.noise.resize(2);
+        samples.push_back(std::move(sample));
+    }
+    CHECK(nearest(samples, prefix, Library::smpi, false, 0, 1).structure.any_rendezvous());
+}
