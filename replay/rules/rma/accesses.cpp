@@ -90,7 +90,7 @@ void AccessLearning::awaited(const Thread& thread) {
     if (notices.empty()) return;
     std::vector<Wait>& ends = rank.ends[window];
     std::vector<Notified>& all = rank.notified[window];
-    if (ends.size() >= most_) return;
+    if (all.size() + notices.size() > most_) return;
     ends.push_back({thread.enter, thread.leave, std::min(thread.leave - thread.enter, rules::noise_after(thread.pieces, thread.enter)),
                     rank.posts[window].size(), notices.size()});
     all.insert(all.end(), notices.begin(), notices.end());

@@ -57,7 +57,8 @@ struct AccessPlan {
     uint32_t number = 0;  // of all waits
 };
 
-// Does not depend on the order of reading. An access takes 72 bytes, a completion 56, a post 8, a wait 40 and 16 for each notice.
+// Does not depend on the order of reading. An access takes 72 bytes, a completion 56, a post 8, a wait 40 and 16 for each notice (of which
+// there are as many as accesses at most).
 class AccessLearning {
   public:
     // of each, of all ranks together; each rank has an equal part, and later calls are not recorded

@@ -42,7 +42,7 @@ struct Received {
     int64_t takes = 0;  // ns
     uint64_t node = 0;
     bool measured = true;  // in the measured run, too
-    bool notice = false;
+    const Match* notice = nullptr;  // none: an access
     LaneVector arrives;
 };
 
@@ -56,7 +56,7 @@ class Order {
             for (size_t k = 0; k < received.size(); ++k)
                 if (const int64_t at = arrives(k, lane); at != absent) order.emplace_back(at, k);
             std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-                const bool first = received_[a.second].notice, second = received_[b.second].notice;
+                const bool first = received_[a.second].notice != nullptr, second = received_[b.second].notice != nullptr;
                 return first != second ? first : a < b;
             });
             int64_t rest = 0;
@@ -114,7 +114,7 @@ void receive(Engine& engine, Thread& thread, int64_t own, const std::vector<Rece
         if (!ever) continue;
         Cost cost = of.measured ? of.flight : Cost();
         for (int64_t* each : {&cost.low, &cost.mid, &cost.high}) *each += rest;
-        scratch.constraints.push_back({time, delay, cost, of.node});
+        scratch.constraints.push_back({time, delay, cost, of.node, of.notice});
     }
 }
 
@@ -163,7 +163,7 @@ Received notice_of(Engine& engine, const Match& match, const NoticeCosts& costs,
                 .flight = costs.flight,
                 .takes = costs.takes,
                 .node = match.send_noise > 0 ? match.departure_node : match.send_node,
-                .notice = true,
+                .notice = &match,
                 .arrives = engine.lane_pool().take()};
     for (size_t i = 0; i < engine.lanes().count; ++i) of.arrives[i] = of.time - delay[i] + costs.flight.mid;
     return of;
