@@ -450,7 +450,7 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
         if (plain.any_rendezvous()) {
             descend_from(alone, 0.4 * hop, 0.6 * hop);
             const Structure limited = limited_by_link(alone, samples);
-            if (samples.size() <= few_instances) descend_from(limited, 0.05 * hop, static_cast<double>(limited.own_data));
+            descend_from(limited, 0.05 * hop, static_cast<double>(limited.own_data));
         } else {
             for (const int64_t part : {4, 16}) descend_from(alone, hop, hop / static_cast<double>(part));
             descend_from(without_work, whole, whole / 4);

@@ -141,6 +141,26 @@ TEST_CASE("calls of many to one over the root's link share it, though few say so
     CHECK(best.structure.own_data > truth.own_data / 4);
 }
 
+TEST_CASE("what a root's link takes of many long messages to it is found, though all of them end at about the same time") {
+    const Structure truth{.pattern = {.up = Shape::linear}, .hop = 20'200, .own = 500, .own_data = 5'300, .eager_ppm = 0, .link = true};
+    constexpr CollectiveKind reduction{.operation = OTF2_COLLECTIVE_OP_REDUCE, .waits = Waits::n_to_one, .data = 4096};
+    std::vector<InstanceSample> samples;
+    for (uint64_t seed = 1; seed <= 16; ++seed) {
+        InstanceSample sample = measured(64, seed, 0, truth);
+        std::mt19937_64 random(seed);
+        for (int64_t& enter : sample.enter) enter = 250'000 + static_cast<int64_t>(random() % 70'000);
+        sample.root = static_cast<uint32_t>(20 + seed);
+        sample.noise.assign(64, {});
+        std::vector<Prediction> predicted;
+        predict(truth, sample, &predicted);
+        for (size_t i = 0; i < predicted.size(); ++i) sample.leave[i] = predicted[i].leave;
+        samples.push_back(std::move(sample));
+    }
+    const Nearest found = nearest(samples, reduction, Library::smpi, true, 0, 1);
+    CHECK(found.error < 1'000);
+    CHECK(std::abs(found.structure.own_data - truth.own_data) < truth.own_data / 3);
+}
+
 TEST_CASE("work and flight are told apart though ways have nearly as many of both") {
     const Structure truth{.pattern = {.up = Shape::ring_twice_rest, .cargo_up = Cargo::parts}, .hop = 16'000, .own = 500};
     constexpr CollectiveKind allreduce{.operation = OTF2_COLLECTIVE_OP_ALLREDUCE, .waits = Waits::n_to_n, .data = 64};
