@@ -8,7 +8,8 @@
 //
 // Costs are of three kinds. To receive what had arrived before: what the shortest completions took more than those without accesses, for
 // each access; no more than an access itself. Under way: what is left from the beginning of the access that decides to the end, less what
-// is received then; the median of those of a size. The same of notices, from waits that were idle.
+// is received then; the median of those of a size. The same of notices, from waits that were idle: the first quartile, as some of these
+// waited for data that took longer than usual.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -24,9 +25,10 @@ int64_t tolerance(int64_t time) {
     return 1'000 + time / 10;
 }
 
-Cost around_median(std::vector<int64_t> times) {
+// Of the times, in order, the one before which lies `part` of them, with those near it.
+Cost around(std::vector<int64_t> times, double part) {
     std::sort(times.begin(), times.end());
-    const int64_t mid = times[times.size() / 2];
+    const int64_t mid = times[static_cast<size_t>(part * static_cast<double>(times.size()))];
     std::erase_if(times, [&](int64_t time) { return std::abs(time - mid) > tolerance(mid); });
     return {.low = times.front(), .mid = mid, .high = times.back(), .known = true};
 }
@@ -61,7 +63,7 @@ class AccessLearning::Transfers {
                 times.push_back(sample->second);
         }
         if (times.empty()) return {};
-        return around_median(std::move(times));
+        return around(std::move(times), 0.5);
     }
 
   private:
@@ -231,7 +233,7 @@ std::optional<NoticeCosts> AccessLearning::notice_costs(uint32_t window, const s
         }
     }
     if (flights.empty()) return std::nullopt;
-    costs.flight = around_median(std::move(flights));
+    costs.flight = around(std::move(flights), 0.25);
     return costs;
 }
 
