@@ -56,10 +56,20 @@ void AccessLearning::accessed(const Thread& thread, uint32_t window, int32_t tar
 
 void AccessLearning::completed(const Thread& thread, uint32_t window) {
     Rank& rank = ranks_[static_cast<size_t>(thread.rank)];
-    if (rank.completions < most_)
-        rank.calls[window].push_back({rank.completions, thread.enter, thread.leave,
-                                      std::min(thread.leave - thread.enter, rules::noise_after(thread.pieces, thread.enter)),
-                                      rank.posts[window].size(), thread.operations.size(), 0});
+    if (rank.completions < most_) {
+        Completion call{.index = rank.completions,
+                        .enter = thread.enter,
+                        .leave = thread.leave,
+                        .noise = std::min(thread.leave - thread.enter, rules::noise_after(thread.pieces, thread.enter)),
+                        .posts = rank.posts[window].size(),
+                        .records = thread.operations.size()};
+        if (!thread.pieces.empty()) {
+            const NoisePiece& first = thread.pieces.front();
+            call.hit = first.begin - thread.enter;
+            call.hit_ns = first.end - first.begin;
+        }
+        rank.calls[window].push_back(call);
+    }
     ++rank.completions;
 }
 

@@ -57,7 +57,7 @@ struct AccessPlan {
     uint32_t number = 0;  // of all waits
 };
 
-// Does not depend on the order of reading. An access takes 72 bytes, a completion 56, a post 8, a wait 40 and 16 for each notice (of which
+// Does not depend on the order of reading. An access takes 72 bytes, a completion 72, a post 8, a wait 40 and 16 for each notice (of which
 // there are as many as accesses at most).
 class AccessLearning {
   public:
@@ -95,6 +95,7 @@ class AccessLearning {
         uint64_t posts = 0;  // of its rank for the window, before it
         uint64_t records = 0;  // of what it does: more for more targets
         uint64_t targets = 0;
+        int64_t hit = 0, hit_ns = 0;  // the first noise in it: when, since `enter`, and how long
     };
     struct Notified {
         int64_t sent = 0;

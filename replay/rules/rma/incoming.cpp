@@ -118,18 +118,25 @@ void receive(Engine& engine, Thread& thread, int64_t own, const std::vector<Rece
     }
 }
 
-// When the call looks for transfers: measured and by lane, once it has waited for what it waits for first, and done its own work.
+// When the call looks for transfers: measured and by lane, once it has waited for what it waits for first, and done its own work, with the
+// noise that hit in that.
 void look(Engine& engine, const Thread& thread, int64_t own, const Scratch& scratch, Accesses::Looked& looked) {
     const Lanes& lanes = engine.lanes();
-    looked.time = thread.enter;
+    int64_t begin = thread.enter;
     looked.in = engine.lane_pool().take();
     for (size_t i = 0; i < lanes.count; ++i) looked.in[i] = thread.enter - thread.delay[i];
     for (const Constraint& constraint : scratch.constraints) {
-        looked.time = std::max(looked.time, constraint.time);
+        begin = std::max(begin, constraint.time);
         for (size_t i = 0; i < lanes.count; ++i) looked.in[i] = std::max(looked.in[i], constraint.time - constraint.delay[i]);
     }
-    looked.time += own;
-    for (size_t i = 0; i < lanes.count; ++i) looked.in[i] += own;
+    looked.time = begin + own;
+    const LaneVector removed = engine.lane_pool().filled(0);
+    for (const NoisePiece& piece : thread.pieces) {
+        if (piece.begin < begin || piece.begin >= looked.time || engine.faults().looks_without_noise) continue;
+        looked.time += piece.end - piece.begin;
+        remove_noise(removed, lanes.masks[piece.account].data(), piece.end - piece.begin, lanes.count);
+    }
+    for (size_t i = 0; i < lanes.count; ++i) looked.in[i] += looked.time - begin - removed[i];
 }
 
 // An access. `completing`: by a completion, which receives what has begun as it looks; else by a wait, which receives the rest.

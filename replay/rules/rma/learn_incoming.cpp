@@ -84,7 +84,7 @@ struct AccessLearning::Arrivals {
     int64_t receives = 0;  // ns: what it takes to receive those that had begun as it looked
     std::vector<Arrival> arrivals;
 
-    int64_t looks() const { return call->enter + own; }
+    int64_t looks() const { return call->enter + own + (call->hit < own ? call->hit_ns : 0); }
     bool is_long() const { return call->leave - call->enter - call->noise > 2 * own + receives + 1'000; }
 };
 
