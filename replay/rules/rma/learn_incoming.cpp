@@ -203,6 +203,7 @@ std::optional<NoticeCosts> AccessLearning::notice_costs(uint32_t window, const s
         const int64_t took = of.call->leave - of.call->enter - of.call->noise;
         costs.sends = std::min(costs.sends, took / static_cast<int64_t>(of.call->targets));
     }
+    if (costs.sends == INT64_MAX) return std::nullopt;
     costs.takes = costs.sends;
     for (const Rank& rank : ranks_)
         if (const auto ends = rank.ends.find(window); ends != rank.ends.end())
