@@ -80,7 +80,7 @@ struct Faults {
     bool accesses_ask_at_once =
         false;  // accuracy: … and of each access and its target's call the one that begins first, whatever they do first
     bool looks_without_noise = false;  // accuracy: noise in a completion does not delay its looking for transfers
-    bool received_at_once = false;  // accuracy: transfers and notices cost the call that receives them nothing
+    bool received_at_once = false;     // accuracy: transfers and notices cost the call that receives them nothing
     bool completions_as_usual =
         false;  // accuracy: what a completion that waits for transfers does itself takes as long as they usually take
     bool first_access_as_measured = false;  // accuracy: … and one that comes first in a scenario takes as long as it was measured to

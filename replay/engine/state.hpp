@@ -126,7 +126,7 @@ struct Match {
     // Of the event graph, where one is recorded; departure: after send_noise; posted: after post_noise.
     uint64_t send_node = 0, departure_node = 0, post_node = 0, posted_node = 0;
     uint8_t users = 0;      // sender, receiver, channel: who still holds it
-    uint8_t place = 0, of = 0;  // of a notice: which of those of its call, from 1 on, and how many these are; 255: that, or more
+    uint8_t place = 0;      // of a notice: which of those of its call, from 1 on; 255: that, or a later one
     uint32_t transfer = 0;  // between hosts: its number among those of its sender (rules/links/links.hpp); 0: it is not followed there
     struct Channel* channel = nullptr;
 };
@@ -273,7 +273,7 @@ struct PendingNotice {
     Notice what;
     uint64_t bytes;                                // that went the same way before it
     const struct LockEpochState* epoch = nullptr;  // of a release
-    uint8_t place = 0, of = 0;                     // as in Match
+    uint8_t place = 0;                             // as in Match
 };
 
 struct PendingNoise {

@@ -76,7 +76,7 @@ struct SendRecord {
     uint32_t thread, comm, tag, partitioned, transfer;
     int32_t destination;
     bool same_host, synchronous, synchronous_mode, moved, queue;
-    uint8_t place, of;
+    uint8_t place;
 };
 
 struct ArrivalRecord {
@@ -113,7 +113,7 @@ void Exchange::ship_send(Match& match) {
     bytes.put(SendRecord{answer ? reinterpret_cast<uint64_t>(&match) : 0, match.size, match.send_node, match.departure_node,
                          match.send_time, match.send_noise, match.sender->index, match.comm, match.tag, match.partitioned, match.transfer,
                          match.destination, match.same_host, match.synchronous, match.synchronous_mode, match.moved != nullptr,
-                         match.queue != nullptr, match.place, match.of});
+                         match.queue != nullptr, match.place});
     put_lanes(bytes, match.send_delay);
     if (match.send_noise > 0) put_lanes(bytes, match.send_noise_removed);
     if (match.moved) put_lanes(bytes, match.moved);
@@ -232,7 +232,6 @@ void Exchange::take_send(int, Input& input) {
     match->proxy = record.proxy;
     match->transfer = record.transfer;
     match->place = record.place;
-    match->of = record.of;
     if (record.noise > 0) {
         match->send_noise_removed = engine_.lane_pool_.take();
         get_lanes(input, match->send_noise_removed);

@@ -4,6 +4,7 @@
 // In words: where a library guards a window by a mutex that it also holds while it waits for transfers (SMPI does), a put, a get or an
 // accumulate waits as long as its target is inside MPI_Win_complete. No record says so. But then both end at the same time: an access of
 // clearly more than its usual length that ended with such a call of its target waited for it, where most long accesses to the window did.
+// There one that was hardly longer than usual waited, too, if it ended exactly with such a call.
 //
 // Each of them does its own work first, as much as the shortest such call: then the target's call guards the window, and the access asks
 // for it. In another scenario an access waits where it asks after that. Then it ends with the target's call; else it takes as long as such

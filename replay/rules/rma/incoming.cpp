@@ -41,7 +41,7 @@ struct Received {
     Cost flight;
     int64_t takes = 0;  // ns
     uint64_t node = 0;
-    bool measured = true;  // in the measured run, too
+    bool measured = true;           // in the measured run, too
     const Match* notice = nullptr;  // none: an access
     LaneVector arrives;
 };

@@ -47,7 +47,6 @@ void send_notice(Engine& engine, Thread& thread, const PendingNotice& notice, in
     match->send_time = time;
     match->send_node = node;
     match->place = notice.place;
-    match->of = notice.of;
     engine.copy(match->send_delay, delay);
     if (notice.epoch && !engine.learning()) match->queue = queue_behind(engine, *notice.epoch, time, delay);
     const Lanes& lanes = engine.lanes();
@@ -386,7 +385,6 @@ void send_notices(Engine& engine, Thread& thread, const std::vector<Constraint>&
     uint8_t place = 0;
     for (PendingNotice& notice : thread.notices) {
         notice.place = place = static_cast<uint8_t>(std::min(place + 1, 255));
-        notice.of = static_cast<uint8_t>(std::min<size_t>(thread.notices.size(), 255));
         send_notice(engine, thread, notice, time, approximated, node);
     }
     thread.notices.clear();
