@@ -107,8 +107,11 @@ NoiseBlocks::Place NoiseBlocks::place(int32_t rank) const {
     return place;
 }
 
-NoiseDraw::NoiseDraw(const NoiseBlocks& of, uint64_t number)
-    : blocks(&of), number(mutated(Mutation::one_draw) ? 0 : number), longest(of.longest().resampled(this->number)) {}
+NoiseDraw::NoiseDraw(const NoiseBlocks& of, uint64_t number, int64_t until)
+    : blocks(&of),
+      number(mutated(Mutation::one_draw) ? 0 : number),
+      until(mutated(Mutation::endless_noise) ? INT64_MAX : until),
+      longest(of.longest().resampled(this->number)) {}
 
 DrawnClock::DrawnClock(const NoiseDraw& draw, int32_t rank) : draw_(&draw), rank_(static_cast<uint64_t>(rank)) {
     const NoiseBlocks& blocks = *draw.blocks;
@@ -143,7 +146,11 @@ bool DrawnClock::have_upcoming() {
     begin_ = std::max(range_.begin->begin + shift_, last_end_);
     if (mutated(Mutation::noise_shuffled)) begin_ = std::max(static_cast<int64_t>(next_block_) * from.block_ns(), last_end_);
     const uint64_t random = mixed(from.seed(), draw_->number, Drawn::length, rank_, ++events_);
-    end_ = begin_ + draw_->longest.length(range_.begin->end - range_.begin->begin, random);
+    if (begin_ >= draw_->until) {
+        draw_ = nullptr;
+        return false;
+    }
+    end_ = begin_ + std::min(draw_->longest.length(range_.begin->end - range_.begin->begin, random), draw_->until - begin_);
     ++range_.begin;
     return known_ = true;
 }

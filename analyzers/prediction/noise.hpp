@@ -62,10 +62,12 @@ class NoiseBlocks {
 
 // One draw: which sample of the measured noise, and the law of its longest events. What it is of outlives it.
 struct NoiseDraw {
-    NoiseDraw(const NoiseBlocks&, uint64_t number);
+    // `until`: no noise is drawn from then on. Where noise comes faster than time passes, a run under it has no end.
+    NoiseDraw(const NoiseBlocks&, uint64_t number, int64_t until);
 
     const NoiseBlocks* blocks;
     uint64_t number;
+    int64_t until;
     LongestEvents longest;
 };
 

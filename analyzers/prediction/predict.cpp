@@ -80,8 +80,10 @@ class Predictor {
 
 void Predictor::draw(Simulation& simulation, Prediction& prediction, size_t number) {
     double local = 0;
+    const int64_t until = most_times * std::max<int64_t>(1, prediction.quiet_ns);
     for (size_t i = 0; i < options_.draws; ++i) {
-        const Outcome outcome = simulation.drawn(NoiseDraw(noise_, i));
+        const Outcome outcome = simulation.drawn(NoiseDraw(noise_, i, until));
+        prediction.ended += outcome.end >= until;
         prediction.draws.push_back(static_cast<double>(outcome.end - prediction.quiet_ns));
         local += outcome.local_ns / static_cast<double>(options_.draws);
         if (options_.progress) {
@@ -124,6 +126,7 @@ Prediction Predictor::predict(int64_t ranks, size_t number) {
     const auto accumulated = static_cast<double>(recorded_.result.accumulated_noise_ns);
     const double factor = static_cast<double>(ranks) / static_cast<double>(recorded_.result.ranks);
     prediction.others = {emma(intervals_, accumulated, factor), tsafrir(intervals_, accumulated, recorded_.result.ranks, ranks)};
+    if (std::string reason = without_end(prediction); !reason.empty()) prediction.reasons.push_back(std::move(reason));
     if (std::string reason = disagreement(prediction); !reason.empty()) prediction.reasons.push_back(std::move(reason));
     return prediction;
 }
@@ -150,6 +153,20 @@ std::vector<std::string> warnings_of(const NoiseBlocks& noise) {
                                        "Trace a longer run, or more ranks.",
                                        *index, heavy_tail));
     return warnings;
+}
+
+std::string without_end(const Prediction& prediction) {
+    if (2 * prediction.ended < std::max<size_t>(1, prediction.draws.size())) return {};
+    return fmt::format("with the lengths of noise events that were measured, noise would cost more than {} times the run in {} of {} draws",
+                       most_times - 1, prediction.ended, prediction.draws.size());
+}
+
+std::string ended_draws(const Prediction& prediction) {
+    if (prediction.ended == 0 || !prediction.basis()) return {};
+    return fmt::format(
+        "in {} of {} draws for {} ranks, noise would cost more than {} times the run. They were ended there, so how much it may "
+        "cost at most is not known. Trace a longer run, or more ranks.",
+        prediction.ended, prediction.draws.size(), prediction.ranks, most_times - 1);
 }
 
 std::string disagreement(const Prediction& prediction) {
@@ -182,6 +199,8 @@ Result predict(const Options& options) {
         result.tail_index = tail_index(predictor.noise());
         if (options.resample) result.warnings = warnings_of(predictor.noise());
         for (size_t i = 0; i < options.ranks.size(); ++i) result.predictions.push_back(predictor.predict(options.ranks[i], i));
+        for (const Prediction& one : result.predictions)
+            if (std::string warning = ended_draws(one); !warning.empty()) result.warnings.push_back(std::move(warning));
     }
     result.measured = std::move(recorded.result);
     return result;

@@ -20,6 +20,9 @@
 namespace polter::prediction {
 
 inline constexpr double most_disagreement = 2;  // of the methods, as a factor; beyond there is no basis
+// A draw ends where the run takes so many times what it takes without noise: with a heavy tail the longest of many ranks' events can bring
+// more of them than they let pass, for ever.
+inline constexpr int64_t most_times = 20;
 
 struct Options {
     std::string trace;
@@ -46,6 +49,7 @@ struct Prediction {
     std::optional<samples::Interval> interval;
     double local_ns = 0;               // mean of the ranks
     std::vector<double> draws;         // accumulated noise of each, in order
+    size_t ended = 0;                  // of the draws: at most_times, so they say too little
     std::vector<Method> others;        // EMMA, Tsafrir
     std::vector<std::string> reasons;   // why there is no basis; empty: there is
     uint64_t most_open = 0;            // messages that were kept at once
@@ -70,6 +74,8 @@ class NoiseBlocks;
 Result predict(const Options&);
 std::optional<double> tail_index(const NoiseBlocks&);  // exponent with which the number of the longest events falls; none: no heavy tail, or not known
 std::vector<std::string> warnings_of(const NoiseBlocks&);  // where the measured noise says little of that on more ranks
+std::string without_end(const Prediction&);                // why its draws tell nothing: half of them were ended; empty: they do
+std::string ended_draws(const Prediction&);                // the warning that some were; empty: none
 std::string disagreement(const Prediction&);  // of its methods by more than most_disagreement, in words; empty: they agree
 std::string verdict_of(const Result&, const Prediction&);
 nlohmann::json to_json(const Result&);  // schema polter.predict/1, docs/predict.schema.json

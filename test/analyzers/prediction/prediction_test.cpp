@@ -160,7 +160,7 @@ void expect_noise(Expectations& e) {
     const prediction::NoiseBlocks single(one, 1);
     bool found = false;
     for (uint64_t draw = 0; draw < 64 && !found; ++draw) {  // a draw that begins with the block of the event
-        const prediction::NoiseDraw drawn(single, draw);
+        const prediction::NoiseDraw drawn(single, draw, 20 * one.last);
         prediction::DrawnClock clock(drawn, 0);
         if (prediction::DrawnClock(clock).finish(90, 20) == 90 + 20) continue;
         found = true;
@@ -175,7 +175,8 @@ void expect_noise(Expectations& e) {
     e.expect(noise.hosts() == 4 && noise.events() == 8 * 64, "hosts and events");
     std::vector<int64_t> places;
     for (const auto& event : programs.ranks[0].noise) places.push_back(event.begin % noise.block_ns());
-    const prediction::NoiseDraw third(noise, 3), fourth(noise, 4);
+    const int64_t until = 20 * programs.last;
+    const prediction::NoiseDraw third(noise, 3, until), fourth(noise, 4, until);
     prediction::DrawnClock first(third, 10), second(third, 11), other(fourth, 10);
     int64_t now = 0, differs = 0;
     bool together = true, in_place = true;
@@ -186,7 +187,7 @@ void expect_noise(Expectations& e) {
         now += 25;
     }
     for (uint64_t draw = 0; draw < 4; ++draw) {  // an event that is waited for ends where one of the host's events does in its block
-        const prediction::NoiseDraw drawn(noise, draw);
+        const prediction::NoiseDraw drawn(noise, draw, until);
         prediction::DrawnClock clock(drawn, 0);
         const int64_t end = clock.finish(0, 2 * noise.block_ns());
         in_place = in_place && end > 2 * noise.block_ns();
@@ -202,6 +203,15 @@ void expect_noise(Expectations& e) {
     e.expect(together, "ranks of a host suffer the same");
     e.expect(differs > 0, "draws differ");
     e.expect(in_place, "events keep their place in their block");
+
+    // A draw that ends inside an event: 100'000 ns of work are hit by what lies before, and no more.
+    prediction::DrawnClock unending(third, 10);
+    const int64_t hit = unending.finish(0, 1000) - 1000;
+    const int64_t inside = 1000 + hit - 1;  // of all noise that this work met
+    const prediction::NoiseDraw brief(noise, 3, inside);
+    prediction::DrawnClock ended(brief, 10);
+    const int64_t end = ended.finish(0, 100'000);
+    e.expect(hit > 0 && end > 100'000 && end <= 100'000 + hit, "a draw's noise ends with it");
 }
 
 void expect_longest_events(Expectations& e) {
@@ -311,6 +321,13 @@ void expect_rules(Expectations& e) {
     e.expect(prediction::disagreement(three).empty(), "within a factor of two");
     three.others[0].ns = 21;
     e.expect(!prediction::disagreement(three).empty(), "beyond a factor of two");
+    prediction::Prediction endless;
+    endless.draws = {1, 2, 3, 4};
+    e.expect(prediction::without_end(endless).empty() && prediction::ended_draws(endless).empty(), "no draw was ended");
+    endless.ended = 1;
+    e.expect(prediction::without_end(endless).empty() && !prediction::ended_draws(endless).empty(), "one was: the upper end is open");
+    endless.ended = 2;
+    e.expect(!prediction::without_end(endless).empty(), "half of them were: no median");
 }
 
 std::string all_expectations() {
