@@ -79,6 +79,7 @@ struct Faults {
     bool accesses_as_measured = false;   // accuracy: of accesses that wait for each other's targets the first in measured time comes first
     bool accesses_ask_at_once =
         false;  // accuracy: … and of each access and its target's call the one that begins first, whatever they do first
+    bool close_order_known = false;    // bounds: of an access and a completion that are close, the order is known
     bool looks_without_noise = false;  // accuracy: noise in a completion does not delay its looking for transfers
     bool received_at_once = false;     // accuracy: transfers and notices cost the call that receives them nothing
     bool completions_as_usual =

@@ -196,6 +196,7 @@ TEST_CASE("a rule that is broken is found by its trace") {
         {"rma_access_guard", {.accesses_ask_at_once = true}},
         {"rma_incoming_over", {.completions_as_usual = true}},
         {"rma_received", {.received_at_once = true}},
+        {"rma_close_order", {.close_order_known = true}},
         {"rma_incoming_noise", {.looks_without_noise = true}},
         {"rma_received", {.no_access_waits = true}},
         {"rma_incoming", {.no_access_waits = true}},

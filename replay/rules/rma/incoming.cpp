@@ -15,7 +15,8 @@
 //
 //     end = max(beginning + own work + all that is received, max over what is received (a + r))
 //
-// in each lane, as in each lane other data may be in the list, and in another order.
+// in each lane, as in each lane other data may be in the list, and in another order. Whether a transfer is in the list can be a matter of
+// nanoseconds, and decides about waits of its whole length, of which others then follow: the bounds hold both.
 #include <algorithm>
 #include <utility>
 
@@ -139,6 +140,11 @@ void look(Engine& engine, const Thread& thread, int64_t own, const Scratch& scra
     for (size_t i = 0; i < lanes.count; ++i) looked.in[i] += looked.time - begin - removed[i];
 }
 
+// Closer to each other than this, ns, an access and a completion may have come in the other order.
+int64_t close(int64_t transfer) {
+    return std::max<int64_t>(250, transfer / 40);
+}
+
 // An access. `completing`: by a completion, which receives what has begun as it looks; else by a wait, which receives the rest.
 Received access_of(Engine& engine, const Dependency& dependency, const Accesses::Looked& looked, bool completing, Scratch& scratch) {
     const Match& match = *dependency.match;
@@ -151,15 +157,15 @@ Received access_of(Engine& engine, const Dependency& dependency, const Accesses:
                 .node = match.send_noise > 0 ? match.departure_node : match.send_node,
                 .arrives = engine.lane_pool().take()};
     of.measured = (of.time <= looked.time) == completing;
-    const int64_t uncertain = lanes.bounded() ? (delay[lanes.low] - delay[lanes.high]) / 2 : 0;
+    const int64_t open = engine.faults().close_order_known ? 0 : close(wait.transfer.mid);
     for (size_t i = 0; i < lanes.count; ++i) {
-        const int64_t begun = of.time - delay[i];
-        int64_t compared = begun;
-        if (lanes.bounded() && i == lanes.low) compared -= uncertain;
-        if (lanes.bounded() && i == lanes.high) compared += uncertain;
-        bool here = (compared <= looked.in[i]) == completing;
+        // The bounds have the order of the scenario; what is close, the completion awaits in the upper one only.
+        const bool low = lanes.bounded() && i == lanes.low, high = lanes.bounded() && i == lanes.high;
+        const size_t ordered = low || high ? lanes.all : i;
+        const int64_t begun = of.time - delay[ordered] + (low ? open : high ? -open : 0);
+        bool here = (begun <= looked.in[ordered]) == completing;
         if (engine.faults().accesses_always_wait) here = of.measured;
-        of.arrives[i] = here ? begun + wait.transfer.mid : Order::absent;
+        of.arrives[i] = here ? of.time - delay[i] + wait.transfer.mid : Order::absent;
     }
     return of;
 }
