@@ -40,6 +40,12 @@ class Histogram {
         return 0;
     }
 
+    // How many are in the bin of that value.
+    int64_t count_beside(int64_t ns) const {
+        const size_t at = index(static_cast<uint64_t>(std::max<int64_t>(ns, 0)));
+        return at < first_ || at - first_ >= bins_.size() ? 0 : bins_[at - first_].count;
+    }
+
     // The least value of a bin.
     static int64_t least(uint16_t at) {
         constexpr int parts = 1 << part_bits;

@@ -40,6 +40,10 @@ struct Faults {
     bool set_ups_stay = false;              // accuracy: what setting up takes is not followed by its messages
     bool counted_where_read = false;        // accuracy: a counter's noise in a collective hit just before the counter was read
     bool unexplained_is_certain = false;    // honesty: what no algorithm explains of collectives is not said to be uncertain
+    bool hit_calls_as_fitted = false;       // accuracy: calls that were all hit are not compared with costs known from elsewhere
+    bool first_barrier = false;             // accuracy: of barriers that fences may be made as, the first one is taken
+    bool absorbed_noise_counts = false;     // accuracy: noise in all calls of a class is taken to have added to them
+    bool set_ups_in_long_messages = false;  // accuracy: messages of a collective may take however long
     bool set_ups_count = false;             // accuracy: a first call that sets up counts among those that an algorithm must explain
     bool sizes_together = false;            // accuracy: where sizes differ between members one algorithm serves all of them
     bool no_access_waits = false;           // accuracy: a put never waits for what its target does meanwhile

@@ -195,6 +195,57 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, calls, look);
 }
 
+void InstanceSample::forget_places() {
+    for (size_t i = 0; i < noise.size(); ++i)
+        for (const NoisePiece& piece : noise[i]) unplaced += std::max<int64_t>(0, piece.end - std::max(piece.begin, enter[i]));
+    noise.assign(enter.size(), {});
+}
+
+std::optional<Structure> hidden_by_noise(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library,
+                                         const std::vector<Reference>& known) {
+    constexpr double tie = 64, exact = 40;
+    constexpr int64_t part_open = 32;  // of what they take by known costs
+    const auto hit = [](const InstanceSample& sample) { return sample.unplaced > 0; };
+    if (samples.empty() || known.empty() || !std::all_of(samples.begin(), samples.end(), hit)) return std::nullopt;
+    const auto members = static_cast<uint32_t>(samples.front().enter.size());
+    std::vector<Candidate> list = candidates(kind, members, library);
+    std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
+    struct Seen {
+        double contradiction = 0, longer = 0, took = 0;  // ns of a member on average; took: by the structure
+    };
+    std::vector<Prediction> predicted;
+    const auto see = [&](const Structure& structure) {
+        Seen seen;
+        for (const InstanceSample& sample : samples) {
+            predict(structure, sample, &predicted, false);
+            for (size_t i = 0; i < predicted.size(); ++i) {
+                const int64_t longer = sample.leave[i] - predicted[i].leave;
+                seen.contradiction += static_cast<double>(std::max({int64_t{0}, -longer, longer - sample.unplaced}));
+                seen.longer += static_cast<double>(std::abs(longer));
+                seen.took += static_cast<double>(predicted[i].leave - sample.enter[i]);
+            }
+        }
+        const auto leave_times = static_cast<double>(samples.size() * members);
+        return Seen{seen.contradiction / leave_times, seen.longer / leave_times, seen.took / leave_times};
+    };
+    const auto look = [&](const Structure& plain) {
+        Fit best{plain, std::numeric_limits<double>::infinity()};
+        for (const Reference& reference : known) {
+            const Structure structure = with_costs(plain, reference, kind.scale());
+            const Seen seen = see(structure);
+            if (const double error = seen.contradiction + seen.longer / tie; error < best.error) best = {structure, error};
+        }
+        return best;
+    };
+    const Nearest found = nearest_of(list, kind, samples, 0, 1, 0, costs_of_call(samples, kind, known), look);
+    if (!std::isfinite(found.error)) return std::nullopt;
+    const Seen seen = see(found.structure);
+    if (seen.contradiction * exact > static_cast<double>(found.structure.hop)) return std::nullopt;
+    Structure structure = found.structure;
+    structure.error = static_cast<int64_t>(seen.took) / part_open;
+    return structure;
+}
+
 std::optional<Structure> apart_from_call(const Structure& found, const std::vector<InstanceSample>& samples, int64_t own) {
     constexpr int64_t little_ns = 20;
     const Shape up = found.pattern.up;

@@ -72,6 +72,8 @@ struct InstanceSample {
     std::vector<int64_t> enter, leave;
     std::vector<int64_t> resume;  // of a non-blocking one: when the completing call began; empty: blocking
     std::vector<std::vector<NoisePiece>> noise;
+    int64_t unplaced = 0;  // ns of noise of all members, where it is not known when it hit; `noise` has nothing of it
+    void forget_places();
 };
 
 // A member's own time within an instance: work is prolonged by noise, waiting swallows it.
@@ -185,6 +187,11 @@ struct Explanation {
 
     bool leaves_more_than(double part) const { return found && static_cast<double>(found->error) > part * constant_error; }
 };
+// Of calls that were all hit, where it is not known when: of the algorithms that an MPI is known to use, with costs known from elsewhere,
+// the one that comes nearest if noise made the calls longer, and by no more than there was. None: noise does not explain what they took.
+std::optional<Structure> hidden_by_noise(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library,
+                                         const std::vector<Reference>& known);
+
 // `best`, `borrowed`: of all candidates.
 Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known, const Nearest& best,
                     const Nearest& borrowed = {});

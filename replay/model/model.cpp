@@ -214,6 +214,10 @@ Cost Model::summarise(const Samples& samples) const {
     // calls agree on, as if all of it hit there. One call alone does not tell; in a collective the noise of all members counts.
     const bool open = !noise_placed_ && all > 1 && chosen.least().quantile(50) != chosen.most().quantile(50);
     cost.mid = open && waits(samples.of) && !faults_.counters_in_tails ? agreed.to : agreed.from;
+    // Where noise hit in all calls the agreed values are a range: its end, where more calls took that than took its beginning without their
+    // noise. Then the noise hit while messages were under way, and was absorbed.
+    if (noise_placed_ && waits(samples.of) && chosen.exact_values().count() == 0 && !faults_.absorbed_noise_counts)
+        if (chosen.open_most().count_beside(agreed.to) > chosen.open_least().count_beside(agreed.from)) cost.mid = agreed.to;
     cost.low = std::min(agreed.from, chosen.shortest());
     cost.high = std::max(agreed.to, chosen.least().quantile(100));
     cost.spread = spread;
@@ -275,37 +279,6 @@ void Model::tell_calls_apart(std::vector<CollectiveClass>* classes) const {
     }
 }
 
-// Whether calls that may have set something up did what they do anyway, by an algorithm that is about as near to them.
-bool Model::explained_without(const std::vector<InstanceSample>& samples, const CollectiveClass& one, const Search& search) const {
-    constexpr double about_as_near = 1.5;
-    const double with = about_as_near * static_cast<double>(one.set_up->error);
-    if (nearest(samples, one.kind, search.library, noise_placed_, 0, 1).error <= with) return true;
-    return borrow(samples, one.kind, search.library, noise_placed_, references({}), 0, 1).error <= with;
-}
-
-// Which of the instances set something up before they do what the others do.
-void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const Search& search) const {
-    std::vector<InstanceSample> firsts;
-    for (auto& [of, first] : instances.firsts) firsts.push_back(std::move(first.sample));
-    one.set_ups = take_set_ups(&one.samples, std::move(firsts));
-    const LearnedCost* message = shortest_message(false) ? shortest_message(false) : shortest_message(true);
-    std::vector<InstanceSample> few;
-    if (message && one.set_ups.empty()) few = may_set_up(one.samples, message->cost.mid);
-    if (!noise_placed_)
-        for (auto* list : {&one.samples, &one.set_ups, &few})
-            for (InstanceSample& sample : *list) sample.noise.assign(sample.enter.size(), {});
-    one.set_up = explain_set_ups(few, one.kind, search.library, noise_placed_, references({}), std::nullopt);
-    if (one.set_up && explained_without(few, one, search)) one.set_up.reset();
-    if (!one.set_up) return;
-    std::erase_if(one.samples, [&](const InstanceSample& sample) {
-        return std::any_of(few.begin(), few.end(), [&](const InstanceSample& other) { return other.ordinal == sample.ordinal; });
-    });
-    one.set_ups = std::move(few);
-    if (!one.samples.empty()) return;
-    one.explanation.found = one.set_up;
-    one.explanation.found->pattern.set_up = SetUp::none;
-}
-
 // Of all sizes, the least and the greatest among them: what data costs few sizes alike do not tell.
 static void keep_some(std::vector<InstanceSample>* samples, size_t most) {
     if (samples->size() <= most) return;
@@ -348,7 +321,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
         one.kind.links_apart = faults_.links_apart;
         if (!faults_.set_ups_count && !faults_.no_structure) look_for_set_ups(one, instances, search);
         if (!noise_placed)
-            for (InstanceSample& sample : one.samples) sample.noise.assign(sample.enter.size(), {});
+            for (InstanceSample& sample : one.samples) sample.forget_places();
         best.push_back(faults_.no_structure ? Nearest()
                                             : nearest(one.samples, one.kind, search.library, noise_placed, search.part, search.parts));
     }
@@ -374,6 +347,10 @@ void Model::freeze(bool noise_placed, const Search& search) {
             // (Where the noise is not placed every one leaves more.)
             if (noise_placed && classes[i].kind.operation == operation_fence && explanation.leaves_more_than(0.15))
                 explanation.found.reset();
+            const bool open = !explanation.found || (!explanation.found->certain && explanation.leaves_more_than(0.3));
+            if (!noise_placed && open && !faults_.hit_calls_as_fitted)
+                if (const auto hidden = hidden_by_noise(classes[i].samples, classes[i].kind, search.library, known))
+                    explanation.found = hidden;
             if (!classes[i].set_up)
                 classes[i].set_up = explain_set_ups(classes[i].set_ups, classes[i].kind, search.library, noise_placed, known,
                                                     explanation.found ? explanation.found : explanation.likeliest);

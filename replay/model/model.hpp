@@ -247,6 +247,7 @@ class Model {
     void tell_calls_apart(std::vector<CollectiveClass>*) const;
     void fence_as_barriers(std::vector<CollectiveClass>*) const;
     void share_links_as_others(std::vector<CollectiveClass>*) const;
+    bool may_take(const Structure&, const CollectiveKind&) const;
     bool explained_without(const std::vector<InstanceSample>&, const CollectiveClass&, const Search&) const;
     void look_for_set_ups(CollectiveClass&, Instances&, const Search&) const;
     void add(const LearnedStructure&);

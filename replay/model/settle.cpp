@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "message_costs.hpp"
 #include "model.hpp"
 #include "replay/trace/mpi_calls.hpp"
+#include "set_ups.hpp"
 
 namespace polter::replay {
 
@@ -179,7 +181,67 @@ double distance(const Structure& structure, const std::vector<InstanceSample>& s
     return typical(distances, noise_known);
 }
 
+// The same where noise is not placed: it makes members later, but none earlier than the structure has them.
+double contradiction(const Structure& structure, const std::vector<InstanceSample>& samples) {
+    constexpr double counts = 100;
+    double sum = 0;
+    std::vector<Prediction> predicted;
+    for (const InstanceSample& sample : samples) {
+        predict(structure, sample, &predicted, false);
+        for (size_t i = 0; i < predicted.size(); ++i) {
+            const auto later = static_cast<double>(sample.leave[i] - predicted[i].leave);
+            sum += later < 0 ? -counts * later : later;
+        }
+    }
+    return sum;
+}
+
 }  // namespace
+
+// Not where a message of the algorithm takes many times what messages of that size take.
+bool Model::may_take(const Structure& structure, const CollectiveKind& kind) const {
+    constexpr int64_t many = 8;
+    if (faults_.set_ups_in_long_messages) return true;
+    const uint64_t bytes = kind.scale() == CollectiveKind::unknown ? 0 : static_cast<uint64_t>(kind.scale());
+    int64_t usual = 0;
+    for (const bool same_host : {false, true})
+        if (const LearnedCost* shortest = shortest_message(same_host))
+            usual = std::max({usual, shortest->cost.mid, cost({CostKind::receive_after_send, same_host, false, 0, bytes}).mid});
+    asked_.clear();
+    return structure.work(1) + structure.flight(1) <= many * usual;
+}
+
+// Whether calls that may have set something up did what they do anyway, by an algorithm that is about as near to them.
+bool Model::explained_without(const std::vector<InstanceSample>& samples, const CollectiveClass& one, const Search& search) const {
+    constexpr double about_as_near = 1.5;
+    const double with = about_as_near * static_cast<double>(one.set_up->error);
+    const Nearest by_any = nearest(samples, one.kind, search.library, noise_placed_, 0, 1);
+    if (by_any.error <= with && may_take(by_any.structure, one.kind)) return true;
+    return borrow(samples, one.kind, search.library, noise_placed_, references({}), 0, 1).error <= with;
+}
+
+// Which of the instances set something up before they do what the others do.
+void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const Search& search) const {
+    std::vector<InstanceSample> firsts;
+    for (auto& [of, first] : instances.firsts) firsts.push_back(std::move(first.sample));
+    one.set_ups = take_set_ups(&one.samples, std::move(firsts));
+    const LearnedCost* message = shortest_message(false) ? shortest_message(false) : shortest_message(true);
+    std::vector<InstanceSample> few;
+    if (message && one.set_ups.empty()) few = may_set_up(one.samples, message->cost.mid);
+    if (!noise_placed_)
+        for (auto* list : {&one.samples, &one.set_ups, &few})
+            for (InstanceSample& sample : *list) sample.forget_places();
+    one.set_up = explain_set_ups(few, one.kind, search.library, noise_placed_, references({}), std::nullopt);
+    if (one.set_up && explained_without(few, one, search)) one.set_up.reset();
+    if (!one.set_up) return;
+    std::erase_if(one.samples, [&](const InstanceSample& sample) {
+        return std::any_of(few.begin(), few.end(), [&](const InstanceSample& other) { return other.ordinal == sample.ordinal; });
+    });
+    one.set_ups = std::move(few);
+    if (!one.samples.empty()) return;
+    one.explanation.found = one.set_up;
+    one.explanation.found->pattern.set_up = SetUp::none;
+}
 
 // A fence is a barrier twice. Where the noise inside is not known, what fences take says little: those of as many members are made as a
 // barrier of theirs is, if its leave times say how.
@@ -192,14 +254,19 @@ void Model::fence_as_barriers(std::vector<CollectiveClass>* classes) const {
     for (CollectiveClass& fence : *classes) {
         std::optional<Structure>& found = fence.explanation.found;
         if (fence.kind.operation != operation_fence || fence.samples.empty() || (found && found->certain)) continue;
+        double least = std::numeric_limits<double>::infinity();
         for (const CollectiveClass& one : *classes) {
             const std::optional<Structure>& barrier = one.explanation.found;
             if (!is_barrier(one) || !barrier || !barrier->certain || one.samples.empty()) continue;
             if (one.samples.front().enter.size() != fence.samples.front().enter.size()) continue;
-            found = barrier;
-            found->pattern.twice = true;
+            // Of several, as calls that were made once are explained by many algorithms, the one that the fences are nearest to.
+            Structure twice = *barrier;
+            twice.pattern.twice = true;
+            const double off = contradiction(twice, fence.samples);
+            if (off >= least || (std::isfinite(least) && faults_.first_barrier)) continue;
+            least = off;
+            found = twice;
             fence.explanation.likeliest.reset();
-            break;
         }
     }
 }

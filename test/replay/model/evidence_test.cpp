@@ -309,42 +309,6 @@ TEST_CASE("where noise kept messages apart, they share links as other collective
     }
 }
 
-TEST_CASE("with counters, a fence is made as a barrier of as many members is") {
-    constexpr uint32_t members = 16;
-    Structure fence = dissemination;
-    fence.pattern.twice = true;
-    const CostClass of_barrier{CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_BARRIER, 0};
-    const CostClass of_fence{CostKind::collective_tail, true, false, operation_fence, 0};
-    for (const bool fault : {false, true}) {
-        CAPTURE(fault);
-        Model model(Faults{.fences_apart = fault});
-        std::mt19937_64 random(7);
-        for (uint64_t call = 0; call < 24; ++call) {
-            InstanceSample quiet = measured(members, call, 0);
-            quiet.noise.assign(members, {});
-            std::vector<Prediction> predicted;
-            predict(dissemination, quiet, &predicted);
-            for (uint32_t member = 0; member < members; ++member) quiet.leave[member] = predicted[member].leave;
-            model.learn_instance(of_barrier, of_barrier, members, Waits::n_to_n, {0, call}, std::move(quiet));
-            InstanceSample hit = measured(members, call, 0, fence);
-            for (uint32_t i = 0; i < 4; ++i) {  // some of them all through the fence
-                const auto member = random() % members;
-                const int64_t begin = hit.enter[member];
-                hit.noise[member].assign(1, {begin, begin + static_cast<int64_t>(random() % 200'000)});
-            }
-            predict(fence, hit, &predicted);
-            for (uint32_t member = 0; member < members; ++member) hit.leave[member] = predicted[member].leave;
-            model.learn_instance(of_fence, of_fence, members, Waits::n_to_n, {1, call}, std::move(hit));
-        }
-        model.freeze(false);
-        const LearnedStructure* learned = model.structure(of_fence, members);
-        REQUIRE(learned);
-        const bool as_it_is = learned->structure && learned->structure->pattern == fence.pattern &&
-                              std::abs(learned->structure->hop - fence.hop) < fence.hop / 20;
-        CHECK(as_it_is == !fault);
-    }
-}
-
 TEST_CASE("what a call costs beside its message is known where others tell what a message costs") {
     const Structure truth{.pattern = {.up = Shape::linear, .cargo_up = Cargo::parts}, .hop = 2800, .own = 1000, .call = 400};
     constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 128};
@@ -379,6 +343,31 @@ TEST_CASE("a long call whose data explains its time does not set anything up") {
     CHECK(learned->structure->pattern == truth.pattern);
 }
 
+TEST_CASE("a single call of messages that take far too long has set something up") {
+    constexpr uint32_t members = 32;
+    Structure truth{.pattern = {.down = Shape::quaternomial}, .hop = 54'000, .own = 700, .eager_ppm = 0, .link = true};
+    truth.pattern.set_up = SetUp::first;
+    const CostClass of{CostKind::collective_tail, true, false, OTF2_COLLECTIVE_OP_BCAST, 2'048};
+    // All come before the messages of the set-up have gone around.
+    InstanceSample sample;
+    sample.root = 28;
+    std::mt19937_64 random(1);
+    for (uint32_t i = 0; i < members; ++i) sample.enter.push_back(static_cast<int64_t>(random() % 600'000));
+    sample.noise.resize(members);
+    std::vector<Prediction> predicted;
+    predict(truth, sample, &predicted);
+    for (const Prediction& one : predicted) sample.leave.push_back(one.leave + static_cast<int64_t>(random() % 4'000));
+    const auto sets_up = [&](Faults faults) {
+        Model model(faults);
+        for (int64_t i = 0; i < 40; ++i) model.learn({CostKind::receive_after_send, true, false, 0, 1'034}, 52'780, Model::clean);
+        model.learn_instance(of, of, members, Waits::one_to_n, {0, 0}, InstanceSample(sample));
+        model.freeze();
+        return model.structure(of, members)->set_up.has_value();
+    };
+    CHECK(sets_up({}));
+    CHECK(!sets_up({.set_ups_in_long_messages = true}));
+}
+
 TEST_CASE("creating a window tells all where each one's memory is; a simulated run ends by a barrier") {
     const auto made_of = [](uint8_t operation, Library library, uint32_t members) {
         return decided(library, {.operation = operation, .waits = Waits::n_to_n}, members);
@@ -405,17 +394,3 @@ TEST_CASE("of algorithms that are all right to a hundredth of a message's time, 
     CHECK(found.error < 50);
 }
 
-TEST_CASE("with counters, rare waits tell whether a message is a rendezvous where all else is exact either way") {
-    constexpr CollectiveKind prefix{.operation = OTF2_COLLECTIVE_OP_EXSCAN, .waits = Waits::prefix, .nonblocking = true, .data = 1034};
-    std::vector<InstanceSample> samples;
-    for (int i = 0; i < 24; ++i) {
-        const bool late = i % 12 == 5;  // the second member, for whom the first one waits
-        InstanceSample sample;
-        sample.enter = {0, late ? 500'000 : 5'000};
-        sample.resume = {200'000, late ? 700'000 : 205'000};
-        sample.leave = {late ? 508'000 : 200'000, sample.resume[1]};
-        sample.noise.resize(2);
-        samples.push_back(std::move(sample));
-    }
-    CHECK(nearest(samples, prefix, Library::smpi, false, 0, 1).structure.any_rendezvous());
-}

@@ -264,6 +264,24 @@ TEST_CASE("with counters, calls without noise show how much of what others took 
     CHECK(noise_ppm(true, {}) == Cost::all_of_excess);  // where it hit is known
 }
 
+TEST_CASE("where noise hit in all calls, most of which took the same, messages were under way then") {
+    const auto cost = [](CostKind kind, bool absorbed, Faults faults) {
+        Model model(faults);
+        const CostClass of{kind};
+        // 445'649 ns, and noise of 21 to 60 us in each: in that time, or beside it.
+        for (int64_t noise = 21'000; noise <= 60'000; noise += 1'000) {
+            const int64_t took = 445'649 + (absorbed ? 0 : noise);
+            model.learn_between(of, took - noise, took, Model::clean);
+        }
+        model.freeze(true);
+        return model.cost(of).mid;
+    };
+    CHECK(cost(CostKind::receive_after_post, true, {}) == 445'649);
+    CHECK(cost(CostKind::receive_after_post, true, {.absorbed_noise_counts = true}) < 430'000);
+    CHECK(cost(CostKind::receive_after_post, false, {}) == 445'649);
+    CHECK(cost(CostKind::wait_own, true, {}) < 430'000);  // it waits for nothing, so its noise counts
+}
+
 TEST_CASE("the largest eager message is the one that the fewest samples contradict") {
     const auto waits = [](int64_t eager_of_5000, uint64_t size) {
         Model model;
