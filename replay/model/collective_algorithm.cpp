@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -209,7 +210,8 @@ std::optional<Structure> hidden_by_noise(const std::vector<InstanceSample>& samp
     if (samples.empty() || known.empty() || !std::all_of(samples.begin(), samples.end(), hit)) return std::nullopt;
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
     std::vector<Candidate> list = candidates(kind, members, library);
-    std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
+    const auto decided = [](const Candidate& candidate) { return candidate.decided; };
+    if (std::any_of(list.begin(), list.end(), decided)) std::erase_if(list, std::not_fn(decided));
     struct Seen {
         double contradiction = 0, longer = 0, took = 0;  // ns of a member on average; took: by the structure
     };

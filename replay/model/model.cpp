@@ -347,7 +347,8 @@ void Model::freeze(bool noise_placed, const Search& search) {
             // (Where the noise is not placed every one leaves more.)
             if (noise_placed && classes[i].kind.operation == operation_fence && explanation.leaves_more_than(0.15))
                 explanation.found.reset();
-            const bool open = !explanation.found || (!explanation.found->certain && explanation.leaves_more_than(0.3));
+            const std::optional<Structure>& fitted = explanation.found;
+            const bool open = !fitted || (!fitted->certain && explanation.leaves_more_than(0.3)) || 8 * fitted->error > fitted->hop;
             if (!noise_placed && open && !faults_.hit_calls_as_fitted)
                 if (const auto hidden = hidden_by_noise(classes[i].samples, classes[i].kind, search.library, known))
                     explanation.found = hidden;
