@@ -196,6 +196,17 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, calls, look);
 }
 
+// In bytes; 0 where it is not known.
+static double longest_message(const Pattern& pattern, const std::vector<InstanceSample>& samples, const CollectiveKind& kind) {
+    if (kind.scale() == CollectiveKind::unknown) return 0;
+    double longest = 0;
+    for (const InstanceSample& sample : samples) {
+        const Schedule& of = schedule(pattern, static_cast<uint32_t>(sample.enter.size()), sample.root, false);
+        for (uint32_t message = 0; message < of.shares.size(); ++message) longest = std::max(longest, sample.sizes.share(of, message));
+    }
+    return longest * static_cast<double>(kind.scale());
+}
+
 void InstanceSample::forget_places() {
     for (size_t i = 0; i < noise.size(); ++i)
         for (const NoisePiece& piece : noise[i]) unplaced += std::max<int64_t>(0, piece.end - std::max(piece.begin, enter[i]));
@@ -203,8 +214,8 @@ void InstanceSample::forget_places() {
 }
 
 std::optional<Structure> hidden_by_noise(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library,
-                                         const std::vector<Reference>& known) {
-    constexpr double tie = 64, exact = 40;
+                                         const std::vector<Reference>& known, const std::optional<Structure>& fitted) {
+    constexpr double tie = 64, exact = 40, most_bytes = 2048;
     constexpr int64_t part_open = 32;  // of what they take by known costs
     const auto hit = [](const InstanceSample& sample) { return sample.unplaced > 0; };
     if (samples.empty() || known.empty() || !std::all_of(samples.begin(), samples.end(), hit)) return std::nullopt;
@@ -212,6 +223,9 @@ std::optional<Structure> hidden_by_noise(const std::vector<InstanceSample>& samp
     std::vector<Candidate> list = candidates(kind, members, library);
     const auto decided = [](const Candidate& candidate) { return candidate.decided; };
     if (std::any_of(list.begin(), list.end(), decided)) std::erase_if(list, std::not_fn(decided));
+    // What data costs is known less well.
+    const auto too_long = [&](const Structure& structure) { return longest_message(structure.pattern, samples, kind) > most_bytes; };
+    if (fitted && too_long(*fitted)) return std::nullopt;
     struct Seen {
         double contradiction = 0, longer = 0, took = 0;  // ns of a member on average; took: by the structure
     };
@@ -232,6 +246,7 @@ std::optional<Structure> hidden_by_noise(const std::vector<InstanceSample>& samp
     };
     const auto look = [&](const Structure& plain) {
         Fit best{plain, std::numeric_limits<double>::infinity()};
+        if (too_long(plain)) return best;
         for (const Reference& reference : known) {
             const Structure structure = with_costs(plain, reference, kind.scale());
             const Seen seen = see(structure);

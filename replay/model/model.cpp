@@ -350,7 +350,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
             const std::optional<Structure>& fitted = explanation.found;
             const bool open = !fitted || (!fitted->certain && explanation.leaves_more_than(0.3)) || 8 * fitted->error > fitted->hop;
             if (!noise_placed && open && !faults_.hit_calls_as_fitted)
-                if (const auto hidden = hidden_by_noise(classes[i].samples, classes[i].kind, search.library, known))
+                if (const auto hidden = hidden_by_noise(classes[i].samples, classes[i].kind, search.library, known, fitted))
                     explanation.found = hidden;
             if (!classes[i].set_up)
                 classes[i].set_up = explain_set_ups(classes[i].set_ups, classes[i].kind, search.library, noise_placed, known,
