@@ -108,6 +108,13 @@ class Bars(unittest.TestCase):
             texts = fuzz_report.missed(outcomes, "goal", [])
             self.assertEqual([text.split()[2] for text in texts], [name], texts)
 
+    def test_counters_of_one_program_have_no_median(self):
+        alone = outcome(judged(0.2)) | {"counters": judged(4.5)}
+        self.assertEqual(fuzz_report.missed([alone], "reached", []), [])
+        self.assertEqual(len(fuzz_report.missed([alone] * 2, "reached", [])), 1)
+        self.assertEqual(len(fuzz_report.missed([alone | {"counters": judged(25)}], "reached", [])), 1)
+        self.assertEqual(len(fuzz_report.missed([outcome(judged(0.6))], "reached", [])), 1)
+
     def test_small_errors_count_as_none(self):
         self.assertEqual(fuzz_bars.effective_error(judged(5, slowdown=1)), 0)
         self.assertEqual(fuzz_bars.effective_error(judged(6, slowdown=1)), 6)
