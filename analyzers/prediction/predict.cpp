@@ -157,8 +157,10 @@ std::vector<std::string> warnings_of(const NoiseBlocks& noise) {
 
 std::string without_end(const Prediction& prediction) {
     if (2 * prediction.ended < std::max<size_t>(1, prediction.draws.size())) return {};
-    return fmt::format("with the lengths of noise events that were measured, noise would cost more than {} times the run in {} of {} draws",
-                       most_times - 1, prediction.ended, prediction.draws.size());
+    return fmt::format(
+        "with the lengths of noise events that were measured, noise would cost more than {} times the run in {} of {} draws; trace a "
+        "longer run, or more ranks",
+        most_times - 1, prediction.ended, prediction.draws.size());
 }
 
 std::string ended_draws(const Prediction& prediction) {

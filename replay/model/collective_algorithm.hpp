@@ -187,9 +187,9 @@ struct Explanation {
 
     bool leaves_more_than(double part) const { return found && static_cast<double>(found->error) > part * constant_error; }
 };
-// Of calls that were all hit, where it is not known when: of the algorithms that an MPI is known to use, with costs known from elsewhere,
-// the one that comes nearest if noise made the calls longer, and by no more than there was. None: noise does not explain what they took,
-// or messages are long, in it or in what was `fitted`.
+// Of calls that were all hit, where it is not known when: of the algorithms that an MPI is known to use (or else of all), with costs known
+// from elsewhere, the one that comes nearest if noise made the calls longer, and by no more than there was. None: noise does not explain
+// what they took, or messages are long, in it or in what was `fitted`.
 std::optional<Structure> hidden_by_noise(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library,
                                          const std::vector<Reference>& known, const std::optional<Structure>& fitted);
 

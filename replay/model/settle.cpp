@@ -259,7 +259,7 @@ void Model::fence_as_barriers(std::vector<CollectiveClass>* classes) const {
             const std::optional<Structure>& barrier = one.explanation.found;
             if (!is_barrier(one) || !barrier || !barrier->certain || one.samples.empty()) continue;
             if (one.samples.front().enter.size() != fence.samples.front().enter.size()) continue;
-            // Of several, as calls that were made once are explained by many algorithms, the one that the fences are nearest to.
+            // Of several, as calls that were made once are explained by many algorithms, the one that the fences contradict least.
             Structure twice = *barrier;
             twice.pattern.twice = true;
             const double off = contradiction(twice, fence.samples);

@@ -393,4 +393,3 @@ TEST_CASE("of algorithms that are all right to a hundredth of a message's time, 
     CHECK(found.structure.pattern == decided(Library::smpi, barrier, 8).front());
     CHECK(found.error < 50);
 }
-
