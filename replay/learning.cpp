@@ -2,7 +2,7 @@
 #include "learning.hpp"
 
 #include "passes.hpp"
-#include "replay/engine/kept_events.hpp"
+#include "replay/engine/reading/kept_events.hpp"
 #include "replay/parallel/group.hpp"
 
 namespace polter::replay {
@@ -18,7 +18,7 @@ Learning::Learning(const Options& options, const Hooks& hooks, double parts, Eng
     engine = std::make_unique<Engine>(archive, lanes, model, true, std::move(semantics), std::move(facts), hooks.faults);
     if (options.progress)
         engine->observe({.at_event = {}, .at_noise = {}, .progress = [&options, parts](double part) { options.progress(part / parts); }});
-    run_pass(archive, *engine, options.group);
+    run_pass(archive, *engine, options.group, options.decode_ahead ? &hooks.decoding : nullptr);
 }
 
 std::unique_ptr<Learning> learn(const Options& options, const Hooks& hooks, double parts, std::shared_ptr<const LinkPlan> links) {

@@ -15,6 +15,7 @@
 #include "../verb.hpp"
 #include "replay/base/printable.hpp"
 #include "replay/model/model_file.hpp"
+#include "replay/parallel/forked.hpp"
 #include "replay/parallel/traffic.hpp"
 #include "replay/trace/archive.hpp"
 
@@ -26,6 +27,8 @@ struct ReplayArguments {
     Common common;
     std::string trace, remove, write_approximated, inject, save_model, use_model, mpi_algorithms = "auto";
     bool model = false, attribution = false, timeline = false, seal_foreign = false, all = false, verbose = false, all_processes = false;
+    int processes = 0;          // 0: what is fastest
+    replay::Division division;  // of the work on this host, without a launcher
     size_t costliest = 10;
     uint32_t windows = 10;
     CLI::Option *remove_option = nullptr, *windows_option = nullptr;
@@ -63,6 +66,14 @@ replay::Result replayed(const ReplayArguments& arguments, replay::Options& optio
     }
 }
 
+// How many processes of this host share the trace, where no launcher started any.
+int processes_here(ReplayArguments& arguments) {
+    const bool chosen = arguments.processes > 0;
+    arguments.division = chosen ? replay::Division{.processes = arguments.timeline ? 1 : arguments.processes}
+                                : replay::fastest_division(arguments.trace, !arguments.timeline);
+    return arguments.division.processes;
+}
+
 // Whether all processes take part: not where that is not expected to be faster. The first one decides, and the others wait for that.
 bool shared(const ReplayArguments& arguments, replay::Group& group) {
     if (group.size() == 1 || arguments.all_processes || arguments.timeline) return true;
@@ -86,6 +97,12 @@ bool shared(const ReplayArguments& arguments, replay::Group& group) {
     return replay::Input(said.front()).get<bool>();
 }
 
+void prepare(const ReplayArguments& arguments) {
+    if (!arguments.save_model.empty()) replay::check_writable(arguments.save_model);
+    for (const auto& further : launch::seal_left_behind(arguments.trace, arguments.seal_foreign))
+        tell(fmt::format("another MPI job of the same command is in {}", further.string()));
+}
+
 void run_one(const ReplayArguments& arguments, replay::Group* group) {
     const bool prints = !group || group->rank() == 0;
     replay::Options options;
@@ -96,16 +113,13 @@ void run_one(const ReplayArguments& arguments, replay::Group* group) {
     options.attribution = arguments.attribution;
     options.timeline = arguments.timeline;
     options.costliest = arguments.costliest;
+    options.decode_ahead = arguments.division.decode_ahead;
     options.write_approximated = arguments.write_approximated;
     options.inject = arguments.inject;
     options.use_model = arguments.use_model;
     options.mpi_algorithms = arguments.mpi_algorithms;
-    if (prints && !arguments.save_model.empty()) replay::check_writable(arguments.save_model);
     if (prints && !arguments.common.quiet && isatty(STDERR_FILENO)) options.progress = progress_bar();
-    if (prints)
-        for (const auto& further : launch::seal_left_behind(arguments.trace, arguments.seal_foreign))
-            tell(fmt::format("another MPI job of the same command is in {}", further.string()));
-    if (group && !shared(arguments, *group)) {
+    if (group && arguments.division.processes == 1 && !shared(arguments, *group)) {
         if (!prints) return;
         options.group = nullptr;
     }
@@ -145,6 +159,10 @@ void add_replay(CLI::App& parent) {
             ->type_name("SOURCE,...");
     verb->add_flag("--all-processes", arguments->all_processes,
                    "Under mpirun: have all processes share the trace, also where one alone is expected to be faster");
+    verb->add_option("--processes", arguments->processes,
+                     "Without mpirun: how many processes of this host share the trace; default: what its free cores make fastest")
+        ->check(CLI::Range(1, 64))
+        ->type_name("N");
     verb->add_flag("--all", arguments->all, "Show everything: causes below 0.1 %, all ranks and processes, and the detailed tables");
     verb->add_flag("-v,--verbose", arguments->verbose, "Explain each warning");
     auto* attribution = verb->add_flag(
@@ -192,8 +210,12 @@ void add_replay(CLI::App& parent) {
         "         polter replay --attribution polter-lmp-20260102-030405                # which single noise events cost most\n"
         "         polter replay --write-approximated quiet polter-lmp-20260102-030405   # quiet/traces.otf2, for any OTF2 tool\n"
         "         polter replay --save-model here.json long-run && polter replay --use-model here.json short-run\n"
-        "         mpirun -n 4 polter replay polter-lmp-20260102-030405   # a large trace: four processes, the same result");
-    verb->callback([arguments] { together_or_apart([&](replay::Group* group) { run_one(*arguments, group); }); });
+        "         mpirun -n 4 polter replay polter-lmp-20260102-030405   # a large trace on several hosts: the same result");
+    verb->callback([arguments] {
+        together_or_apart({.prepare = [&] { prepare(*arguments); },
+                           .processes = [&] { return processes_here(*arguments); },
+                           .run = [&](replay::Group* group) { run_one(*arguments, group); }});
+    });
 }
 
 }  // namespace polter::cli

@@ -111,6 +111,7 @@ struct Faults {
     bool own_start = false;              // accuracy: a thread begins its first region when it was measured to
     bool runs_are_polls = false;         // bounds: failing polls in a row that were recorded as one call are taken for one poll
     bool lose_at_limit = false;          // determinism: of a location that is not kept whole, the first record behind what is kept is lost
+    bool lost_is_whole = false;          // robustness: what a process that died had decoded of a location is taken for all of it
     bool short_polls_alone = false;      // bounds: work between two polls ends the polling loop in each view
 };
 

@@ -29,6 +29,7 @@ struct Options {
     // Memory for decoded events, so that only the first pass reads them from the archive; they need about half of the archive's size.
     // Unset: a quarter of the free memory, at most 1 GiB. The result does not depend on it.
     std::optional<uint64_t> keep_bytes;
+    bool decode_ahead = false;  // a process of its own decodes the events for the first pass, without a group: for two free cores
     std::function<void(double)> progress;  // 0…1, may be empty
     Group* group = nullptr;                // the analysis processes that share the work; all make this call; null: only this one
 };

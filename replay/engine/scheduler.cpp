@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "engine.hpp"
-#include "kept_events.hpp"
-#include "otf2_events.hpp"
+#include "reading/kept_events.hpp"
+#include "reading/otf2_events.hpp"
 
 namespace polter::replay {
 

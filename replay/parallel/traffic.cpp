@@ -124,6 +124,15 @@ int runnable_now() {
 
 }  // namespace
 
+double free_cores(double cores, double ours) {
+    double others = cores;  // the least of some looks: what runs only now and then is no load
+    for (int look = 0; look < 5; ++look) {
+        others = std::min(others, std::max(0.0, runnable_now() - ours));
+        usleep(1000);
+    }
+    return std::max(1.0, cores - others);
+}
+
 double processes_at_once(Group& group) {
     char host[HOST_NAME_MAX + 1] = "";
     gethostname(host, HOST_NAME_MAX);
@@ -137,13 +146,8 @@ double processes_at_once(Group& group) {
         ++all;
     }
     if (group.rank() > 0) return all;
-    const auto cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-    double others = cores;  // the least of some looks: what runs only now and then is no load
-    for (int look = 0; look < 5; ++look) {
-        others = std::min(others, std::max(0.0, runnable_now() - here));
-        usleep(1000);
-    }
-    return all * std::clamp((cores - others) / here, 1 / here, 1.0);
+    const auto cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));  // launchers may bind each process to one
+    return all * std::clamp(free_cores(cores, here) / here, 1 / here, 1.0);
 }
 
 }  // namespace polter::replay

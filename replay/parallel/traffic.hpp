@@ -24,6 +24,9 @@ double expected_part(const Traffic& traffic, int processes, double at_once);
 // Beyond it one process replays alone: the estimate is no better than that.
 inline constexpr double most_expected_part = 0.85;
 
+// How many of `cores` of this host other work leaves free now, at least 1. `ours`: how many threads of our own run.
+double free_cores(double cores, double ours);
+
 // How many of the processes can run at once: those on this host (the first process') take turns where it has fewer cores, or other work on
 // them now. Collective; what the first process gets is right.
 double processes_at_once(Group& group);

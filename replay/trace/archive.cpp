@@ -144,8 +144,7 @@ void Archive::judge(const Opened& opened, std::vector<Warning>& warnings) const 
     if (opened.failed > 0) warnings.push_back(warning(Flaw::unreadable_events, opened.failed, opened.why));
 }
 
-Archive::Progress Archive::read(size_t location, uint64_t* events) {
-    constexpr uint64_t batch = 1u << 16;
+Archive::Progress Archive::read(size_t location, uint64_t* events, uint64_t batch) {
     if (!events_[location]) return Progress::ended;
     uint64_t read = 0;
     const InOtf2 inside(Reading::events, definitions_.locations[location].id);

@@ -41,8 +41,8 @@ class Archive {
     void close_events();
 
     enum class Progress { interrupted, more, ended };
-    // Reads until a callback interrupts, a batch is full, or the location ends. *events is increased by the records read.
-    Progress read(size_t location, uint64_t* events);
+    // Reads until a callback interrupts, `batch` records are read, or the location ends. *events is increased by the records read.
+    Progress read(size_t location, uint64_t* events, uint64_t batch = 1u << 16);
 
     // Reads so many records, whose callbacks must not interrupt; fewer only where the location ends.
     void skip(size_t location, uint64_t records);

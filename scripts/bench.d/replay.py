@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +121,19 @@ def with_processes(launcher: str, trace: Path, rounds: int) -> list[dict[str, ob
     return [{key: point[key] for key in keys} for point in points]
 
 
+def on_this_host(trace: Path, one: dict[str, object], rounds: int) -> dict[str, object]:
+    """The command as it is called, on the clock: what it makes of this host's cores by itself, beside one process; least times."""
+    ways = {"seconds": [], "one_process_seconds": ["--processes", "1"]}
+    least = dict.fromkeys(ways, math.inf)
+    for _ in range(rounds):
+        for name, words in ways.items():
+            begin = time.monotonic()
+            subprocess.run([str(common.POLTER), "replay", "-q", "--json", *words, str(trace)], check=True, timeout=3600, stdout=subprocess.DEVNULL)
+            least[name] = min(least[name], time.monotonic() - begin)
+    read = one["events"] / one["read_events_per_second"]
+    return {**least, "times_as_fast": least["one_process_seconds"] / least["seconds"], "of_reading": read / least["seconds"]}
+
+
 def growth_with_processes(launcher: str, fixed: list[str], rounds: int) -> dict[str, object]:
     launchers = [word for count in PROCESSES for word in ("--launcher", f"{launcher} -n {count}")]
     points = measured([*launchers, *fixed, "--rounds", str(rounds)])["points"]
@@ -149,11 +163,14 @@ def main() -> None:
         for name, make in made:
             why = make()
             result["archives"][name] = {"left_out": why} if why else measured(["--trace", str(folder / name), *rounds, "--brief"])
+            if not why:
+                result["archives"][name]["on_this_host"] = on_this_host(folder / name, result["archives"][name], arguments.rounds)
             if not why and arguments.launcher:
                 result["archives"][name]["together"] = with_processes(arguments.launcher, folder / name, min(3, arguments.rounds))
             shutil.rmtree(folder / name, ignore_errors=True)
     for trace in arguments.trace:
         result["archives"][trace] = measured(["--trace", trace, *rounds, "--brief"])
+        result["archives"][trace]["on_this_host"] = on_this_host(Path(trace), result["archives"][trace], arguments.rounds)
     if "synthetic" in parts:
         result["synthetic"] = measured(["--events", str(round(10_000_000 * arguments.part)), *rounds])
     if "growth" in parts:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`mpirun polter replay`, with each MPI that is here: the answer of one process, one message for an error, no hang."""
+"""Several processes that replay one trace, started by each MPI that is here and by polter itself: the answer of one process, one message for
+an error, no hang."""
 import json
 import os
 import pathlib
@@ -22,6 +23,11 @@ def replay(words, launcher=(), polter=BUILD / "polter", environment=None, shared
     together = ["--all-processes"] if launcher and shared else []
     return subprocess.run([*launcher, str(polter), "replay", *together, *map(str, words)], env=dict(ENVIRONMENT, **(environment or {})),
                           timeout=LIMIT, check=False, capture_output=True, text=True)
+
+
+def ways(count):
+    """Launchers and options with which so many processes share a trace."""
+    return [(f"mpirun.{mpi}", [f"mpirun.{mpi}", "-n", str(count)], []) for mpi in MPIS] + [("forked", [], ["--processes", str(count)])]
 
 
 def answer(done):
@@ -50,10 +56,10 @@ class Launched(unittest.TestCase):
     def compare(self, trace, counts=(2, 3), *options):
         alone = replay(["--json", "--model", *options, trace])
         self.assertEqual(alone.returncode, 0, alone.stderr)
-        for mpi in MPIS:
-            for count in counts:
-                with self.subTest(mpi=mpi, count=count):
-                    done = replay(["--json", "--model", *options, trace], [f"mpirun.{mpi}", "-n", str(count)])
+        for count in counts:
+            for way, launcher, words in ways(count):
+                with self.subTest(way=way, count=count):
+                    done = replay(["--json", "--model", *options, *words, trace], launcher)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertEqual(done.stdout, alone.stdout)
 
@@ -106,15 +112,14 @@ class Launched(unittest.TestCase):
             alone = replay(["--json", "--attribution", "--costliest", 30, trace])
             self.assertEqual(alone.returncode, 0, alone.stderr)
             text = replay(["--attribution", trace]).stdout
-            for mpi in MPIS:
-                for count in (2, 3):
-                    with self.subTest(mpi=mpi, count=count, seed=seed):
-                        launcher = [f"mpirun.{mpi}", "-n", str(count)]
-                        done = replay(["--json", "--attribution", "--costliest", 30, trace], launcher)
+            for count in (2, 3):
+                for way, launcher, words in ways(count):
+                    with self.subTest(way=way, count=count, seed=seed):
+                        done = replay(["--json", "--attribution", "--costliest", 30, *words, trace], launcher)
                         self.assertEqual(done.returncode, 0, done.stderr)
                         self.assertEqual(answer(done), answer(alone))
                         self.assertGreater(done.stdout.count('"culprit"'), 3)
-                        self.assertEqual(replay(["--attribution", trace], launcher).stdout, text)
+                        self.assertEqual(replay(["--attribution", *words, trace], launcher).stdout, text)
 
     def test_approximated_archive(self):
         trace = self.trace(9)
@@ -130,16 +135,15 @@ class Launched(unittest.TestCase):
             self.assertEqual(alone.returncode, 0, alone.stderr)
             archive = printed(self.root / f"alone{name}")
             self.assertNotEqual(archive, printed(trace))
-            for mpi in MPIS:
-                for count in (2, 3):
-                    with self.subTest(mpi=mpi, count=count, removed=removed):
-                        to = self.root / f"{mpi}-{count}{name}"
-                        launcher = [f"mpirun.{mpi}", "-n", str(count)]
-                        done = replay([*written, to, trace], launcher)
+            for count in (2, 3):
+                for way, launcher, words in ways(count):
+                    with self.subTest(way=way, count=count, removed=removed):
+                        to = self.root / f"{way}-{count}{name}"
+                        done = replay([*words, *written, to, trace], launcher)
                         self.assertEqual(done.returncode, 0, done.stderr)
                         self.assertEqual(done.stdout.replace(str(to), str(self.root / f"alone{name}")), alone.stdout)
                         self.assertEqual(printed(to), archive)
-                        again = replay([*written[1:], to, trace], launcher)
+                        again = replay([*words, *written[1:], to, trace], launcher)
                         self.assertEqual(again.returncode, 1)
                         self.assertEqual(len(said(again)), 1, again.stderr)
                         self.assertIn("exists already", said(again)[0])
@@ -161,6 +165,11 @@ class Launched(unittest.TestCase):
                         self.assertEqual(len(lines), 1, done.stderr)
                         self.assertIn(says, lines[0])
                         self.assertEqual(done.stdout, "")
+        for words, says in (([everywhere], "no such trace"), (["--remove", "moon", trace], "moon")):  # as one process alone says it
+            done = replay(["--processes", "3", *words])
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertEqual((said(done), len(said(done))), (said(replay(["--processes", "1", *words])), 1))
+            self.assertIn(says, said(done)[0])
 
     def test_a_process_that_dies(self):
         """Its preload ends it where it opens the event file of the last rank, which the second process owns."""
@@ -170,13 +179,19 @@ class Launched(unittest.TestCase):
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+static void die(const char* path) {
+    const char* once = getenv("DIE_ONCE");
+    if (strstr(path, "/5.evt") && (!once || unlink(once) == 0)) raise(SIGKILL);
+}
 FILE* fopen64(const char* path, const char* mode) {
-    if (strstr(path, "/5.evt")) raise(SIGKILL);
+    die(path);
     return ((FILE* (*)(const char*, const char*))dlsym(RTLD_NEXT, "fopen64"))(path, mode);
 }
 FILE* fopen(const char* path, const char* mode) {
-    if (strstr(path, "/5.evt")) raise(SIGKILL);
+    die(path);
     return ((FILE* (*)(const char*, const char*))dlsym(RTLD_NEXT, "fopen"))(path, mode);
 }
 """)
@@ -186,6 +201,16 @@ FILE* fopen(const char* path, const char* mode) {
                 done = replay(["--json", trace], [f"mpirun.{mpi}", "-n", "2", "env", f"LD_PRELOAD={library}"])
                 self.assertNotEqual(done.returncode, 0)
                 self.assertNotIn("polter.replay", done.stdout)
+        once = self.root / "once"
+        once.touch()
+        alone = replay(["--json", trace])
+        done = replay(["--json", "--processes", "2", trace], environment={"LD_PRELOAD": str(library), "DIE_ONCE": str(once)})
+        self.assertEqual((done.returncode, done.stdout), (0, alone.stdout), done.stderr)  # by the first process alone
+        self.assertEqual(len(said(done)), 1, done.stderr)
+        self.assertIn("died", said(done)[0])
+        done = replay(["--json", "--processes", "2", trace], environment={"LD_PRELOAD": str(library)})
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("was killed", said(done)[-1])
 
     def test_progress(self):
         """On a terminal alone, and by the first process alone."""

@@ -26,9 +26,6 @@ struct InterferenceArguments {
 
 void run_interference(InterferenceArguments arguments, replay::Group* group) {
     const bool prints = !group || group->rank() == 0;
-    if (prints)
-        for (const std::string& trace : arguments.options.traces) launch::seal_left_behind(trace, false);
-    if (group) group->gather({});  // the others wait for that
     arguments.options.noise = !arguments.no_noise;
     arguments.options.group = group;
     if (prints && !arguments.common.quiet && isatty(STDERR_FILENO)) arguments.options.progress = progress_bar();
@@ -60,7 +57,13 @@ void add_interference(CLI::App& parent) {
         "Example: polter interference polter-lmp-20260102-030405\n"
         "         polter interference run1 run2 run3\n"
         "         mpirun -n 4 polter interference DIR      # a large trace: four processes replay it, the same result");
-    verb->callback([arguments] { together_or_apart([&](replay::Group* group) { run_interference(*arguments, group); }); });
+    verb->callback([arguments] {
+        together_or_apart({.prepare =
+                               [&] {
+                                   for (const std::string& trace : arguments->options.traces) launch::seal_left_behind(trace, false);
+                               },
+                           .run = [&](replay::Group* group) { run_interference(*arguments, group); }});
+    });
 }
 
 }  // namespace polter::cli

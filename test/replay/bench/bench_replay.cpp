@@ -26,7 +26,7 @@
 
 #include "../support/synthetic.hpp"
 #include "../support/trace_spec.hpp"
-#include "replay/engine/otf2_events.hpp"
+#include "replay/engine/reading/otf2_events.hpp"
 #include "replay/parallel/group.hpp"
 #include "replay/parallel/traffic.hpp"
 #include "replay/rules/mpi_rules.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Events that the first pass keeps for those behind it: the result is that of passes that all read the archive, whatever there is room for.
-#include "replay/engine/kept_events.hpp"
+#include "replay/engine/reading/kept_events.hpp"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 
 #include "kept_events.hpp"
 #include "replay/trace/metric_value.hpp"
-#include "steps.hpp"
+#include "replay/engine/steps.hpp"
 
 namespace polter::replay {
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <new>
+#include <numeric>
 #include <string>
 #include <type_traits>
+
+#include "decoder.hpp"
 
 namespace polter::replay {
 
@@ -15,7 +17,7 @@ namespace {
 
 static_assert(static_cast<uint8_t>(Operation::Kind::neighbours) < KeptLocation::enter_kind);  // the last one
 
-constexpr uint64_t huge_page = 2u << 20, behind_chunk = sizeof(uint64_t);  // behind_chunk: what may be written beyond the last number
+constexpr uint64_t behind_end = sizeof(uint64_t);  // what may be written, and is read, beyond the last number
 
 // Of an operation's fields, those follow that differ from the latest of its kind; the request is told by its distance from the latest one.
 enum Present : uint16_t {
@@ -38,27 +40,25 @@ enum Present : uint16_t {
 
 }  // namespace
 
-void KeptLocation::allow(uint64_t bytes) {
-    constexpr uint64_t least_chunk = 256, most_chunk = 256u << 10;
-    chunk_bytes_ = bytes / 8 >= huge_page ? huge_page - behind_chunk : std::clamp(bytes / 8, least_chunk, most_chunk);
-    room_ = bytes;
-    keeping_ = bytes >= chunk_bytes_;
+Pages::Pages(size_t bytes, bool shared) : size_(bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_NORESERVE | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
+    if (memory == MAP_FAILED) return;
+    begin_ = static_cast<uint8_t*>(memory);
+    constexpr size_t many = 16u << 20;
+    if (bytes >= many) madvise(memory, bytes, MADV_HUGEPAGE);  // one fault for 2 MiB, not for 4 KiB
 }
 
-bool KeptLocation::grow(size_t least) {
-    const size_t size = std::max(least, chunk_bytes_);
-    if (!chunks_.empty()) chunks_.back().used = used_;
-    if (size > room_) {
-        keeping_ = false;
-        return false;
-    }
-    room_ -= size;
-    void* bytes = size + behind_chunk == huge_page ? std::aligned_alloc(huge_page, huge_page) : std::malloc(size + behind_chunk);
-    if (!bytes) throw std::bad_alloc();
-    if (size + behind_chunk == huge_page) madvise(bytes, huge_page, MADV_HUGEPAGE);  // one fault, not one for each 4 KiB
-    chunks_.push_back({std::unique_ptr<uint8_t, Free>(static_cast<uint8_t*>(bytes)), size, 0});
-    used_ = 0;
-    return true;
+Pages::~Pages() {
+    if (begin_) munmap(begin_, size_);
+}
+
+void KeptLocation::allow(uint64_t bytes, bool shared) {
+    constexpr uint64_t least = 256;
+    if (bytes < least) return;
+    pages_ = Pages(bytes + behind_end, shared);
+    written_ = pages_.begin();
+    keeping_ = written_ != nullptr;
+    if (keeping_) room_end_ = written_ + bytes;
 }
 
 void KeptLocation::close(uint64_t records) {
@@ -66,24 +66,56 @@ void KeptLocation::close(uint64_t records) {
     keeping_ = false;
     complete_ = true;
     all_ = records;
-    if (!chunks_.empty()) chunks_.back().used = used_;
+}
+
+void KeptLocation::tell(DecodedAhead& ahead, bool ended) const {
+    ahead.bytes.store(static_cast<uint64_t>(written_ - pages_.begin()), std::memory_order_release);
+    if (!ended && keeping_) return;
+    ahead.records.store(all_, std::memory_order_relaxed);
+    ahead.state.store(complete_ ? DecodedAhead::State::complete : DecodedAhead::State::stopped, std::memory_order_release);
+}
+
+void KeptLocation::follow(Decoder& decoder, const DecodedAhead& ahead) {
+    keeping_ = false;
+    rewound_ = true;
+    decoder_ = &decoder;
+    ahead_ = &ahead;
+    at_ = end_ = pages_.begin();
+}
+
+// Whatever comes of it, all that is read then has been decoded: no more, and the archive tells what is behind it.
+void KeptLocation::wait() {
+    for (int waited = 0;; ++waited) {
+        const bool lost = decoder_->lost();
+        DecodedAhead::State state = ahead_->state.load(std::memory_order_acquire);
+        if (lost && state == DecodedAhead::State::running) state = decoder_->end_unknown();
+        written_ = pages_.begin() + ahead_->bytes.load(std::memory_order_acquire);
+        end_ = written_;
+        if (at_ != end_) return;
+        if (state != DecodedAhead::State::running) {
+            complete_ = state == DecodedAhead::State::complete;
+            behind_ = kept_ = last_.record;
+            all_ = lost ? kept_ : ahead_->records.load(std::memory_order_relaxed);
+            ahead_ = nullptr;
+            skips_ = kept_ > 0;
+            return;
+        }
+        decoder_->wait(waited);
+    }
 }
 
 void KeptLocation::rewind(uint64_t lost) {
+    if (std::exchange(ahead_, nullptr)) {  // the pass before did not read it all
+        written_ = pages_.begin() + (at_ - pages_.begin());
+        kept_ = last_.record;
+    }
     keeping_ = false;
     rewound_ = true;
     skips_ = kept_ > 0;
     last_ = {};
     behind_ = kept_ + (kept_ > 0 ? lost : 0);
-    begin_reading(0);
-}
-
-void KeptLocation::begin_reading(size_t chunk) {
-    chunk_ = chunk;
-    reading_ = chunk < chunks_.size();
-    if (!reading_) return;
-    at_ = chunks_[chunk].bytes.get();
-    chunk_end_ = at_ + chunks_[chunk].used;
+    at_ = pages_.begin();
+    end_ = written_;
 }
 
 void KeptLocation::leave(uint64_t ticks, uint64_t record, uint32_t region, const LeaveFacts& facts) {
@@ -230,21 +262,28 @@ const MetricFacts& KeptLocation::metric(uint8_t kind) {
     return last;
 }
 
-void KeptEvents::begin_pass(const Archive& archive, const std::vector<bool>& own, uint64_t lost) {
-    if (room_ == 0) return;
+bool KeptEvents::begin_pass(const Archive& archive, const std::vector<bool>& own, uint64_t lost, bool ahead) {
+    if (room_ == 0) return false;
     if (!locations_.empty()) {
         for (KeptLocation& location : locations_) location.rewind(lost);
-        return;
+        return false;
     }
     locations_.resize(own.size());
     own_ = own;
-    uint64_t left = room_;
+    std::vector<uint64_t> wanted(own.size(), 0);
     for (size_t i = 0; i < own.size(); ++i) {
         if (!own[i]) continue;
-        const uint64_t file = archive.event_file_bytes(i), share = std::min(left, file + file / 4 + 4096);
-        locations_[i].allow(share);
+        const uint64_t file = archive.event_file_bytes(i);
+        wanted[i] = file + file / 4 + 4096;
+    }
+    ahead = ahead && std::accumulate(wanted.begin(), wanted.end(), uint64_t{0}) <= room_;
+    uint64_t left = room_;
+    for (size_t i = 0; i < own.size(); ++i) {
+        const uint64_t share = std::min(left, wanted[i]);
+        locations_[i].allow(share, ahead);
         left -= share;
     }
+    return ahead;
 }
 
 uint64_t default_kept_bytes(int processes) {

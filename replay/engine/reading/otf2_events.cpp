@@ -11,7 +11,30 @@
 
 namespace polter::replay {
 
-struct EventCallbacks : EventApplication {
+// For a process that only keeps what it decodes.
+struct NoApplication {
+    static const Definitions& definitions(const Thread& t) { return EventApplication::definitions(t); }
+    static OTF2_CallbackCode apply(Thread& t, uint64_t, uint64_t) {
+        t.operations.pop_back();
+        return OTF2_CALLBACK_SUCCESS;
+    }
+    static OTF2_CallbackCode apply_other(Thread&, uint64_t) { return OTF2_CALLBACK_SUCCESS; }
+    static OTF2_CallbackCode apply_enter(Thread&, uint64_t, uint64_t, uint32_t, uint32_t) { return OTF2_CALLBACK_SUCCESS; }
+    static OTF2_CallbackCode apply_leave(Thread&, uint64_t, uint64_t, uint32_t, const LeaveFacts&) { return OTF2_CALLBACK_SUCCESS; }
+    static OTF2_CallbackCode apply_of_threads(Thread&, uint64_t, uint64_t, ThreadRecord, uint32_t, uint64_t) {
+        return OTF2_CALLBACK_SUCCESS;
+    }
+    static OTF2_CallbackCode apply_metric(Thread&, uint64_t, uint32_t, std::span<const OTF2_Type>, const OTF2_MetricValue*, uint32_t,
+                                          uint64_t) {
+        return OTF2_CALLBACK_SUCCESS;
+    }
+};
+
+template <class Application>
+struct EventCallbacks : Application {
+    using Application::apply, Application::apply_enter, Application::apply_leave, Application::apply_metric, Application::apply_of_threads,
+        Application::apply_other, Application::definitions;
+
     // Whether the record was taken from what is kept.
     static bool taken(const Thread& t, uint64_t record) { return t.kept && record <= t.kept->behind(); }
     static KeptLocation* keeping(const Thread& t) { return t.kept && t.kept->keeping() ? t.kept : nullptr; }
@@ -370,14 +393,14 @@ struct EventCallbacks : EventApplication {
 Archive::Progress read_events(Archive& archive, Thread& thread) {
     KeptLocation* kept = thread.kept;
     if (!kept || !kept->rewound()) return archive.read(thread.index, &thread.events);
-    if (kept->more() || kept->complete()) return EventCallbacks::read_kept(thread, *kept);
+    if (kept->more() || kept->complete()) return EventApplication::read_kept(thread, *kept);
     if (kept->skips()) archive.skip(thread.index, kept->records());
     return archive.read(thread.index, &thread.events);
 }
 
-OTF2_EvtReaderCallbacks* event_callbacks() {
+template <class Events>
+static OTF2_EvtReaderCallbacks* callbacks_of() {
     OTF2_EvtReaderCallbacks* callbacks = OTF2_EvtReaderCallbacks_New();
-    using Events = EventCallbacks;
     OTF2_EvtReaderCallbacks_SetUnknownCallback(callbacks, Events::other);
     OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, Events::enter);
     OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, Events::leave);
@@ -418,6 +441,14 @@ OTF2_EvtReaderCallbacks* event_callbacks() {
     OTF2_EvtReaderCallbacks_SetThreadReleaseLockCallback(callbacks, Events::release);
     OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, Events::metric);
     return callbacks;
+}
+
+OTF2_EvtReaderCallbacks* event_callbacks() {
+    return callbacks_of<EventCallbacks<EventApplication>>();
+}
+
+OTF2_EvtReaderCallbacks* decoding_callbacks() {
+    return callbacks_of<EventCallbacks<NoApplication>>();
 }
 
 }  // namespace polter::replay

@@ -9,18 +9,17 @@
 #include <otf2/otf2.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "replay/trace/archive.hpp"
-#include "state.hpp"
+#include "replay/engine/state.hpp"
 
 namespace polter::replay {
 
@@ -42,13 +41,43 @@ struct MetricFacts {
     std::vector<OTF2_MetricValue> values;
 };
 
+class Decoder;
+
+// How far a process that decodes ahead has come with a location; in memory that is shared with it.
+struct DecodedAhead {
+    enum class State : uint32_t { running, stopped, complete };  // stopped: whoever reads goes on in the archive
+    std::atomic<uint64_t> bytes, records;
+    std::atomic<State> state;
+};
+
+// Pages that need no memory until they are written to.
+class Pages {
+  public:
+    Pages() = default;
+    Pages(size_t bytes, bool shared);  // shared: with processes that are forked from now on; none where there is no room
+    ~Pages();
+    Pages(Pages&& other) noexcept : begin_(std::exchange(other.begin_, nullptr)), size_(other.size_) {}
+    Pages& operator=(Pages&& other) noexcept {
+        std::swap(begin_, other.begin_);
+        std::swap(size_, other.size_);
+        return *this;
+    }
+    uint8_t* begin() const { return begin_; }
+
+  private:
+    uint8_t* begin_ = nullptr;
+    size_t size_ = 0;
+};
+
 class KeptLocation {
   public:
     // Kinds of records: below `enter`, an Operation::Kind; from `threads` on, a ThreadRecord.
     static constexpr uint8_t enter_kind = 32, leave_kind = 33, told_leave_kind = 34, metric_kind = 35, same_metric_kind = 36,
                              other_kind = 37, threads = 40;
 
-    void allow(uint64_t bytes);  // before the first pass: so much room
+    void allow(uint64_t bytes, bool shared = false);  // before the first pass: so much room
+    // Instead of writing: the first pass reads what another process writes.
+    void follow(Decoder& decoder, const DecodedAhead& ahead);
     // Before each further pass: from the first record on. `lost`: records behind the kept ones that are lost (for the tests).
     void rewind(uint64_t lost);
 
@@ -71,14 +100,16 @@ class KeptLocation {
         if (uint8_t* at = begin(static_cast<uint8_t>(threads + static_cast<uint8_t>(kind)), ticks, record, 15)) end(put(put(at, a), b));
     }
     void close(uint64_t records);  // the location has ended; so many records were read
+    void tell(DecodedAhead& ahead, bool ended) const;  // what has been written
+    uint64_t last_ticks() const { return last_.ticks; }
 
     // Reading, in further passes.
     bool rewound() const { return rewound_; }
     bool complete() const { return complete_; }
     bool skips() { return std::exchange(skips_, false); }  // whether the archive is still to be read up to here; asks once
-    bool more() {                                          // records that have not been read
-        if (reading_ && at_ == chunk_end_) begin_reading(chunk_ + 1);
-        return reading_;
+    bool more() {                                          // records that have not been read; waits for those that are decoded ahead
+        if (at_ == end_ && ahead_) wait();
+        return at_ != end_;
     }
     uint64_t behind() const { return behind_; }                    // records up to here are not taken from the archive
     uint64_t records() const { return complete_ ? all_ : kept_; }  // that are kept, or none needs to be read for
@@ -110,7 +141,7 @@ class KeptLocation {
         std::memcpy(&word, at, sizeof word);
         return std::endian::native == std::endian::big ? __builtin_bswap64(word) : word;
     }
-    static void store(uint8_t* at, uint64_t word) {  // writes beyond short numbers: chunks have room for that behind their end
+    static void store(uint8_t* at, uint64_t word) {  // writes beyond short numbers: there is room for that behind the end
         if (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
         std::memcpy(at, &word, sizeof word);
     }
@@ -132,29 +163,22 @@ class KeptLocation {
         return value >> 1 ^ (value & 1 ? UINT64_MAX : 0);
     }
     uint8_t* begin(uint8_t kind, uint64_t ticks, uint64_t record, size_t most);  // none: no room
-    void end(uint8_t* at) { used_ = static_cast<size_t>(at - chunks_.back().bytes.get()); }
-    bool grow(size_t least);
-    void begin_reading(size_t chunk);
+    void end(uint8_t* at) { written_ = at; }
+    void wait();
 
-    struct Free {
-        void operator()(uint8_t* bytes) const { std::free(bytes); }
-    };
-    struct Chunk {
-        std::unique_ptr<uint8_t, Free> bytes;
-        size_t size = 0, used = 0;
-    };
     // What the next record is coded against, in writing and in reading.
     struct Last {
         uint64_t ticks = 0, record = 0, request = 0;
         MetricFacts metric;
         std::array<Operation, enter_kind> operations{};  // by kind
     };
-    std::vector<Chunk> chunks_;
-    size_t used_ = 0, chunk_bytes_ = 0;
-    uint64_t room_ = 0, kept_ = 0, all_ = 0, behind_ = 0;
-    bool keeping_ = false, complete_ = false, rewound_ = false, reading_ = false, skips_ = false;
-    size_t chunk_ = 0;
-    const uint8_t *at_ = nullptr, *chunk_end_ = nullptr;
+    Pages pages_;
+    uint8_t *written_ = nullptr, *room_end_ = nullptr;  // written_: behind what has been written
+    uint64_t kept_ = 0, all_ = 0, behind_ = 0;
+    bool keeping_ = false, complete_ = false, rewound_ = false, skips_ = false;
+    const uint8_t *at_ = nullptr, *end_ = nullptr;  // of what can be read
+    Decoder* decoder_ = nullptr;
+    const DecodedAhead* ahead_ = nullptr;  // none: nothing more comes
     Last last_;
 };
 
@@ -164,7 +188,8 @@ class KeptEvents {
     explicit KeptEvents(uint64_t bytes) : room_(bytes) {}
 
     // Before each pass. The first one shares the room among the locations in `own`, whole ones first; each may need as much as its file.
-    void begin_pass(const Archive&, const std::vector<bool>& own, uint64_t lost);
+    // `ahead`: in memory that processes share, if there is room for all. True: so it is.
+    bool begin_pass(const Archive&, const std::vector<bool>& own, uint64_t lost, bool ahead);
     KeptLocation* location(size_t index) { return room_ > 0 ? &locations_[index] : nullptr; }
 
     // What opening the event files gave in the first pass, for others that read the same locations and need not open all.
@@ -184,11 +209,12 @@ uint64_t default_kept_bytes(int processes);
 inline uint8_t* KeptLocation::begin(uint8_t kind, uint64_t ticks, uint64_t record, size_t most) {
     constexpr size_t head = 1 + 2 * longest_number;
     if (!keeping_) return nullptr;
-    if (chunks_.empty() || chunks_.back().size - used_ < head + most) {
-        if (!grow(head + most)) return nullptr;
+    if (static_cast<size_t>(room_end_ - written_) < head + most) {
+        keeping_ = false;
+        return nullptr;
     }
     const bool backward = ticks < last_.ticks, next = record == last_.record + 1;
-    uint8_t* at = chunks_.back().bytes.get() + used_;
+    uint8_t* at = written_;
     *at++ = static_cast<uint8_t>(kind | (backward ? 0x80 : 0) | (next ? 0 : 0x40));
     at = put(at, backward ? last_.ticks - ticks : ticks - last_.ticks);
     if (!next) at = put(at, record - last_.record);
