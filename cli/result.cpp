@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "replay/parallel/forked.hpp"
 #include "replay/replay.hpp"
 #include "replay/trace/child_process.hpp"
 #include "result_text.hpp"
@@ -128,6 +129,7 @@ class Job {
         replay::Options options;
         options.trace = traced_.experiment;
         try {
+            options.decode_ahead = replay::fastest_division(options.trace, false).decode_ahead;
             const auto result = replay::replay(options);
             return json_ ? with_run(replay::to_json(result), "") : screen(replay::to_short_text(result, text_options()));
         } catch (const std::exception& error) {

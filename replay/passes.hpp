@@ -9,8 +9,8 @@ namespace polter::replay {
 class Group;
 struct DecodingSteps;
 
-// Opens the archive's events, and runs the engine over them. `ahead`: a process decodes them ahead (engine/reading/decoder.hpp), where nothing has
-// been kept yet.
+// Opens the archive's events, and runs the engine over them. `ahead`: a process decodes them ahead (engine/reading/decoder.hpp), where
+// nothing has been kept yet.
 void run_pass(Archive&, Engine&, Group* group = nullptr, const DecodingSteps* ahead = nullptr);
 
 }  // namespace polter::replay

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "replay.hpp"
-#include "replay/engine/reading/decoder.hpp"
 #include "replay/engine/engine.hpp"
+#include "replay/engine/reading/decoder.hpp"
 #include "replay/scenario/scenario.hpp"
 #include "what_if.hpp"
 

@@ -10,6 +10,7 @@
 #include "../interference/interference.hpp"
 #include "../variability/variability.hpp"
 #include "replay/base/json_file.hpp"
+#include "replay/parallel/forked.hpp"
 #include "replay/replay.hpp"
 #include "replay/trace/archive.hpp"
 #include "replay/what_if.hpp"
@@ -25,6 +26,7 @@ replay::Options options_of_page(const std::string& trace, std::function<void(dou
     options.trace = trace;
     options.progress = std::move(progress);
     options.attribution = options.timeline = true;
+    options.decode_ahead = replay::fastest_division(trace, false).decode_ahead;
     options.windows = 60;
     options.costliest = 40;
     return options;

@@ -15,8 +15,8 @@
 #include <queue>
 #include <utility>
 
-#include "replay/engine/engine.hpp"
 #include "otf2_events.hpp"
+#include "replay/engine/engine.hpp"
 #include "replay/trace/otf2_watchdog.hpp"
 
 namespace polter::replay {

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "kept_events.hpp"
-#include "replay/trace/metric_value.hpp"
 #include "replay/engine/steps.hpp"
+#include "replay/trace/metric_value.hpp"
 
 namespace polter::replay {
 

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "replay/trace/archive.hpp"
 #include "replay/engine/state.hpp"
+#include "replay/trace/archive.hpp"
 
 namespace polter::replay {
 
