@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "collective_fit.hpp"
+#include "fit/collective_fit.hpp"
 
 namespace polter::replay {
 
@@ -76,12 +76,24 @@ std::vector<int64_t> lengths_of_sending(const std::vector<InstanceSample>& sampl
     return sending;
 }
 
+// What the call takes beside its messages, where the root found them all there: it takes each, and who sends one sends one.
+std::optional<int64_t> call_and_messages(const std::vector<InstanceSample>& samples, const std::vector<int64_t>& sending) {
+    const size_t others = samples.front().enter.size() - 1;
+    if (sending.empty() || others < 2) return std::nullopt;
+    std::vector<int64_t> taking;
+    for (const InstanceSample& sample : samples) taking.push_back(sample.leave[sample.root] - sample.enter[sample.root]);
+    std::sort(taking.begin(), taking.end());
+    const int64_t sent = sending[sending.size() / 2], message = (taking[taking.size() / 4] - sent) / static_cast<int64_t>(others - 1);
+    return message > 0 && message <= sent ? std::optional(sent - message) : std::nullopt;
+}
+
 // What a call may cost beside its messages. `known`: what messages cost elsewhere; what sending one usually takes longer is the call's.
 std::vector<int64_t> costs_of_call(const std::vector<InstanceSample>& samples, const CollectiveKind& kind,
                                    const std::vector<Reference>& known) {
     std::set<int64_t> calls{0, least_completion(samples, kind.waits)};
     if (kind.waits == Waits::n_to_one && samples.front().resume.empty()) {
         const std::vector<int64_t> sending = lengths_of_sending(samples);
+        if (const auto apart = call_and_messages(samples, sending)) calls.insert(*apart);
         for (const Reference& reference : known)
             if (!sending.empty()) calls.insert(std::max<int64_t>(0, sending[sending.size() / 2] - reference.structure.own));
     }
@@ -174,7 +186,7 @@ Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind
     if (evidence(samples) == Evidence::few) std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
     const double constant_error = plain_error(samples, kind.waits, noise_known);
     return nearest_of(list, kind, samples, part, parts, constant_error, costs_of_call(samples, kind, {}),
-                      [&](const Structure& plain) { return fit(plain, samples, noise_known, constant_error); });
+                      [&](const Structure& plain) { return fit(plain, samples, noise_known, constant_error, !kind.usual_calls_tell); });
 }
 
 Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,

@@ -7,7 +7,7 @@
 #include <bit>
 #include <utility>
 
-#include "collective_fit.hpp"
+#include "fit/collective_fit.hpp"
 #include "replay/base/flat_map.hpp"
 #include "replay/trace/mpi_calls.hpp"
 #include "set_ups.hpp"
@@ -319,6 +319,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
                 keep_some(&one.samples, std::clamp<size_t>(1000 / (key.second * key.second), 4, 12));
         }
         one.kind.links_apart = faults_.links_apart;
+        one.kind.usual_calls_tell = faults_.usual_calls_tell;
         if (!faults_.set_ups_count && !faults_.no_structure) look_for_set_ups(one, instances, search);
         if (!noise_placed)
             for (InstanceSample& sample : one.samples) sample.forget_places();

@@ -219,7 +219,8 @@ struct Follower {
         }
         wait(operation.place, arrival);
     }
-    void run(const StepProgram& program) {
+    void run(const StepProgram& program, int64_t call) {
+        for (uint32_t place = 0; call > 0 && place < noisy.size(); ++place) work(place, call);
         for (const Operation& operation : program.operations) {
             switch (operation.kind) {
                 case Operation::Kind::send:
@@ -333,7 +334,7 @@ void SamplesTogether::follow(const Structure& structure, const Column& column) {
             state_.posted_way.resize(messages);
         }
     }
-    Follower<with_ways>{state_, group.costs, column.noisy, structure.link, structure.own_data}.run(group.program);
+    Follower<with_ways>{state_, group.costs, column.noisy, structure.link, structure.own_data}.run(group.program, structure.call);
 }
 
 const std::vector<int64_t>& SamplesTogether::leaves(const Structure& structure) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collective_fit.hpp"
+#include "fit/collective_fit.hpp"
 
 namespace polter::replay {
 

@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-#include "collective_fit.hpp"
+#include "fit/collective_fit.hpp"
 #include "message_costs.hpp"
 #include "model.hpp"
 #include "replay/trace/mpi_calls.hpp"

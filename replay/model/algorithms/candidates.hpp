@@ -25,7 +25,8 @@ struct CollectiveKind {
     Waits waits = Waits::for_nobody;
     bool nonblocking = false;
     uint64_t data = 0;
-    bool links_apart = false;  // a mutation for the tests: messages never share links
+    bool links_apart = false;       // mutations for the tests: messages never share links
+    bool usual_calls_tell = false;  // … an algorithm is fitted from what calls usually take, alone
     bool by_member = false;    // each instance says what each member's part is (BlockSizes); `data`: of one of them
     // What costs "for all data" are for, in bytes.
     uint64_t scale() const { return by_member ? BlockSizes::unit : data; }

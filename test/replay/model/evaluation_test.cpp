@@ -222,6 +222,7 @@ TEST_CASE("samples that are followed together leave as each of them does alone")
                         Structure costly = plain;
                         costly.hop = static_cast<int64_t>(random() % 9'000);
                         costly.own = static_cast<int64_t>(random() % 3) * 400;
+                        costly.call = static_cast<int64_t>(random() % 3) * 150;
                         costly.hop_data = static_cast<int64_t>(random() % 5'000);
                         costly.own_data = static_cast<int64_t>(random() % 9'000);
                         CAPTURE(to_string(candidate.pattern));

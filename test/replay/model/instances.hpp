@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "replay/model/collective_fit.hpp"
+#include "replay/model/fit/collective_fit.hpp"
 
 namespace polter::replay {
 

@@ -10,7 +10,8 @@
 #include <optional>
 #include <set>
 
-#include "predict_together.hpp"
+#include "replay/model/predict_together.hpp"
+#include "starts.hpp"
 
 namespace polter::replay {
 
@@ -92,102 +93,13 @@ bool regress(Structure* structure, bool uniform, const std::vector<InstanceSampl
     return true;
 }
 
-Structure scaled(Structure structure, double own, double hop) {
-    structure.own = std::llround(own);
-    structure.hop = std::llround(hop);
-    return structure;
-}
-
 // As far again beyond `next` as it is from `from`, several times; no cost below 0.
 Structure beyond(const Structure& from, Structure next, int64_t times) {
     for (const auto cost : costs_of_terms) next.*cost = std::max<int64_t>(0, next.*cost + times * (next.*cost - from.*cost));
     return next;
 }
 
-// What the calls took from the last coming on, in the median. Of few instances noise may be most of that: so without what hit one member.
-double usual_tail(const std::vector<InstanceSample>& samples, bool few) {
-    std::vector<int64_t> tails;
-    for (const InstanceSample& sample : samples) {
-        const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
-        for (size_t i = 0; i < sample.resume.size(); ++i) tails.push_back(std::max<int64_t>(1, sample.leave[i] - sample.resume[i]));
-        if (!sample.resume.empty()) continue;
-        const auto noise_until = [&](int64_t leave) { return few ? longest_noise(sample, last, leave) : 0; };
-        for (const int64_t leave : sample.leave) tails.push_back(std::max<int64_t>(1, std::abs(leave - last) - noise_until(leave)));
-    }
-    std::nth_element(tails.begin(), tails.begin() + static_cast<std::ptrdiff_t>(tails.size() / 2), tails.end());
-    return static_cast<double>(tails[tails.size() / 2]);
-}
-
-}  // namespace
-
-Structure limited_by_link(Structure structure, const std::vector<InstanceSample>& samples) {
-    const InstanceSample& sample = samples.front();
-    const Schedule& of = schedule(structure.pattern, static_cast<uint32_t>(sample.enter.size()), sample.root, false);
-    std::vector<double> received(sample.enter.size(), 0);
-    for (uint32_t message = 0; message < of.shares.size(); ++message) received[of.ends[message].second] += sample.sizes.share(of, message);
-    const double busiest = *std::max_element(received.begin(), received.end());
-    structure.hop_data = 0;
-    structure.own_data = busiest > 0 ? std::llround(usual_tail(samples, true) / busiest) : 0;
-    return structure;
-}
-
-namespace {
-
 constexpr size_t few_instances = 3;  // hardly tell what a link takes from what is flight
-
-// Of a fence whose members wait for transfers: costs with several times that these may take; none would never decide.
-std::vector<Structure> with_transfers(const std::vector<Structure>& list, const std::vector<InstanceSample>& samples) {
-    std::vector<double> took;  // at most
-    for (const InstanceSample& sample : samples)
-        for (size_t member = 0; member < sample.transfers.size(); ++member)
-            for (const AwaitedTransfer& one : sample.transfers[member].awaited)
-                if (one.share > 0) took.push_back(static_cast<double>(sample.leave[member] - one.begin) / one.share);
-    if (took.empty()) return {};
-    const auto low = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 4);
-    std::nth_element(took.begin(), low, took.end());
-    std::vector<Structure> with;
-    for (const double part : {0.9, 0.5, 0.2})
-        for (Structure costs : list) {
-            costs.hop_data = std::llround(part * *low);
-            with.push_back(costs);
-        }
-    return with;
-}
-
-// Costs from which an algorithm is fitted: as much as the calls took, spread over the longest way through its messages.
-std::vector<Structure> starts(const Structure& plain, const std::vector<InstanceSample>& samples, bool few) {
-    const double scale = usual_tail(samples, few);
-    InstanceSample together = samples.front();  // all come at once, without noise
-    together.enter.assign(together.enter.size(), 0);
-    together.noise.assign(together.enter.size(), {});
-    together.resume.clear();
-    std::vector<Prediction> ways;
-    predict(scaled(plain, 1'000, 1'000'000), together, &ways);
-    double works = 1, hops = 1;
-    for (const Prediction& way : ways) {
-        works = std::max(works, way.works);
-        hops = std::max(hops, way.hops);
-    }
-    std::vector<Structure> list;
-    // First what is likeliest, for where leave times do not tell: some work for each message, and more flight.
-    for (const double part : {0.9, 1.0, 0.5}) list.push_back(scaled(plain, (1 - part) * scale / works, part * scale / hops));
-    if (few && plain.link) list.push_back(limited_by_link(scaled(plain, 0, 0.1 * scale / hops), samples));
-    for (const double part : {2, 8, 64}) list.push_back(scaled(plain, scale / part / 4, scale / part));
-    list.push_back(scaled(plain, 0, scale / 64));
-    return list;
-}
-
-// Of two members: as if the message of the one that came first were all that the other waited for. Who always comes just before a message
-// that takes long seems to wait for next to nothing.
-Structure from_first(const Structure& plain, const std::vector<InstanceSample>& samples) {
-    std::vector<int64_t> took;
-    for (const InstanceSample& sample : samples)
-        took.push_back(std::max<int64_t>(
-            1, *std::max_element(sample.leave.begin(), sample.leave.end()) - *std::min_element(sample.enter.begin(), sample.enter.end())));
-    const auto low = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 4);
-    std::nth_element(took.begin(), low, took.end());
-    return scaled(plain, 0, static_cast<double>(*low));
-}
 
 // The costs decide the ways and the ways the costs: in turn, while it gets better.
 class Descent {
@@ -233,7 +145,8 @@ class Descent {
                 preference = little;
                 continue;
             }
-            for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {}
+            for (int64_t times = 2; times <= 32 && try_out(allowed(beyond(before, next, times))); times *= 4) {
+            }
         }
         best_.error = static_cast<int64_t>(least_);
         return {best_, least_};
@@ -408,7 +321,7 @@ Fit with_taking(Fit found, const std::vector<InstanceSample>& samples, bool nois
 
 }  // namespace
 
-Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error) {
+Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error, bool by_flights) {
     const bool few = evidence(samples) != Evidence::enough || samples.size() == 1;
     const auto anything = [](const Structure& any) { return any; };
     if (!few) {
@@ -422,6 +335,13 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
             for (const Structure& start : with) by_transfers.try_out(start);
             for (const Structure& start : with_transfers({found.structure}, samples)) by_transfers.try_out(start);
             const Fit other = by_transfers.go_down(anything);
+            if (other.error < found.error) found = other;
+        }
+        const bool explained = found.error * enough_said <= constant_error;
+        if (const auto flights = explained || !by_flights ? std::vector<Structure>() : with_flights(plain, samples); !flights.empty()) {
+            Descent descends(flights.front(), samples, noise_known);
+            for (const Structure& start : flights) descends.try_out(start);
+            const Fit other = descends.go_down(anything);
             if (other.error < found.error) found = other;
         }
         if (samples.front().enter.size() == 2 && found.error > 0) {
@@ -459,7 +379,7 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
         return found;
     }
     Fit best{plain, std::numeric_limits<double>::infinity()};
-    if (plain.link && !plain.any_rendezvous()) return best;       // one instance, or few leave times, do not tell what sharing takes
+    if (plain.link && !plain.any_rendezvous()) return best;  // one instance, or few leave times, do not tell what sharing takes
     std::vector<Structure> list = starts(plain, samples, few);
     const std::vector<Structure> with = with_transfers(list, samples);
     list.insert(list.end(), with.begin(), with.end());

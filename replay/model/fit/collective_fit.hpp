@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "collective_algorithm.hpp"
+#include "replay/model/collective_algorithm.hpp"
 
 namespace polter::replay {
 
@@ -17,7 +17,8 @@ struct Fit {
 };
 
 // Of the algorithm and protocol of `plain`, whatever its costs are. `constant_error`: of "a constant after the last".
-Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error);
+// `by_flights`: also from flights that the few calls tell which waited.
+Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error, bool by_flights);
 
 // As if the busiest member's link took all the time that the calls did.
 Structure limited_by_link(Structure structure, const std::vector<InstanceSample>& samples);
