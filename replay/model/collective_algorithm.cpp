@@ -326,6 +326,14 @@ static bool meets_only_wait(const std::vector<InstanceSample>& samples, Waits wa
     return borrowed.error * static_cast<double>(sample.leave.size() * one_of) <= waited;
 }
 
+// Where the calls found all their messages there, a constant meets them, and any flight that is short enough does. Without the noise they
+// may wait: then known costs tell for how long.
+static bool never_waited(const Nearest& borrowed, double constant_error) {
+    constexpr double much_less = 50;  // than a message is under way
+    const double flight = static_cast<double>(borrowed.structure.hop) / much_less;
+    return std::isfinite(borrowed.error) && constant_error <= flight && borrowed.error <= flight;
+}
+
 // How far the values are from the one in the middle, in the mean.
 static double distance_from_median(std::vector<int64_t> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -412,10 +420,11 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     if (said == Evidence::few) left = best.decided && tells ? 0.2 : 0.1;
     Nearest chosen = best;
     constexpr double left_by_borrowed = 0.1;
+    const bool never = !weak && never_waited(borrowed, explanation.constant_error);
     if (!std::isfinite(borrowed.error)) {
         // Nobody to borrow from.
     } else if (!weak) {
-        if (borrowed.score < best.score) chosen = borrowed;
+        if (never || borrowed.score < best.score) chosen = borrowed;
     } else if (borrowed.decided && borrowed.score <= best.score) {  // known costs meet the leave times better than costs fitted to them
         chosen = borrowed;
     } else if (!best.decided ||
@@ -435,67 +444,11 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     if (weak) structure.error = std::max(structure.error, structure.own / 16);
     if (waits == Waits::n_to_one) structure.root_error = root_distance(structure, samples, noise_known);
     const bool roots = !weak && explains_roots(samples, waits, chosen, explanation.constant_error);
-    if (only_wait || roots || chosen.error < explanation.constant_error * left)
+    if (only_wait || never || roots || chosen.error < explanation.constant_error * left)
         explanation.found = structure;
     else if (!weak)
         explanation.likeliest = structure;
     return explanation;
-}
-
-namespace {
-
-// A call that waits: for what came at `came`; its own beginning (of non-blocking collectives, of the call that completes them) and its end
-// without its noise.
-struct Waiting {
-    int64_t came = 0, began = 0, left = 0;
-    const InstanceSample* sample = nullptr;
-    size_t member = 0;
-};
-
-// Of non-blocking collectives the constant counts from the last arrival, however much later the completing call began: that is what is
-// known of them without an algorithm.
-void add_distances_from_constant(const std::vector<Waiting>& waiting, Distances* distances) {
-    std::vector<int64_t> took, waited;
-    for (const Waiting& call : waiting) {
-        took.push_back(call.left - call.came);
-        if (call.began <= call.came) waited.push_back(took.back());
-    }
-    std::vector<int64_t>& list = waited.empty() ? took : waited;
-    if (list.empty()) return;
-    std::sort(list.begin(), list.end());
-    const int64_t median = list[list.size() / 2];
-    for (const Waiting& call : waiting)
-        distances->add(*call.sample, call.member, std::abs(call.left - std::max(call.began, call.came + median)));
-}
-
-}  // namespace
-
-// "A constant after the last that one waits for": what a structure must beat.
-double plain_error(const std::vector<InstanceSample>& samples, Waits waits, bool noise_known) {
-    std::vector<Waiting> waiting, free;
-    for (const InstanceSample& sample : samples) {
-        const int64_t last = *std::max_element(sample.enter.begin(), sample.enter.end());
-        int64_t lower = INT64_MIN;
-        for (size_t i = 0; i < sample.enter.size(); ++i) {
-            lower = std::max(lower, sample.enter[i]);
-            const bool waits_for_everyone = waits == Waits::n_to_n || (waits == Waits::n_to_one && i == sample.root);
-            const bool root_only = waits == Waits::one_to_n && i != sample.root;
-            int64_t came = waits_for_everyone ? last : root_only ? std::max(sample.enter[sample.root], sample.enter[i]) : sample.enter[i];
-            if (waits == Waits::prefix) came = lower;
-            const int64_t began = sample.resume.empty() ? came : sample.resume[i], from = std::max(came, began);
-            int64_t noise = 0;
-            for (const NoisePiece& piece : sample.noise[i])
-                if (piece.end > from) noise += piece.end - std::max(piece.begin, from);
-            if (waits_for_everyone || root_only || waits == Waits::prefix)
-                waiting.push_back({came, began, sample.leave[i] - noise, &sample, i});
-            else
-                free.push_back({from, from, sample.leave[i] - noise, &sample, i});
-        }
-    }
-    Distances distances;
-    add_distances_from_constant(waiting, &distances);
-    add_distances_from_constant(free, &distances);
-    return typical(distances, noise_known);
 }
 
 }  // namespace polter::replay

@@ -238,12 +238,16 @@ const LearnedCost* Model::shortest_message(bool same_host) const {
     return shortest;
 }
 
-// What algorithms cost where that is certain, of the classes with most leave times; and what messages cost, if any were seen.
+// What algorithms cost where that is certain, of the classes with most leave times; and what messages cost, if any were seen. Of what was
+// called once only where nothing else tells, and the noise in it is known.
 std::vector<Reference> Model::references(const std::vector<CollectiveClass>& classes) const {
     constexpr size_t most = 3;
     std::vector<const CollectiveClass*> certain;
     for (const CollectiveClass& one : classes)
-        if (one.explanation.found && one.explanation.found->certain && one.samples.size() > 1) certain.push_back(&one);
+        if (one.explanation.found && one.explanation.found->certain) certain.push_back(&one);
+    const auto once = [](const CollectiveClass* one) { return one->samples.size() == 1; };
+    const bool messages = shortest_message(false) || shortest_message(true);
+    if (messages || !noise_placed_ || !std::all_of(certain.begin(), certain.end(), once)) std::erase_if(certain, once);
     const auto leave_times = [](const CollectiveClass* one) { return one->samples.size() * one->samples.front().leave.size(); };
     std::stable_sort(certain.begin(), certain.end(), [&](const auto* a, const auto* b) { return leave_times(a) > leave_times(b); });
     if (certain.size() > most) certain.resize(most);

@@ -219,6 +219,33 @@ TEST_CASE("where only the root waits, and once, an algorithm of an MPI is believ
     CHECK(!believed({{.structure = {.pattern = dissemination.pattern, .hop = 500, .own = 100}, .data = 64}}));  // it would have been faster
 }
 
+TEST_CASE("calls that found all their messages there leave the algorithm open; known costs, where they agree, tell it") {
+    const Structure truth{.pattern = {.up = Shape::linear, .cargo_up = Cargo::parts}, .hop = 80'000, .own = 1'000};
+    constexpr CollectiveKind gather{.operation = OTF2_COLLECTIVE_OP_GATHER, .waits = Waits::n_to_one, .data = 32};
+    const auto believed = [&](int64_t lead, int64_t known_flight) {
+        std::vector<InstanceSample> samples;
+        for (int64_t i = 0; i < 32; ++i) {
+            InstanceSample sample;
+            sample.enter = {20'000 + lead + 900 * (i % 11), 700 * (i % 9), 1'100 * (i % 7), 20'000 - 300 * (i % 4)};
+            sample.noise.resize(4);
+            std::vector<Prediction> predicted;
+            predict(truth, sample, &predicted);
+            for (const Prediction& one : predicted) sample.leave.push_back(one.leave);
+            samples.push_back(sample);
+        }
+        const std::vector<Reference> known{{.structure = {.pattern = dissemination.pattern, .hop = known_flight, .own = 1'000}, .data = 0}};
+        const Nearest borrowed = known_flight > 0 ? borrow(samples, gather, Library::smpi, true, known, 0, 1) : Nearest();
+        return explain(samples, Waits::n_to_one, true, nearest(samples, gather, Library::smpi, true, 0, 1), borrowed).found;
+    };
+    REQUIRE(believed(85'000, 80'000));
+    CHECK(believed(85'000, 80'000)->pattern.up == Shape::linear);
+    CHECK(std::abs(believed(85'000, 80'000)->hop - 80'000) < 2'000);
+    const auto unknown = believed(85'000, 0);
+    CHECK((!unknown || unknown->hop < 40'000));  // nothing says how long messages are under way
+    const auto longer = believed(85'000, 200'000);
+    CHECK((!longer || longer->hop < 90'000));  // by that the calls would have waited
+}
+
 TEST_CASE("where many send in no time, what the root's leave times say is not lost among theirs") {
     // The root takes 500 for each message and mostly comes first: it leaves so long after its own coming, whenever the last one came. The
     // call itself costs everybody 75, which no algorithm has.
