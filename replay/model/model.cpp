@@ -239,15 +239,15 @@ const LearnedCost* Model::shortest_message(bool same_host) const {
 }
 
 // What algorithms cost where that is certain, of the classes with most leave times; and what messages cost, if any were seen. Of what was
-// called once only where nothing else tells, and the noise in it is known.
-std::vector<Reference> Model::references(const std::vector<CollectiveClass>& classes) const {
+// called once only where nothing else tells, and `once`.
+std::vector<Reference> Model::references(const std::vector<CollectiveClass>& classes, bool once) const {
     constexpr size_t most = 3;
     std::vector<const CollectiveClass*> certain;
     for (const CollectiveClass& one : classes)
         if (one.explanation.found && one.explanation.found->certain) certain.push_back(&one);
-    const auto once = [](const CollectiveClass* one) { return one->samples.size() == 1; };
+    const auto single = [](const CollectiveClass* one) { return one->samples.size() == 1; };
     const bool messages = shortest_message(false) || shortest_message(true);
-    if (messages || !noise_placed_ || !std::all_of(certain.begin(), certain.end(), once)) std::erase_if(certain, once);
+    if (!once || messages || !std::all_of(certain.begin(), certain.end(), single)) std::erase_if(certain, single);
     const auto leave_times = [](const CollectiveClass* one) { return one->samples.size() * one->samples.front().leave.size(); };
     std::stable_sort(certain.begin(), certain.end(), [&](const auto* a, const auto* b) { return leave_times(a) > leave_times(b); });
     if (certain.size() > most) certain.resize(most);
@@ -335,13 +335,13 @@ void Model::freeze(bool noise_placed, const Search& search) {
         for (size_t i = 0; i < classes.size(); ++i)
             if (!classes[i].samples.empty())
                 classes[i].explanation = explain(classes[i].samples, classes[i].kind.waits, noise_placed, best[i]);
-        const std::vector<Reference> known = references(classes);
+        const std::vector<Reference> lenders = references(classes, true), known = references(classes, false);
         std::vector<Nearest> borrowed(classes.size());
         for (size_t i = 0; i < classes.size(); ++i) {
             const CollectiveClass& one = classes[i];
             const bool weak = evidence(one.samples) != Evidence::enough || one.samples.size() == 1;
             if (weak || one.explanation.leaves_more_than(1 / enough_said) || !one.explanation.found)
-                borrowed[i] = borrow(one.samples, one.kind, search.library, noise_placed, known, search.part, search.parts);
+                borrowed[i] = borrow(one.samples, one.kind, search.library, noise_placed, lenders, search.part, search.parts);
         }
         if (search.join) search.join(borrowed);
         for (size_t i = 0; i < classes.size(); ++i) {

@@ -243,7 +243,7 @@ class Model {
         void keep_first(CallNumber, const InstanceSample&);
     };
     const LearnedCost* shortest_message(bool same_host) const;
-    std::vector<Reference> references(const std::vector<CollectiveClass>&) const;
+    std::vector<Reference> references(const std::vector<CollectiveClass>&, bool once) const;
     void tell_calls_apart(std::vector<CollectiveClass>*) const;
     void fence_as_barriers(std::vector<CollectiveClass>*) const;
     void share_links_as_others(std::vector<CollectiveClass>*) const;

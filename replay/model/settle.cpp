@@ -217,7 +217,7 @@ bool Model::explained_without(const std::vector<InstanceSample>& samples, const 
     const double with = about_as_near * static_cast<double>(one.set_up->error);
     const Nearest by_any = nearest(samples, one.kind, search.library, noise_placed_, 0, 1);
     if (by_any.error <= with && may_take(by_any.structure, one.kind)) return true;
-    return borrow(samples, one.kind, search.library, noise_placed_, references({}), 0, 1).error <= with;
+    return borrow(samples, one.kind, search.library, noise_placed_, references({}, false), 0, 1).error <= with;
 }
 
 // Which of the instances set something up before they do what the others do.
@@ -231,7 +231,7 @@ void Model::look_for_set_ups(CollectiveClass& one, Instances& instances, const S
     if (!noise_placed_)
         for (auto* list : {&one.samples, &one.set_ups, &few})
             for (InstanceSample& sample : *list) sample.forget_places();
-    one.set_up = explain_set_ups(few, one.kind, search.library, noise_placed_, references({}), std::nullopt);
+    one.set_up = explain_set_ups(few, one.kind, search.library, noise_placed_, references({}, false), std::nullopt);
     if (one.set_up && explained_without(few, one, search)) one.set_up.reset();
     if (!one.set_up) return;
     std::erase_if(one.samples, [&](const InstanceSample& sample) {
