@@ -328,10 +328,19 @@ static bool meets_only_wait(const std::vector<InstanceSample>& samples, Waits wa
 
 // Where the calls found all their messages there, a constant meets them, and any flight that is short enough does. Without the noise they
 // may wait: then known costs tell for how long.
-static bool never_waited(const Nearest& borrowed, double constant_error) {
+static bool never_waited(const std::vector<InstanceSample>& samples, const Nearest& borrowed, double constant_error) {
     constexpr double much_less = 50;  // than a message is under way
+    constexpr size_t seldom = 16;     // one leave time of so many
     const double flight = static_cast<double>(borrowed.structure.hop) / much_less;
-    return std::isfinite(borrowed.error) && constant_error <= flight && borrowed.error <= flight;
+    if (!std::isfinite(borrowed.error) || constant_error > flight || borrowed.error > flight) return false;
+    size_t waited = 0, all = 0;
+    std::vector<Prediction> predicted;
+    for (const InstanceSample& sample : samples) {
+        predict(borrowed.structure, sample, &predicted);
+        all += predicted.size();
+        waited += static_cast<size_t>(std::count_if(predicted.begin(), predicted.end(), [](const auto& one) { return one.hops > 0; }));
+    }
+    return waited * seldom <= all;
 }
 
 // How far the values are from the one in the middle, in the mean.
@@ -420,7 +429,7 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
     if (said == Evidence::few) left = best.decided && tells ? 0.2 : 0.1;
     Nearest chosen = best;
     constexpr double left_by_borrowed = 0.1;
-    const bool never = !weak && never_waited(borrowed, explanation.constant_error);
+    const bool never = !weak && never_waited(samples, borrowed, explanation.constant_error);
     if (!std::isfinite(borrowed.error)) {
         // Nobody to borrow from.
     } else if (!weak) {

@@ -318,8 +318,12 @@ long memory_of(int64_t steps, bool approximated) {
         test::write_trace(spec, directory.path("t"));
     });
     return most_memory([&] {
+        replay::Options options;
+        options.trace = directory.path("t");
+        options.write_approximated = directory.path("a");
+        options.keep_bytes = 0;  // events that are kept have a limit of their own
         if (approximated)
-            write(directory.path("t"), directory.path("a"));
+            replay::replay(options);
         else
             timeline(directory.path("t"));  // keeps every record: grows
     });

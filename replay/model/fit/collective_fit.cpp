@@ -342,7 +342,8 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
             Descent descends(flights.front(), samples, noise_known);
             for (const Structure& start : flights) descends.try_out(start);
             const Fit other = descends.go_down(anything);
-            if (other.error < found.error) found = other;
+            constexpr double far_better = 4;  // else they recur by chance
+            if (other.error * far_better < std::min(found.error, constant_error)) found = other;
         }
         if (samples.front().enter.size() == 2 && found.error > 0) {
             const Fit other = Descent(from_first(plain, samples), samples, noise_known).go_down(anything);
