@@ -72,6 +72,7 @@ struct Recurring {
 Recurring recurring_flights(const std::vector<InstanceSample>& samples) {
     constexpr size_t last_ones = 3, most_flights = 4;
     constexpr double as_long = 1.005;
+    constexpr int64_t much_longer = 4;  // than calls usually take: else that tells
     const auto tail = [](const InstanceSample& one, size_t i) { return one.leave[i] - (one.resume.empty() ? one.enter : one.resume)[i]; };
     std::array<std::vector<int64_t>, 2> tails;  // of roots, and of the others
     for (const InstanceSample& sample : samples)
@@ -89,10 +90,12 @@ Recurring recurring_flights(const std::vector<InstanceSample>& samples) {
         std::iota(order.begin(), order.end(), size_t{0});
         const auto last = order.begin() + static_cast<std::ptrdiff_t>(std::min(last_ones + 1, order.size()));
         std::partial_sort(order.begin(), last, order.end(), [&](size_t a, size_t b) { return sample.enter[a] > sample.enter[b]; });
-        for (size_t i = 0; i < sample.leave.size(); ++i)
-            for (auto from = order.begin(); tail(sample, i) > 2 * usual[i != sample.root] && from != last; ++from)
-                if (*from != i && sample.enter[*from] < sample.leave[i])
-                    flights.push_back(static_cast<double>(sample.leave[i] - sample.enter[*from]));
+        for (size_t i = 0; i < sample.leave.size(); ++i) {
+            const int64_t usually = usual[i != sample.root];
+            for (auto from = order.begin(); tail(sample, i) > 2 * usually && from != last; ++from)
+                if (const int64_t flight = sample.leave[i] - sample.enter[*from]; *from != i && flight > much_longer * usually)
+                    flights.push_back(static_cast<double>(flight));
+        }
     }
     std::sort(flights.begin(), flights.end());
     while (recurring.flights.size() < most_flights) {
