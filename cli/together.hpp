@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Verbs that share one analysis among all processes of a launcher: mpirun -n 4 polter VERB.
+// Verbs that share one analysis among several processes: those of a launcher (mpirun -n 4 polter VERB), or some that they start here.
 #pragma once
 
 #include <functional>

@@ -185,21 +185,27 @@ std::unique_ptr<Transport> forked_together(int processes) {
     return std::make_unique<ForkedTransport>(std::move(rings), 0, processes, std::move(children));
 }
 
+// How many share it; 1: one with a process that decodes ahead is as fast.
+static int fastest_processes(const std::string& trace, int free) {
+    Archive archive(trace);
+    double least = decoding_ahead_part;
+    int fastest = 1;
+    for (int processes = 2; processes <= std::min({most_processes, free, archive.definitions().ranks}); processes *= 2) {
+        const double part = expected_part(crossing_traffic(archive, processes), processes, processes);
+        if (part > least) continue;
+        least = part;
+        fastest = processes;
+    }
+    return fastest;
+}
+
 Division fastest_division(const std::string& trace, bool several) {
     Division division;
     if (event_bytes(trace) < worth_bytes) return division;
     cpu_set_t allowed;
     const double free = free_cores(sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1, 1);
     if (free < 2) return division;
-    Archive archive(trace);
-    double least = decoding_ahead_part;
-    const int most = several ? std::min({most_processes, static_cast<int>(free), archive.definitions().ranks}) : 1;
-    for (int processes = 2; processes <= most; processes *= 2) {
-        const double part = expected_part(crossing_traffic(archive, processes), processes, processes);
-        if (part > least) continue;
-        least = part;
-        division.processes = processes;
-    }
+    if (several) division.processes = fastest_processes(trace, static_cast<int>(free));
     division.decode_ahead = division.processes == 1;
     return division;
 }
