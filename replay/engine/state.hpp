@@ -68,6 +68,7 @@ struct Operation {
     // what goes to the target, and what comes.
     uint64_t part = 0, whole = 0;
     int64_t time = 0;
+    uint64_t posting = 0;  // of an irecv_post without a record: its index among those of its thread
 };
 
 // Learning: a call that completed sends whose receives may not have been read yet. What it teaches is known only with their postings,

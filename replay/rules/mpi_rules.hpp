@@ -41,10 +41,12 @@ struct WaitForAny {
     int64_t begin = 0, end = 0, approximated_begin = 0, approximated_end = 0;
 };
 
-// Of a receive that was posted without a record, and may not have completed.
+// Of receives that one call posted without a record, and that may not have completed.
 struct UnrecordedPosting {
-    uint64_t index = 0;           // 1-based, among the postings of its thread
+    uint64_t index = 0;           // 1-based, among the postings of its thread: of the first that has not completed
     int64_t time = 0, delay = 0;  // delay: in the scenario "all"
+    uint32_t most = 1;            // so many can be left; a Startall does not say how many it posted
+    bool begun_some = false;      // one of a Startall's has completed
     int left_behind = 0;          // by so many Waitalls
 };
 

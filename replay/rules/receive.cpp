@@ -83,7 +83,7 @@ void publish_posting(Engine& engine, Thread& thread, const Operation& operation)
     request->any_source = operation.any_source;
     request->partitioned = operation.partitioned;
     request->posting_thread = thread.index;
-    request->posting = ++thread.postings;
+    request->posting = operation.posting != 0 ? operation.posting : ++thread.postings;
     const PostedFor* learned = operation.posted_known ? nullptr : engine.posted_for({thread.index, request->posting});
     const PostedFor posted = learned ? *learned : PostedFor{operation.comm, operation.peer, operation.tag};
     const auto cancelled = [&] {

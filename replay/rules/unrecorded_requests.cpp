@@ -6,7 +6,7 @@
 // of its list, so what it leaves behind is taken after newer ones, and forgotten (MPI_PROC_NULL) when two of them have left it. Where
 // another posting could be meant and it would matter, the match is uncertain. A Wait without a message completes the earliest send, a
 // Waitall all of them: those that follow receives too, unless a Wait without a message comes before the next send. That is known only
-// behind it, so the learning pass keeps it among the postings.
+// behind it, so the learning pass keeps it among the postings. A Startall posts as many receives as complete before the next Startall.
 #include <algorithm>
 
 #include "internal.hpp"
@@ -16,12 +16,18 @@ namespace polter::replay::rules {
 namespace {
 
 constexpr size_t most_kept = 4096;            // of one thread
+constexpr uint32_t most_started = 64;         // receives of one Startall that are known at their posting
 constexpr int64_t longest_burst_ns = 20'000;  // postings one after the other: which of them is meant matters less than the cost of a call
 constexpr uint64_t unrecorded_request = uint64_t{1} << 63, unrecorded_send = uint64_t{1} << 62;
 
 bool completes(const Thread& thread) {
     return thread.kind == CallKind::wait || thread.kind == CallKind::wait_any || thread.kind == CallKind::poll ||
            thread.kind == CallKind::poll_any;
+}
+
+bool records_requests(const Thread& thread) {
+    return std::any_of(thread.operations.begin(), thread.operations.end(),
+                       [](const Operation& operation) { return operation.kind != Operation::Kind::send; });
 }
 
 // By how much the estimate may change if another of them is meant.
@@ -53,18 +59,20 @@ void complete(Engine& engine, Thread& thread, Operation& operation, std::vector<
             engine.leaves_open(Flaw::uncertain_order, thread.enter, thread.leave, change);
         }
     }
-    postings.erase(place);
+    place->begun_some = true;
+    ++place->index;
+    if (--place->most == 0) postings.erase(place);
 }
 
-void post(Engine& engine, Thread& thread, std::vector<UnrecordedPosting>& postings) {
+void post(Engine& engine, Thread& thread, std::vector<UnrecordedPosting>& postings, uint32_t most = 1) {
     if (postings.size() == most_kept) postings.erase(postings.begin());
     const Lanes& lanes = engine.lanes();
-    const uint64_t index = thread.postings + 1;
-    postings.push_back({index, thread.enter, lanes.count > 0 ? thread.delay[lanes.all] : 0, 0});
-    if (engine.posted_for({thread.index, index}))
-        thread.operations.push_back({.kind = Operation::Kind::irecv_post, .request = unrecorded_request | index, .time = thread.enter});
-    else
-        thread.postings = index;
+    const uint64_t first = thread.postings + 1;
+    postings.push_back({.index = first, .time = thread.enter, .delay = lanes.count > 0 ? thread.delay[lanes.all] : 0, .most = most});
+    thread.postings += most;
+    for (uint64_t index = first; index < first + most && engine.posted_for({thread.index, index}); ++index)
+        thread.operations.push_back(
+            {.kind = Operation::Kind::irecv_post, .request = unrecorded_request | index, .time = thread.enter, .posting = index});
 }
 
 void forget_send(Engine& engine, Thread& thread, uint64_t request) {
@@ -87,6 +95,13 @@ void begin_sends(Engine& engine, Thread& thread, UnrecordedRequests& requests) {
         operation.request = unrecorded_request | unrecorded_send | ++requests.sends_begun;
         requests.sends.push_back(operation.request);
     }
+}
+
+// A list is started again only when all of it has completed: what is left of an earlier call was never there.
+void start_all(Engine& engine, Thread& thread, UnrecordedRequests& requests) {
+    begin_sends(engine, thread, requests);
+    std::erase_if(requests.postings, [](const UnrecordedPosting& posting) { return posting.begun_some; });
+    post(engine, thread, requests.postings, most_started);
 }
 
 bool complete_receives(Engine& engine, Thread& thread, std::vector<UnrecordedPosting>& postings) {
@@ -125,15 +140,17 @@ void complete_sends(Engine& engine, Thread& thread, UnrecordedRequests& requests
 void follow_unrecorded_requests(Engine& engine, Thread& thread) {
     const MessageCalls& calls = of(engine).learned.calls;
     if (!thread.carries_rank) return;
-    const bool posts = calls.post_receive.contains(thread.region) && thread.operations.empty(),
+    const bool all_started = calls.begin_all.contains(thread.region) && !records_requests(thread),
+               posts = calls.post_receive.contains(thread.region) && thread.operations.empty(),
                sends = calls.begin_send.contains(thread.region);
-    if (!posts && !sends && !completes(thread)) return;
+    if (!posts && !sends && !all_started && !completes(thread)) return;
     std::vector<UnrecordedRequests>& all = of(engine).unrecorded_requests;
     if (thread.index >= all.size()) {
-        if (!posts && !sends) return;  // there are none to complete
+        if (!posts && !sends && !all_started) return;  // there are none to complete
         all.resize(thread.index + size_t{1});
     }
     UnrecordedRequests& requests = all[thread.index];
+    if (all_started) return start_all(engine, thread, requests);
     if (posts) return post(engine, thread, requests.postings);
     if (sends) return begin_sends(engine, thread, requests);
     complete_sends(engine, thread, requests, complete_receives(engine, thread, requests.postings));

@@ -22,7 +22,7 @@ class RegionSet {  // of region references: asked for at each call
 };
 
 struct MessageCalls {
-    RegionSet post_receive, begin_send, complete_all;
+    RegionSet post_receive, begin_send, begin_all, complete_all;  // begin_all: any number of both
 };
 
 MessageCalls message_calls(const Definitions&);  // mpi_calls.cpp

@@ -146,8 +146,9 @@ MessageCalls message_calls(const Definitions& definitions) {
     for (uint32_t region = 0; region < definitions.region_kinds.size(); ++region) {
         if (definitions.region_kinds[region] == CallKind::not_mpi) continue;
         const std::string name = function_name(definitions.region_name(region));
-        if (name == "irecv") calls.post_receive.insert(region);
-        if (name == "isend" || name == "issend" || name == "irsend") calls.begin_send.insert(region);
+        if (name == "irecv" || name == "start") calls.post_receive.insert(region);
+        if (name == "isend" || name == "issend" || name == "irsend" || name == "start") calls.begin_send.insert(region);
+        if (name == "startall") calls.begin_all.insert(region);
         if (name == "waitall") calls.complete_all.insert(region);
     }
     return calls;
