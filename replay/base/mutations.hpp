@@ -32,6 +32,9 @@ struct Faults {
     bool transfers_are_work = false;        // accuracy: all noise in a flush or an unlock counts, even while it waited for transfers
     bool eager_locks = false;               // causality: only the lock call itself waits for the lock, never a later call of its epoch
     bool usual_calls_tell = false;          // accuracy: how long messages are under way is looked for in what calls usually take, alone
+    bool few_tell_nothing = false;          // accuracy: a protocol shows only where most calls tell it
+    bool awaited_tell_alone = false;        // accuracy: one message that was awaited tells more than many that were under way
+    bool sizes_tell_nothing = false;        // accuracy: what noise leaves open of a size is not looked for beside it
     bool links_apart = false;               // accuracy: each message has its hosts' links for itself
     bool links_only_shown = false;          // accuracy: messages that leave times do not show to share links have these for themselves
     bool exchange_of_equals = false;        // accuracy: in an Alltoallv all members send and get equally much

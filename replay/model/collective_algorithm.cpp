@@ -443,6 +443,8 @@ Explanation explain(const std::vector<InstanceSample>& samples, Waits waits, boo
         const bool confirmed =
             alike(best.structure, borrowed.structure) || (best.decided && rule_meets && alike(best.structure, borrowed.rule));
         if (borrowed.score <= best.score || !confirmed) chosen = borrowed;
+    } else if (borrowed.structure.pattern == best.structure.pattern && alike(best.structure, borrowed.structure)) {
+        left = std::max(left, left_by_borrowed);  // known costs name the same algorithm, though they meet the leave times less well
     }
     const bool only_wait = meets_only_wait(samples, waits, borrowed);
     if (only_wait) chosen = borrowed;

@@ -50,6 +50,15 @@ bool Model::same_protocol(const CostClass& a, const CostClass& b) const {
     return rendezvous(a.same_host, partitioned, a.size) == rendezvous(b.same_host, partitioned, b.size);
 }
 
+// None: neither has its protocol.
+Cost Model::between_or_beyond(const CostClass& of, const LearnedCost* below, const LearnedCost* above) const {
+    if (below && !same_protocol(of, below->of)) below = nullptr;
+    if (above && !same_protocol(of, above->of)) above = nullptr;
+    if (below && above) return between(*below, *above, of.size);
+    if (below || above) return beyond(below ? *below : *above, nullptr, of.size);
+    return {};
+}
+
 const Cost& Model::cost(const CostClass& of) const {
     const uint64_t key = of.key();
     if (const Cost* known = asked_.get(key)) return *known;

@@ -197,14 +197,21 @@ void Model::merge(const Model& other) {
 }
 
 // Of the classes with slack, the samples with most of it, a quarter of all at least: little slack can still hide waiting. Some clean ones
-// are enough: what is not clean says least of what is possible without noise. Upper limits always count.
-Cost Model::summarise(const Samples& samples) const {
+// are enough: what is not clean says least of what is possible without noise.
+CostLimits Model::with_most_slack(const Samples& samples) {
     const int64_t all = samples.count();
     CostLimits chosen;
     for (auto row = samples.by_slack.rbegin(); row != samples.by_slack.rend() && chosen.count() * 4 < all; ++row) {
         chosen.merge(row->second);
         if (row->first == clean_slack && chosen.count() >= enough_clean) break;
     }
+    return chosen;
+}
+
+// Upper limits always count.
+Cost Model::summarise(const Samples& samples) const {
+    const int64_t all = samples.count();
+    CostLimits chosen = with_most_slack(samples);
     // How far the intervals disagree; of exact ones, what they vary by. Mere upper limits lie above the cost anyway.
     const int64_t spread = std::max<int64_t>(0, chosen.least().quantile(95) - chosen.most().quantile(5));
     if (const auto limits = samples.by_slack.find(limits_only); limits != samples.by_slack.end()) chosen.merge(limits->second);
@@ -303,6 +310,7 @@ void Model::freeze(bool noise_placed, const Search& search) {
     settle_transfers();
     settle_protocols();
     settle_waits();
+    settle_open_sizes();
     if (!noise_placed_ && !faults_.all_excess_is_noise) settle_excess();
     for (const auto& [key, instances] : instances_)
         if (instances.apart && static_cast<uint8_t>(instances.of.operation) == OTF2_COLLECTIVE_OP_DESTROY_HANDLE)

@@ -208,6 +208,7 @@ class Model {
                CostClass::size_class(size, CostClass::message_bits);
     }
     Samples& samples(const CostClass&, int64_t first);
+    static CostLimits with_most_slack(const Samples&);
     Cost summarise(const Samples&) const;
     void settle_tails();
     void settle_excess();
@@ -220,6 +221,8 @@ class Model {
     int64_t shortest_call(const Wait&) const;
     void settle_transfers();
     void settle_waits();
+    void settle_open_sizes();
+    Cost between_or_beyond(const CostClass&, const LearnedCost* below, const LearnedCost* above) const;
     void add_settled(const CostClass&, const CostLimits&);
     bool same_protocol(const CostClass&, const CostClass&) const;
     struct CollectiveClass {

@@ -90,23 +90,28 @@ int64_t Model::shortest_call(const Wait& of) const {
     return least;
 }
 
-// A class of messages, or of non-blocking collectives, that no call awaited from the beginning: calls that waited for the rest of their way
-// tell how long that is. What such a Wait costs by itself messages tell, too: those of collectives are not asked for it.
+// A class of messages, or of non-blocking collectives, that hardly any call awaited from the beginning: calls that waited for the rest of
+// their way tell how long that is. What such a Wait costs by itself messages tell, too: those of collectives are not asked for it.
 void Model::settle_transfers() {
     for (const auto& [key, wait] : waits_) {
         const CostClass& message = wait.message;
         if (message.synchronous) continue;
         const bool partitioned = message.operation == partitioned_messages;
         const auto others = costs_.find(message.key());
-        const auto [eager, late] = wait.samples.evidence(others == costs_.end() ? 0 : others->second.cost.mid, shortest_call(wait));
+        const auto [eager, late] =
+            wait.samples.evidence(others == costs_.end() ? 0 : others->second.cost.mid, shortest_call(wait), !faults_.few_tell_nothing);
         for (const auto& [count, ended_before_post] : {std::pair{eager, true}, std::pair{late, false}})
             if (count > 0) learn_protocol(message.same_host, partitioned, message.size, ended_before_post, count);
     }
+    constexpr int64_t many = 8;                                  // times as many calls as those that awaited it from the beginning
     std::map<uint64_t, std::pair<CostClass, CostLimits>> found;  // by message: calls of several kinds may tell
     for (const auto& [key, wait] : waits_) {
-        if (costs_.contains(wait.message.key())) continue;
-        auto& [message, limits] = found.try_emplace(wait.message.key(), wait.message, CostLimits()).first->second;
-        limits.merge(wait.samples.transfers(wait.message.synchronous, shortest_call(wait)));  // of collectives the same either way
+        const CostLimits limits =
+            wait.samples.transfers(wait.message.synchronous, shortest_call(wait));  // of collectives the same either way
+        const auto known = costs_.find(wait.message.key());
+        const bool for_many = noise_placed_ && !faults_.awaited_tell_alone;
+        if (known != costs_.end() && (!for_many || known->second.samples * many >= limits.count())) continue;
+        found.try_emplace(wait.message.key(), wait.message, CostLimits()).first->second.second.merge(limits);
     }
     for (const auto& [key, transfer] : found) add_settled(transfer.first, transfer.second);
     std::erase_if(waits_.changed(), [](const auto& wait) { return wait.second.message.kind == CostKind::collective_tail; });
@@ -165,6 +170,44 @@ void Model::settle_waits() {
         for (const auto& [key, call] : found) add_settled(call.first, call.second);
     }
     waits_.clear();
+    asked_.clear();
+}
+
+// Noise in all calls with a size leaves open what such messages take: the sizes beside it tell, within what these calls allow.
+void Model::settle_open_sizes() {
+    constexpr int64_t part = 64;  // of a cost: known well enough
+    if (!noise_placed_ || faults_.sizes_tell_nothing) return;
+    const auto agreed = [&](uint64_t key) {
+        const Samples& samples = samples_.at(key);
+        CostLimits limits = with_most_slack(samples);
+        if (const auto mere = samples.by_slack.find(limits_only); mere != samples.by_slack.end()) limits.merge(mere->second);
+        return limits.agreed();
+    };
+    const LearnedCost* below = nullptr;
+    std::vector<std::pair<LearnedCost*, const LearnedCost*>> open;  // and what is known below
+    const auto tell = [&](const LearnedCost* above) {
+        for (const auto& [one, under] : open) {
+            const Cost beside = between_or_beyond(one->of, under, above);
+            if (!beside.known) continue;
+            const auto [from, to] = agreed(one->of.key());
+            one->cost.mid = std::clamp(beside.mid, from, to);
+        }
+        open.clear();
+    };
+    for (auto& [key, learned] : costs_) {
+        if (learned.of.kind > CostKind::send_own || learned.of.kind == CostKind::wait_own || !samples_.contains(key)) continue;
+        const bool follows = below && below->of.key() >> CostClass::size_bits == key >> CostClass::size_bits;
+        if (!follows && !open.empty() && open.front().first->of.key() >> CostClass::size_bits != key >> CostClass::size_bits) tell(nullptr);
+        if (!follows) below = nullptr;
+        const auto [from, to] = agreed(key);
+        if (to - from > from / part) {
+            open.emplace_back(&learned, below);
+        } else {
+            tell(&learned);
+            below = &learned;
+        }
+    }
+    tell(nullptr);
     asked_.clear();
 }
 

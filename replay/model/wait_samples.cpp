@@ -30,6 +30,18 @@ int64_t clearly_longer(int64_t shortest) {
     return 2 * shortest + little_ns;
 }
 
+// How many intervals have nothing within a part of it of the value that most agree on.
+int64_t outliers(const CostLimits& limits, int64_t part) {
+    const CostLimits::Agreed agreed = limits.agreed();
+    int64_t count = 0;
+    const Histogram least = limits.least(), most = limits.most();  // they live as long as their bins are looked at
+    for (const auto& [bin, content] : least.bins())
+        if (content.sum / content.count > agreed.to + agreed.to / part) count += content.count;
+    for (const auto& [bin, content] : most.bins())
+        if (content.sum / content.count < agreed.from - agreed.from / part) count += content.count;
+    return count;
+}
+
 // How far the intervals are from having a value in common.
 int64_t disagreement(const CostLimits& limits) {
     return std::max<int64_t>(0, limits.least().quantile(95) - limits.most().quantile(5));
@@ -100,15 +112,20 @@ CostLimits WaitSamples::transfers(bool rendezvous, int64_t shortest) const {
     return chosen.count() < enough || disagreement(chosen) > chosen.agreed().from / agreeing ? CostLimits() : chosen;
 }
 
-WaitSamples::Evidence WaitSamples::evidence(int64_t transfer, int64_t shortest) const {
-    constexpr int64_t enough = 5, clearly = 4, part = 20, agreeing = 8;
+WaitSamples::Evidence WaitSamples::evidence(int64_t transfer, int64_t shortest, bool few_tell) const {
+    constexpr int64_t enough = 5, few = 3, clearly = 4, part = 20, agreeing = 8;
     const UnderWay way = waited(transfer > 0 ? std::min(transfer / 4, clearly_longer(shortest)) : clearly_longer(shortest));
     if (way.since_send.count() < enough) return {};
     const int64_t eager = disagreement(way.since_send), late = disagreement(way.since_both);
     const int64_t from_send = way.since_send.agreed().from, from_both = way.since_both.agreed().from;
     const auto as_others = [&](int64_t agreed) { return transfer == 0 || std::abs(agreed - transfer) <= transfer / agreeing; };
-    if (eager > clearly * late && eager > from_both / part && as_others(from_both)) return {0, way.since_send.count()};
-    if (late > clearly * eager && late > from_send / part && as_others(from_send)) return {way.since_send.count(), 0};
+    const int64_t not_eager = outliers(way.since_send, part), not_late = outliers(way.since_both, part);
+    // Noise makes most intervals wide enough for both: then the few tell that neither explains by chance.
+    const auto contradicted = [&](int64_t one, int64_t other) { return few_tell && one >= few && one > clearly * other; };
+    const bool by_spread = eager > clearly * late && eager > from_both / part, by_few = contradicted(not_eager, not_late);
+    if ((by_spread || by_few) && as_others(from_both)) return {0, way.since_send.count()};
+    if (((late > clearly * eager && late > from_send / part) || contradicted(not_late, not_eager)) && as_others(from_send))
+        return {way.since_send.count(), 0};
     return {};
 }
 

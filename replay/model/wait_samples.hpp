@@ -38,11 +38,11 @@ class WaitSamples {
     CostLimits transfers(bool rendezvous, int64_t shortest) const;
     // How many of these speak for a transfer that began with the send (eager), or once both were there (late): one of them explains the
     // calls' ends clearly better.
-    // `transfer`: how long such messages are under way, where other calls tell; else 0. `shortest`: as above.
+    // `transfer`: how long such messages are under way, where other calls tell; else 0. `shortest`: as above. `few_tell`: false in tests.
     struct Evidence {
         int64_t eager = 0, late = 0;
     };
-    Evidence evidence(int64_t transfer, int64_t shortest) const;
+    Evidence evidence(int64_t transfer, int64_t shortest, bool few_tell = true) const;
     // Of messages that could not leave before the call: all that the calls took.
     CostLimits since_both() const;
 

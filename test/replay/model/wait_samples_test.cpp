@@ -57,6 +57,55 @@ TEST_CASE("whether transfers begin with the send or with the posting is told by 
     CHECK(calls(true).evidence(4 * transfer, own).late == 0);  // other calls say that such messages take much longer
 }
 
+TEST_CASE("where noise leaves most calls open, the few tell that only one of both explains") {
+    const auto evidence = [](bool from_posting, int exact, bool few_tell) {
+        WaitSamples samples;
+        for (int i = 0; i < 60; ++i) {
+            WaitSamples::Sample open = call(50'000, 1'000, from_posting);
+            for (TimeRange* range : {&open.took, &open.since_send, &open.since_both}) range->least -= 3'000 + 100 * i;
+            samples.add(open, true);
+        }
+        for (int i = 0; i < exact; ++i) samples.add(call(50'000, 20'000 + 1'000 * i, from_posting), true);
+        return samples.evidence(transfer, own, few_tell);
+    };
+    CHECK(evidence(true, 3, true).late > 0);
+    CHECK(evidence(true, 3, false).late == 0);
+    CHECK(evidence(false, 3, true).eager > 0);
+    CHECK(evidence(false, 3, true).late == 0);
+    CHECK(evidence(true, 2, true).late == 0);  // by chance
+}
+
+TEST_CASE("one message that a call awaited tells less than many that were under way") {
+    const auto cost = [](Faults faults) {
+        constexpr CostClass message{CostKind::receive_after_send, false, false, 0, 4096}, wait{CostKind::wait_own, true, false, 0, 2};
+        Model model(faults);
+        model.learn_between(message, 45'000, 110'000, Model::clean);
+        model.learn({CostKind::wait_own, true, false, 0, 0}, own / 2, Model::clean);
+        for (int64_t after = 40'000; after < 60'000; after += 1'000) model.learn_wait(wait, message, call(after, 0, false), true);
+        model.freeze();
+        return model.cost(message).mid;
+    };
+    CHECK(cost({}) == transfer);
+    CHECK(cost({.awaited_tell_alone = true}) < transfer);
+}
+
+TEST_CASE("what noise leaves open of a size the sizes beside it tell, within what its calls allow") {
+    const auto cost = [](int64_t least, int64_t most, Faults faults) {
+        const auto message = [](uint64_t bytes) { return CostClass{CostKind::receive_after_send, false, false, 0, bytes}; };
+        Model model(faults);
+        model.learn(message(1'000), 80'000, Model::clean);
+        model.learn(message(3'000), 84'000, Model::clean);
+        model.learn_between(message(2'000), least, most, Model::clean);
+        model.learn_between({CostKind::send_own, false, false, 0, 2'000}, 700, 1'700, Model::clean);  // of another kind
+        model.freeze(true);
+        return model.cost(message(2'000)).mid;
+    };
+    CHECK(cost(50'000, 90'000, {}) == 82'000);
+    CHECK(cost(50'000, 90'000, {.sizes_tell_nothing = true}) == 50'000);
+    CHECK(cost(50'000, 70'000, {}) == 70'000);
+    CHECK(cost(83'500, 99'000, {}) == 83'500);
+}
+
 TEST_CASE("a call's own cost comes from calls that began later than messages are under way") {
     CHECK(calls(false).own(transfer).agreed().from == own);
     CHECK(calls(false).own(transfer).count() == 2);
