@@ -115,8 +115,9 @@ std::vector<Structure> protocols(const Pattern& pattern, const CollectiveKind& k
     return list;
 }
 
-// `look(structure)`: its fit. The algorithms that a library's rules name come first. Each process looks at those, so all of them know
-// whether they say enough; the others are shared.
+// `look(structure, rival)`: its fit; from many times that error on it is not looked for the last of it. The algorithms that a library's
+// rules name come first. Each process looks at those, so all of them know whether they say enough, and what the others, which are shared,
+// have to beat.
 template <class Look>
 Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kind, const std::vector<InstanceSample>& samples, size_t part,
                    size_t parts, double constant_error, const std::vector<int64_t>& calls, Look look) {
@@ -139,7 +140,7 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
         for (const Structure& protocol : protocols(candidate.pattern, kind, members, sizes, calls, share_links)) {
             Nearest one{.candidate = number++};
             if (!by_rules && one.candidate % parts != part) continue;
-            const Fit fit = look(protocol);
+            const Fit fit = look(protocol, by_rules ? std::numeric_limits<double>::infinity() : best.rule_error);
             one.structure = fit.structure;
             one.error = fit.error;
             one.decided = candidate.decided;
@@ -165,6 +166,22 @@ Nearest nearest_of(const std::vector<Candidate>& list, const CollectiveKind& kin
     return best;
 }
 
+// `look(structure, samples, rival)`: a fit. Most algorithms are so far off that a part of the samples shows it.
+template <class Look>
+auto with_few_first(const std::vector<InstanceSample>& samples, Look look) {
+    constexpr size_t least = 8, enough_leave_times = 24;
+    constexpr double far_off = 1.5 * hopeless;  // a part says it less well
+    const size_t members = samples.front().enter.size(), few = std::max(least, (enough_leave_times + members - 1) / members);
+    std::vector<InstanceSample> part;
+    if (samples.size() >= 2 * few)
+        for (size_t i = 0; i < few; ++i) part.push_back(samples[i * samples.size() / few]);
+    return [&samples, look, part = std::move(part)](const Structure& plain, double rival) {
+        if (!part.empty() && std::isfinite(rival))
+            if (const Fit rough = look(plain, part, rival); rough.error > far_off * rival) return rough;
+        return look(plain, samples, rival);
+    };
+}
+
 }  // namespace
 
 Structure with_costs(Structure structure, const Reference& known, uint64_t data) {
@@ -186,7 +203,9 @@ Nearest nearest(const std::vector<InstanceSample>& samples, const CollectiveKind
     if (evidence(samples) == Evidence::few) std::erase_if(list, [](const Candidate& candidate) { return !candidate.decided; });
     const double constant_error = plain_error(samples, kind.waits, noise_known);
     return nearest_of(list, kind, samples, part, parts, constant_error, costs_of_call(samples, kind, {}),
-                      [&](const Structure& plain) { return fit(plain, samples, noise_known, constant_error, !kind.usual_calls_tell); });
+                      with_few_first(samples, [&](const Structure& plain, const std::vector<InstanceSample>& of, double rival) {
+                          return fit(plain, of, noise_known, constant_error, rival, !kind.usual_calls_tell);
+                      }));
 }
 
 Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind& kind, Library library, bool noise_known,
@@ -196,16 +215,16 @@ Nearest borrow(const std::vector<InstanceSample>& samples, const CollectiveKind&
     const double range = weak ? 2 : 1000;
     const auto members = static_cast<uint32_t>(samples.front().enter.size());
     const double constant_error = plain_error(samples, kind.waits, noise_known);
-    const auto look = [&](const Structure& plain) {
+    const auto look = [&](const Structure& plain, const std::vector<InstanceSample>& of, double) {
         std::vector<Structure> starts;
         for (const Reference& reference : known) {
             starts.push_back(with_costs(plain, reference, kind.scale()));
-            if (weak && plain.link && plain.any_rendezvous()) starts.push_back(limited_by_link(starts.back(), samples));
+            if (weak && plain.link && plain.any_rendezvous()) starts.push_back(limited_by_link(starts.back(), of));
         }
-        return fit_from(starts, samples, noise_known, range, constant_error);
+        return fit_from(starts, of, noise_known, range, constant_error);
     };
     const std::vector<int64_t> calls = costs_of_call(samples, kind, known);
-    return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, calls, look);
+    return nearest_of(candidates(kind, members, library), kind, samples, part, parts, constant_error, calls, with_few_first(samples, look));
 }
 
 // In bytes; 0 where it is not known.
@@ -256,7 +275,7 @@ std::optional<Structure> hidden_by_noise(const std::vector<InstanceSample>& samp
         const auto leave_times = static_cast<double>(samples.size() * members);
         return Seen{seen.contradiction / leave_times, seen.longer / leave_times, seen.took / leave_times};
     };
-    const auto look = [&](const Structure& plain) {
+    const auto look = [&](const Structure& plain, double) {
         Fit best{plain, std::numeric_limits<double>::infinity()};
         if (too_long(plain)) return best;
         for (const Reference& reference : known) {

@@ -321,7 +321,8 @@ Fit with_taking(Fit found, const std::vector<InstanceSample>& samples, bool nois
 
 }  // namespace
 
-Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error, bool by_flights) {
+Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error, double rival,
+        bool by_flights) {
     const bool few = evidence(samples) != Evidence::enough || samples.size() == 1;
     const auto anything = [](const Structure& any) { return any; };
     if (!few) {
@@ -351,6 +352,7 @@ Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool
         }
         if (!plain.link && with.empty()) return found;
         if (!plain.link) return with_taking(with_long_transfers(found, samples, noise_known), samples, noise_known, anything);
+        if (found.error > hopeless * rival) return found;
         found = Descent(found.structure, samples, noise_known).follow_valley(anything, constant_error);
         // What sharing takes of the way that a message takes alone, from which descents differ; in rendezvous it may be most of it. One
         // that is far off without it is another algorithm.

@@ -11,14 +11,18 @@ namespace polter::replay {
 // What explains so much of what a constant leaves (one part in so many) needs no rival.
 constexpr double enough_said = 50;
 
+// Times the error of a rival: what is so far off after a first descent is not worth more of them.
+constexpr double hopeless = 2;
+
 struct Fit {
     Structure structure;
     double error = 0;  // ns: mean distance of predicted and measured leave times
 };
 
-// Of the algorithm and protocol of `plain`, whatever its costs are. `constant_error`: of "a constant after the last".
-// `by_flights`: also from flights that the few calls tell which waited.
-Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error, bool by_flights);
+// Of the algorithm and protocol of `plain`, whatever its costs are. `constant_error`: of "a constant after the last"; `rival`: of another
+// algorithm, or infinity. `by_flights`: also from flights that the few calls tell which waited.
+Fit fit(const Structure& plain, const std::vector<InstanceSample>& samples, bool noise_known, double constant_error, double rival,
+        bool by_flights);
 
 // As if the busiest member's link took all the time that the calls did.
 Structure limited_by_link(Structure structure, const std::vector<InstanceSample>& samples);
