@@ -46,7 +46,7 @@ struct UnrecordedPosting {
     uint64_t index = 0;           // 1-based, among the postings of its thread: of the first that has not completed
     int64_t time = 0, delay = 0;  // delay: in the scenario "all"
     uint32_t most = 1;            // so many can be left; a Startall does not say how many it posted
-    bool begun_some = false;      // one of a Startall's has completed
+    bool some_completed = false;  // one of a Startall's has completed
     int left_behind = 0;          // by so many Waitalls
 };
 

@@ -59,7 +59,7 @@ void complete(Engine& engine, Thread& thread, Operation& operation, std::vector<
             engine.leaves_open(Flaw::uncertain_order, thread.enter, thread.leave, change);
         }
     }
-    place->begun_some = true;
+    place->some_completed = true;
     ++place->index;
     if (--place->most == 0) postings.erase(place);
 }
@@ -100,7 +100,7 @@ void begin_sends(Engine& engine, Thread& thread, UnrecordedRequests& requests) {
 // A list is started again only when all of it has completed: what is left of an earlier call was never there.
 void start_all(Engine& engine, Thread& thread, UnrecordedRequests& requests) {
     begin_sends(engine, thread, requests);
-    std::erase_if(requests.postings, [](const UnrecordedPosting& posting) { return posting.begun_some; });
+    std::erase_if(requests.postings, [](const UnrecordedPosting& posting) { return posting.some_completed; });
     post(engine, thread, requests.postings, most_started);
 }
 
