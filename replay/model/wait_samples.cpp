@@ -120,7 +120,7 @@ WaitSamples::Evidence WaitSamples::evidence(int64_t transfer, int64_t shortest, 
     const int64_t from_send = way.since_send.agreed().from, from_both = way.since_both.agreed().from;
     const auto as_others = [&](int64_t agreed) { return transfer == 0 || std::abs(agreed - transfer) <= transfer / agreeing; };
     const int64_t not_eager = outliers(way.since_send, part), not_late = outliers(way.since_both, part);
-    // Noise makes most intervals wide enough for both: then the few tell that neither explains by chance.
+    // Noise makes most intervals wide enough for both: then the few calls tell that only one of both explains.
     const auto contradicted = [&](int64_t one, int64_t other) { return few_tell && one >= few && one > clearly * other; };
     const bool by_spread = eager > clearly * late && eager > from_both / part, by_few = contradicted(not_eager, not_late);
     if ((by_spread || by_few) && as_others(from_both)) return {0, way.since_send.count()};
