@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void fail(const std::string& spec, const std::string& what) {
+[[noreturn]] void bad_delay(const std::string& spec, const std::string& what) {
     throw Error(fmt::format("delay \"{}\": {}; for example mpi,probability=0.1,mean=100us,sigma=20us", spec, what));
 }
 
@@ -27,7 +27,7 @@ double probability_of(const std::string& spec, const std::string& text) {
     char* end = nullptr;
     double value = std::strtod(text.c_str(), &end);
     if (*end == '%') value /= 100, ++end;
-    if (text.empty() || *end != 0 || !(value > 0 && value <= 1)) fail(spec, "probability is from above 0 to 1");
+    if (text.empty() || *end != 0 || !(value > 0 && value <= 1)) bad_delay(spec, "probability is from above 0 to 1");
     return value;
 }
 
@@ -43,7 +43,7 @@ void set(const std::string& spec, const std::string& word, Delays::Rule& rule, u
     else if (key == "seed" && !value.empty() && value.find_first_not_of("0123456789") == std::string::npos && value.size() < 19)
         seed = std::stoull(value);
     else
-        fail(spec, fmt::format("\"{}\" is not known; known are probability, mean, sigma and seed", word));
+        bad_delay(spec, fmt::format("\"{}\" is not known; known are probability, mean, sigma and seed", word));
 }
 
 }  // namespace
@@ -92,14 +92,14 @@ Delays parse_delays(const std::vector<std::string>& specs) {
     for (const std::string& spec : specs) {
         size_t end = std::min(spec.find(','), spec.size());
         const std::string kind = spec.substr(0, end);
-        if (kind != "mpi" && kind != "io") fail(spec, fmt::format("\"{}\" is neither mpi nor io", kind));
+        if (kind != "mpi" && kind != "io") bad_delay(spec, fmt::format("\"{}\" is neither mpi nor io", kind));
         Delays::Rule& rule = kind == "mpi" ? delays.mpi : delays.io;
         while (end < spec.size()) {
             const size_t begin = end + 1;
             end = std::min(spec.find(',', begin), spec.size());
             set(spec, spec.substr(begin, end - begin), rule, delays.seed);
         }
-        if (rule.probability <= 0 || rule.mean_ns + rule.sigma_ns <= 0) fail(spec, "needs probability= and mean=");
+        if (rule.probability <= 0 || rule.mean_ns + rule.sigma_ns <= 0) bad_delay(spec, "needs probability= and mean=");
     }
     return delays;
 }

@@ -58,7 +58,7 @@ bool independent(const Eigen::MatrixXd& columns) {
 }
 
 Principal principal_components(const Eigen::MatrixXd& centred) {
-    const Eigen::BDCSVD<Eigen::MatrixXd> svd(centred, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const Eigen::JacobiSVD<Eigen::MatrixXd> svd(centred, Eigen::ComputeThinV);
     return {svd.matrixV(), svd.singularValues().array().square()};
 }
 

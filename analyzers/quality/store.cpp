@@ -108,7 +108,7 @@ constexpr const char* tables =
     "CREATE TABLE stolen(source TEXT, culprit TEXT, ns INTEGER, rank INTEGER);"
     "CREATE TABLE series(name TEXT, step_ns INTEGER, steps BLOB);";  // doubles of the machine; a job file does not move between byte orders
 
-constexpr size_t most_steps = 1 << 20;
+constexpr size_t most_steps_kept = 1 << 20;
 
 void write_job(const std::string& file, const Job& job) {
     Database database(file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
@@ -195,7 +195,7 @@ Job read_job(const std::string& file) {
             steps.resize(bytes / sizeof(double));
             if (bytes > 0) std::memcpy(steps.data(), sqlite3_column_blob(row, 2), steps.size() * sizeof(double));
             const bool numbers = std::all_of(steps.begin(), steps.end(), [](double x) { return std::isfinite(x) && x >= 0; });
-            if (job.series.step_ns <= 0 || steps.empty() || steps.size() > most_steps || bytes % sizeof(double) || !numbers)
+            if (job.series.step_ns <= 0 || steps.empty() || steps.size() > most_steps_kept || bytes % sizeof(double) || !numbers)
                 throw StoreError(file + ": is damaged: a series that is none");
         });
     return job;

@@ -17,7 +17,7 @@ namespace {
 
 using namespace polter;
 
-constexpr uint64_t programs = test::programs_of(40);
+constexpr uint64_t attributed_programs = test::programs_of(40);
 
 replay::Result attribute(const test::TraceSpec& trace, replay::Faults faults = {}, bool reverse_order = false, bool by_origin = true,
                          uint32_t windows = 10) {
@@ -97,7 +97,7 @@ Costs compare_costs(bool structured, uint64_t first, uint64_t count, replay::Fau
 }  // namespace
 
 TEST_CASE("the table by origin has the margins of the table by place, and those the shares") {
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
+    for (uint64_t seed = 1; seed <= attributed_programs; ++seed) {
         CAPTURE(seed);
         const test::Program program = test::random_program(test::mixed_options(seed));
         const replay::Result plain = attribute(program.trace, {}, false, false), result = attribute(program.trace);
@@ -136,7 +136,7 @@ TEST_CASE("whose noise it was does not depend on how many windows are shown") {
         return count;
     };
     int apart = 0;
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
+    for (uint64_t seed = 1; seed <= attributed_programs; ++seed) {
         CAPTURE(seed);
         const test::TraceSpec trace = test::random_program(test::mixed_options(seed)).trace;
         CHECK(differences(trace, {}) == 0);
@@ -159,7 +159,7 @@ TEST_CASE("noise that hit in one window and is paid in another, by hand") {
 }
 
 TEST_CASE("what became of the noise adds up, for each rank and for all") {
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
+    for (uint64_t seed = 1; seed <= attributed_programs; ++seed) {
         CAPTURE(seed);
         const test::Program program = test::random_program(test::mixed_options(seed));
         const replay::Result result = attribute(program.trace);
@@ -274,7 +274,7 @@ TEST_CASE("inside a collective: where it was paid, who made it, what each event 
 }
 
 TEST_CASE("the order in which the ranks are read changes nothing") {
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
+    for (uint64_t seed = 1; seed <= attributed_programs; ++seed) {
         CAPTURE(seed);
         const test::Program program = test::random_program(test::mixed_options(seed));
         nlohmann::json forward = replay::to_json(attribute(program.trace)), backward = replay::to_json(attribute(program.trace, {}, true));

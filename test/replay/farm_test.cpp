@@ -21,7 +21,7 @@ namespace {
 using namespace polter;
 using Form = test::FarmOptions::Form;
 
-constexpr uint64_t programs = test::programs_of(70);
+constexpr uint64_t farms = test::programs_of(70);
 
 test::FarmOptions options_of(uint64_t seed) {
     test::FarmOptions options;
@@ -40,14 +40,14 @@ bool is_farm(Form form) {
     return form != Form::prefetch;
 }
 
-struct Seen {
+struct Watched {
     replay::Result result;
     int64_t moved = 0;     // events of the scenario that removes nothing that are not where they were measured
     int64_t backward = 0;  // in any lane: time of a rank, a message that ends before it begins, more work assigned than asked for
 };
 
-Seen see(const std::string& trace, const test::FarmProgram& farm, replay::Faults faults = {}, bool attribution = false) {
-    Seen seen;
+Watched see(const std::string& trace, const test::FarmProgram& farm, replay::Faults faults = {}, bool attribution = false) {
+    Watched seen;
     std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> at;  // rank, measured: approximated times in lanes
     std::map<int64_t, std::vector<int64_t>> last;
     replay::Hooks hooks;
@@ -81,7 +81,7 @@ Seen see(const std::string& trace, const test::FarmProgram& farm, replay::Faults
     return seen;
 }
 
-Seen see(const test::FarmProgram& farm, replay::Faults faults = {}, bool attribution = false) {
+Watched see(const test::FarmProgram& farm, replay::Faults faults = {}, bool attribution = false) {
     const test::TemporaryDirectory directory;
     test::write_trace(farm.program.trace, directory.path("t"));
     return see(directory.path("t"), farm, faults, attribution);
@@ -91,7 +91,7 @@ Seen see(const test::FarmProgram& farm, replay::Faults faults = {}, bool attribu
 // noise cost.
 std::pair<int64_t, int64_t> wrong_by(replay::Faults faults, bool picking_master_alone = false) {
     int64_t wrong = 0, cost = 0;
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
+    for (uint64_t seed = 1; seed <= farms; ++seed) {
         test::FarmOptions options = options_of(seed);
         if (picking_master_alone) {
             options.form = Form::waitany;
@@ -100,7 +100,7 @@ std::pair<int64_t, int64_t> wrong_by(replay::Faults faults, bool picking_master_
         }
         if (!is_farm(options.form)) continue;
         const test::FarmProgram farm = test::farm_program(options);
-        const Seen seen = see(farm, faults);
+        const Watched seen = see(farm, faults);
         wrong += std::abs(seen.result.approximated_ns - farm.truth);
         cost += std::abs(farm.program.end - farm.truth);
     }
@@ -129,10 +129,10 @@ TEST_CASE("which of those that are there a wait for any takes says nothing of wh
 }
 
 TEST_CASE("identity, causality, additivity, margins, bounds of the whole") {
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
+    for (uint64_t seed = 1; seed <= farms; ++seed) {
         CAPTURE(seed);
         const test::FarmProgram farm = test::farm_program(options_of(seed));
-        const Seen seen = see(farm);
+        const Watched seen = see(farm);
         CHECK(seen.moved == 0);
         CHECK(seen.backward == 0);
         const replay::Result& result = seen.result;
@@ -155,7 +155,7 @@ TEST_CASE("identity, causality, additivity, margins, bounds of the whole") {
 
 TEST_CASE("the same questions find a broken exchange") {
     int64_t unclamped = 0, backward = 0;
-    for (uint64_t seed = 1; seed <= programs; ++seed) {
+    for (uint64_t seed = 1; seed <= farms; ++seed) {
         test::FarmOptions options = options_of(seed);
         options.jitter_ns = 20'000;
         const test::FarmProgram farm = test::farm_program(options);
@@ -182,10 +182,10 @@ TEST_CASE("workers that work on while they wait for an answer are no farm") {
 }
 
 TEST_CASE("with the event graph too: the same estimate, and a table that adds up to it") {
-    for (uint64_t seed = 1; seed <= programs; seed += 3) {
+    for (uint64_t seed = 1; seed <= farms; seed += 3) {
         CAPTURE(seed);
         const test::FarmProgram farm = test::farm_program(options_of(seed));
-        const Seen seen = see(farm, {}, true);
+        const Watched seen = see(farm, {}, true);
         CHECK(seen.result.accumulated_noise_ns == see(farm).result.accumulated_noise_ns);
         REQUIRE(seen.result.costs);
         std::map<std::string, int64_t> paid;
@@ -263,7 +263,7 @@ TEST_CASE("a request that never comes is counted, and the others are served") {
 }
 
 TEST_CASE("determinism: the order of reading and the number of processes change nothing") {
-    for (uint64_t seed = 1; seed <= programs; seed += 2) {
+    for (uint64_t seed = 1; seed <= farms; seed += 2) {
         CAPTURE(seed);
         const test::FarmProgram farm = test::farm_program(options_of(seed));
         const test::TemporaryDirectory directory;

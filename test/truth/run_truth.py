@@ -45,7 +45,7 @@ def expand(data, seed_offset=0):
                 "noise": data["noise"][noise],
                 "seed": seed,
                 "arguments": arguments,
-                "quick": group.get("quick", False),
+                "quick": group.get("quick", False) is True or group.get("quick") == [ranks, noise],  # all of the group, or one number and noise
                 "dependencies": group.get("dependencies"),
             }
 

@@ -12,11 +12,6 @@
 namespace polter::launch {
 namespace {
 
-std::string value_of(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
 bool has_word(const std::vector<std::string>& command, std::initializer_list<const char*> words) {
     return std::any_of(command.begin(), command.end(), [&](const std::string& word) {
         return std::any_of(words.begin(), words.end(), [&](const char* wanted) { return word == wanted; });
@@ -38,6 +33,11 @@ std::string names_of(const Environment& environment) {
 }
 
 }  // namespace
+
+std::string value_of(const char* variable) {
+    const char* value = *variable ? std::getenv(variable) : nullptr;
+    return value ? value : "";
+}
 
 std::string random_job_id() {
     std::random_device device;

@@ -12,6 +12,9 @@
 
 namespace polter::launch {
 
+// Of a variable of this process; empty where it is not set, or has no name.
+std::string value_of(const char* variable);
+
 // 16 hexadecimal digits.
 std::string random_job_id();
 

@@ -37,11 +37,6 @@ constexpr Naming namings[] = {{"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NUM_
                               // Hydra names no job. Its processes have one launcher, whose port or descriptor set they share.
                               {"PMI_PORT", "", "PMI_SIZE"}};
 
-std::string value_of(const char* name) {
-    const char* value = *name ? std::getenv(name) : nullptr;
-    return value ? value : "";
-}
-
 uint64_t hash(const std::string& text) {  // FNV-1a
     uint64_t out = 0xcbf29ce484222325ull;
     for (unsigned char c : text) out = (out ^ c) * 0x100000001b3ull;

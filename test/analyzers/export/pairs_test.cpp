@@ -8,7 +8,6 @@
 #include "analyzers/export/noise_intervals.hpp"
 
 using namespace polter::exports;
-using Kind = Record::Kind;
 
 namespace {
 
@@ -20,7 +19,7 @@ struct Ends {
     }};
 };
 
-Record message(Kind kind, int32_t peer, uint64_t name, uint64_t request = 0, bool known = true, uint32_t tag = 5) {
+Record message(Record::Kind kind, int32_t peer, uint64_t name, uint64_t request = 0, bool known = true, uint32_t tag = 5) {
     return {.kind = kind, .known = known, .peer = peer, .tag = tag, .bytes = name, .request = request};
 }
 
@@ -29,14 +28,14 @@ Record message(Kind kind, int32_t peer, uint64_t name, uint64_t request = 0, boo
 TEST_CASE("a wildcard posted first takes the first message, whenever it completes") {
     Ends sender, receiver;
     sender.pairs.begin(0);
-    for (uint64_t i = 0; i < 4; ++i) sender.pairs.record(message(Kind::isend, 1, i));
+    for (uint64_t i = 0; i < 4; ++i) sender.pairs.record(message(Record::Kind::isend, 1, i));
     receiver.pairs.begin(1);
-    receiver.pairs.record(message(Kind::post, -1, 0, 10, false));  // any source
-    receiver.pairs.record(message(Kind::post, 0, 0, 11));
-    receiver.pairs.record(message(Kind::irecv, 0, 1, 11));
-    receiver.pairs.record(message(Kind::receive, 0, 2));
-    receiver.pairs.record(message(Kind::irecv, 0, 0, 10));
-    receiver.pairs.record(message(Kind::receive, 0, 3));
+    receiver.pairs.record(message(Record::Kind::post, -1, 0, 10, false));  // any source
+    receiver.pairs.record(message(Record::Kind::post, 0, 0, 11));
+    receiver.pairs.record(message(Record::Kind::irecv, 0, 1, 11));
+    receiver.pairs.record(message(Record::Kind::receive, 0, 2));
+    receiver.pairs.record(message(Record::Kind::irecv, 0, 0, 10));
+    receiver.pairs.record(message(Record::Kind::receive, 0, 3));
     receiver.pairs.end();
     CHECK(sender.numbers == receiver.numbers);
 }
@@ -46,9 +45,9 @@ TEST_CASE("a rank that sends to itself") {
     for (Ends* side : {&sent, &got}) {
         side->pairs.begin(3);
         for (uint64_t i = 0; i < 3; ++i) {
-            if (side == &sent) side->pairs.record(message(Kind::isend, 3, i));
-            side->pairs.record(message(Kind::receive, 3, i));
-            if (side == &got) side->pairs.record(message(Kind::isend, 3, i));
+            if (side == &sent) side->pairs.record(message(Record::Kind::isend, 3, i));
+            side->pairs.record(message(Record::Kind::receive, 3, i));
+            if (side == &got) side->pairs.record(message(Record::Kind::isend, 3, i));
         }
     }
     CHECK(sent.numbers == got.numbers);
@@ -58,14 +57,14 @@ TEST_CASE("a rank that sends to itself") {
 TEST_CASE("what was cancelled took no message") {
     Ends sender, receiver;
     sender.pairs.begin(0);
-    for (uint64_t i = 0; i < 2; ++i) sender.pairs.record(message(Kind::send, 1, i));
+    for (uint64_t i = 0; i < 2; ++i) sender.pairs.record(message(Record::Kind::send, 1, i));
     receiver.pairs.begin(1);
-    receiver.pairs.record(message(Kind::post, 0, 0, 10));
-    receiver.pairs.record({.kind = Kind::cancelled, .request = 10});
-    receiver.pairs.record(message(Kind::post, -1, 0, 12, false));
-    receiver.pairs.record(message(Kind::receive, 0, 0));
-    receiver.pairs.record({.kind = Kind::cancelled, .request = 12});
-    receiver.pairs.record(message(Kind::receive, 0, 1));
+    receiver.pairs.record(message(Record::Kind::post, 0, 0, 10));
+    receiver.pairs.record({.kind = Record::Kind::cancelled, .request = 10});
+    receiver.pairs.record(message(Record::Kind::post, -1, 0, 12, false));
+    receiver.pairs.record(message(Record::Kind::receive, 0, 0));
+    receiver.pairs.record({.kind = Record::Kind::cancelled, .request = 12});
+    receiver.pairs.record(message(Record::Kind::receive, 0, 1));
     receiver.pairs.end();
     CHECK(sender.numbers == receiver.numbers);
 }
@@ -73,10 +72,10 @@ TEST_CASE("what was cancelled took no message") {
 TEST_CASE("a wildcard that never completes does not keep all others for ever") {
     Ends receiver;
     receiver.pairs.begin(1);
-    receiver.pairs.record(message(Kind::post, -1, 0, 7, false));
-    for (uint64_t i = 0; i < MessagePairs::most + 10; ++i) receiver.pairs.record(message(Kind::receive, 0, i));
+    receiver.pairs.record(message(Record::Kind::post, -1, 0, 7, false));
+    for (uint64_t i = 0; i < MessagePairs::most + 10; ++i) receiver.pairs.record(message(Record::Kind::receive, 0, i));
     CHECK(receiver.numbers.size() == MessagePairs::most + 10);
-    receiver.pairs.record(message(Kind::irecv, 0, 0, 7));
+    receiver.pairs.record(message(Record::Kind::irecv, 0, 0, 7));
     CHECK(receiver.numbers[0] == 0);  // its message has no other end
 }
 

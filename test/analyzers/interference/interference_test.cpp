@@ -14,11 +14,12 @@
 #include "replay/base/error.hpp"
 #include "support/process_group.hpp"
 #include "support/trace_spec.hpp"
+#include "test/analyzers/expectations.hpp"
 
 namespace {
 
 using namespace polter;
-using interference::Mutation;
+using test::Expectations;
 using Kind = test::Record::Kind;
 
 // What the ranks do before a barrier: how long each computes, what is stolen from it, and how much a counter counts.
@@ -101,19 +102,7 @@ interference::Result analyzed(const std::vector<std::string>& traces, bool noise
     return interference::analyze(options);
 }
 
-// Each expectation of the method; the first that does not hold, or empty.
-struct Expectations {
-    std::string failed;
-    void expect(bool holds, const std::string& what) {
-        if (!holds && failed.empty()) failed = what;
-    }
-    void near(double value, double wanted, const std::string& what) {
-        expect(std::abs(value - wanted) <= 1e-9 * std::max(1.0, std::abs(wanted)),
-               what + ": " + std::to_string(value) + " for " + std::to_string(wanted));
-    }
-};
-
-std::string all_expectations() {
+std::string held_by_interference() {
     Expectations e;
     const test::TemporaryDirectory directory;
     using List = std::vector<uint32_t>;
@@ -129,38 +118,38 @@ std::string all_expectations() {
     std::vector<Phase> one;
     for (const int64_t work : {90, 100, 110, 90, 500, 100, 110, 90, 100, 110}) one.push_back({{work, 80}});
     const auto first = analyzed({written(directory, "one", one)}).runs.front();
-    e.near(first.run.total(), 100 * 3 + 110 * 3 + 120 * 3 + 510, "total");
+    e.near(first.run.total(), 100 * 3 + 110 * 3 + 120 * 3 + 510, 1e-9, "total");
     e.expect(first.run.segments.size() == 10, "segments");
     e.expect(first.estimate.groups.size() == 1, "one group");
     if (first.estimate.groups.empty()) return e.failed;
-    e.near(first.estimate.groups[0].median_ns, 110, "median");
-    e.near(first.estimate.groups[0].mad_ns, 10, "MAD");
-    e.near(first.estimate.groups[0].threshold_ns, 150, "threshold");
-    e.near(first.estimate.percent, 24, "interference");
-    e.near(first.estimate.percent_over_median, 100 * 400.0 / 1500, "interference over the median");
+    e.near(first.estimate.groups[0].median_ns, 110, 1e-9, "median");
+    e.near(first.estimate.groups[0].mad_ns, 10, 1e-9, "MAD");
+    e.near(first.estimate.groups[0].threshold_ns, 150, 1e-9, "threshold");
+    e.near(first.estimate.percent, 24, 1e-9, "interference");
+    e.near(first.estimate.percent_over_median, 100 * 400.0 / 1500, 1e-9, "interference over the median");
     e.expect(first.estimate.hits.size() == 1 && first.estimate.hits[0].segment == 4, "which segment was hit");
-    e.near(first.run.before, 110, "before the segments");
-    e.near(first.run.after, 60, "after the segments");
+    e.near(first.run.before, 110, 1e-9, "before the segments");
+    e.near(first.run.after, 60, 1e-9, "after the segments");
 
     // Which rank is late does not matter: the segment lasts until the last one leaves.
     std::vector<Phase> other;
     for (const int64_t work : {90, 100, 110, 90, 500, 100, 110, 90, 100, 110}) other.push_back({{80, work, 70}});
-    e.near(analyzed({written(directory, "other", other)}).runs.front().estimate.percent, 24, "interference of another rank");
+    e.near(analyzed({written(directory, "other", other)}).runs.front().estimate.percent, 24, 1e-9, "interference of another rank");
 
     // A segment ends on the last rank: where that leaves 60 ns later, it is longer and the next one shorter.
     std::vector<Phase> late(10, Phase{{100, 90}});
     late[3].last_leaves_later = 60;
     const auto left = analyzed({written(directory, "late", late)}).runs.front();
-    e.near(static_cast<double>(left.run.segments[3].duration), 170, "a segment that the last rank leaves late");
-    e.near(static_cast<double>(left.run.segments[4].duration), 50, "and the next one");
+    e.near(static_cast<double>(left.run.segments[3].duration), 170, 1e-9, "a segment that the last rank leaves late");
+    e.near(static_cast<double>(left.run.segments[4].duration), 50, 1e-9, "and the next one");
 
     // Equal times: the threshold is the clock's resolution of 1 ns above. 9 of 110, one of 111 (no hit) and one of 210: 96 of 1311.
     std::vector<Phase> equal(9, Phase{{100, 100}});
     equal.push_back({{101, 100}});
     equal.push_back({{200, 100}});
     const auto flat = analyzed({written(directory, "equal", equal)}).runs.front();
-    e.near(flat.estimate.groups[0].threshold_ns, 114, "threshold of equal times");
-    e.near(flat.estimate.percent, 100 * 96.0 / (9 * 110 + 111 + 210), "interference of equal times");
+    e.near(flat.estimate.groups[0].threshold_ns, 114, 1e-9, "threshold of equal times");
+    e.near(flat.estimate.percent, 100 * 96.0 / (9 * 110 + 111 + 210), 1e-9, "interference of equal times");
     e.expect(flat.estimate.hits.size() == 1, "a tick of the clock is no hit");
 
     // Two kinds, told apart by a counter (1000 and 2000, within 5 %); 4 of a third kind are too few. One hit in each of the first two:
@@ -174,9 +163,9 @@ std::string all_expectations() {
     const auto two = analyzed({written(directory, "kinds", kinds, true)}).runs.front();
     const double whole = 5 * 110 + 160 + 5 * 310 + 410 + 3 * 1010 + 2010;
     e.expect(two.run.counter == "PAPI_TOT_INS", "the counter");
-    e.near(two.run.total(), whole, "total of two kinds");
+    e.near(two.run.total(), whole, 1e-9, "total of two kinds");
     e.expect(two.estimate.unused_segments == 4, "segments of a small group");
-    e.near(two.estimate.percent, 100 * (46.0 + 96.0) / whole, "interference of two kinds");
+    e.near(two.estimate.percent, 100 * (46.0 + 96.0) / whole, 1e-9, "interference of two kinds");
 
     // What they communicate tells them apart as well: with a message, and without one; bytes within 10 % are the same.
     std::vector<Phase> messages;
@@ -186,7 +175,7 @@ std::string all_expectations() {
     }
     const auto told = analyzed({written(directory, "messages", messages)}).runs.front();
     e.expect(told.run.counter.empty(), "no counter");
-    e.near(told.estimate.percent, 100 * (46.0 + 96.0) / (5 * 110 + 160 + 5 * 310 + 410), "interference by communication");
+    e.near(told.estimate.percent, 100 * (46.0 + 96.0) / (5 * 110 + 160 + 5 * 310 + 410), 1e-9, "interference by communication");
 
     // Measured against the fastest run: each of 10 segments takes 20 ns more, and one of them 200 more: 200 of 10 * 130 + 200.
     std::vector<Phase> quick(10, Phase{{100, 90}}), slow(10, Phase{{120, 90}});
@@ -194,10 +183,10 @@ std::string all_expectations() {
     const auto pair = analyzed({written(directory, "slow", slow), written(directory, "quick", quick)});
     e.expect(pair.fastest == 1, "the fastest");
     if (!pair.runs[0].measured) return e.failed;
-    e.near(static_cast<double>(pair.runs[0].measured->displacement_ns), 200, "displacement of medians");
-    e.near(pair.runs[0].measured->percent, 100 * 200.0 / 1500, "measured");
-    e.near(pair.runs[0].estimate.percent, 100 * 196.0 / 1500, "estimated");
-    e.near(pair.runs[1].measured->percent, 0, "the fastest run's own");
+    e.near(static_cast<double>(pair.runs[0].measured->displacement_ns), 200, 1e-9, "displacement of medians");
+    e.near(pair.runs[0].measured->percent, 100 * 200.0 / 1500, 1e-9, "measured");
+    e.near(pair.runs[0].estimate.percent, 100 * 196.0 / 1500, 1e-9, "estimated");
+    e.near(pair.runs[1].measured->percent, 0, 1e-9, "the fastest run's own");
 
     // One segment is hit by OS noise of 300, one by something else, and in one noise is absorbed while the rank waits.
     std::vector<Phase> noisy(10, Phase{{100, 60}});
@@ -205,32 +194,32 @@ std::string all_expectations() {
     noisy[6] = {{400, 60}, {}, 0, 0, {0, 250}};
     const auto known = analyzed({written(directory, "noisy", noisy)}, true).runs.front();
     e.expect(known.noise_known, "noise is known");
-    e.near(static_cast<double>(known.accumulated_noise_ns), 300, "accumulated noise");
+    e.near(static_cast<double>(known.accumulated_noise_ns), 300, 1e-9, "accumulated noise");
     e.expect(known.estimate.hits.size() == 2, "both were hit");
     if (known.estimate.hits.size() != 2) return e.failed;
-    e.near(known.estimate.hits[0].os_noise_ns.value_or(-1), 300, "OS noise of a segment");
-    e.near(known.estimate.hits[0].causes.count({"preempt", "hog"}) ? known.estimate.hits[0].causes.at({"preempt", "hog"}) : 0, 300,
+    e.near(known.estimate.hits[0].os_noise_ns.value_or(-1), 300, 1e-9, "OS noise of a segment");
+    e.near(known.estimate.hits[0].causes.count({"preempt", "hog"}) ? known.estimate.hits[0].causes.at({"preempt", "hog"}) : 0, 300, 1e-9,
            "its culprit");
-    e.near(known.estimate.hits[1].os_noise_ns.value_or(-1), 0, "no OS noise");
+    e.near(known.estimate.hits[1].os_noise_ns.value_or(-1), 0, 1e-9, "no OS noise");
     return e.failed;
 }
 
 }  // namespace
 
 TEST_CASE("answers computed by hand") {
-    CHECK(all_expectations() == "");
+    CHECK(held_by_interference() == "");
 }
 
 TEST_CASE("each mutation of a rule is caught") {
     for (int which = 1; which < interference::mutations; ++which) {
-        interference::mutation = static_cast<Mutation>(which);
+        interference::mutation = static_cast<interference::Mutation>(which);
         std::string failed;
         try {
-            failed = all_expectations();
+            failed = held_by_interference();
         } catch (const std::exception& error) {
             failed = error.what();
         }
-        interference::mutation = Mutation::none;
+        interference::mutation = interference::Mutation::none;
         CHECK_MESSAGE(failed != "", "mutation ", which);
     }
 }

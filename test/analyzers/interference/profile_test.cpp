@@ -17,7 +17,7 @@ namespace {
 
 using namespace polter;
 
-interference::Result analyzed(const std::vector<std::string>& profiles) {
+interference::Result of_profiles(const std::vector<std::string>& profiles) {
     interference::Options options;
     options.traces = profiles;
     return interference::analyze(options);
@@ -71,17 +71,17 @@ TEST_CASE("a profile gives the same answer as a trace") {
     // The first of the hand-computed cases: 24 %.
     for (int rank = 0; rank < 2; ++rank)
         write_profile(directory.path("profile"), rank, 2, {100, 110, 120, 100, 510, 110, 120, 100, 110, 120});
-    const auto one = analyzed({directory.path("profile")}).runs.front();
+    const auto one = of_profiles({directory.path("profile")}).runs.front();
     CHECK(one.estimate.percent == doctest::Approx(24));
     CHECK(one.run.before == 50);
     CHECK(one.run.after == 70);
     CHECK(!one.noise_known);
     write_profile(directory.path("damaged"), 0, 2, {100, 110}, "00ff");
-    CHECK_THROWS_WITH_AS(analyzed({directory.path("damaged")}), doctest::Contains("bin that does not exist"), replay::InputError);
+    CHECK_THROWS_WITH_AS(of_profiles({directory.path("damaged")}), doctest::Contains("bin that does not exist"), replay::InputError);
     write_profile(directory.path("short"), 0, 2, {100, 110}, "00");
-    CHECK_THROWS_WITH_AS(analyzed({directory.path("short")}), doctest::Contains("1 segments instead of 2"), replay::InputError);
+    CHECK_THROWS_WITH_AS(of_profiles({directory.path("short")}), doctest::Contains("1 segments instead of 2"), replay::InputError);
     write_profile(directory.path("missing"), 0, 2, {100, 110});
-    CHECK_THROWS_WITH_AS(analyzed({directory.path("missing")}), doctest::Contains("profile.1.json"), replay::InputError);
+    CHECK_THROWS_WITH_AS(of_profiles({directory.path("missing")}), doctest::Contains("profile.1.json"), replay::InputError);
 }
 
 TEST_CASE("a profile's counter tells kinds of segments apart, where all ranks have it") {
@@ -94,13 +94,13 @@ TEST_CASE("a profile's counter tells kinds of segments apart, where all ranks ha
         computing.push_back(2'000 - 10 * i);
     }
     for (int rank = 0; rank < 2; ++rank) write_profile(directory.path("counted"), rank, 2, times, "", computing);
-    const auto counted = analyzed({directory.path("counted")}).runs.front();
+    const auto counted = of_profiles({directory.path("counted")}).runs.front();
     CHECK(counted.run.counter == "INSTRUCTIONS");
     CHECK(counted.estimate.groups.size() == 2);
     CHECK(counted.estimate.percent == doctest::Approx(100 * (46.0 + 96.0) / (5 * 110 + 160 + 5 * 310 + 410)));
     for (int rank = 0; rank < 2; ++rank)
         write_profile(directory.path("half"), rank, 2, times, "", rank == 0 ? computing : nlohmann::json(nullptr));
-    const auto half = analyzed({directory.path("half")}).runs.front();
+    const auto half = of_profiles({directory.path("half")}).runs.front();
     CHECK(half.run.counter.empty());
     CHECK(half.estimate.groups.size() == 1);
 }
@@ -111,7 +111,7 @@ TEST_CASE("a profile that cannot be judged gets a reason") {
                              const nlohmann::json& computing = nullptr) {
         for (int rank = 0; rank < ranks; ++rank) write_profile(directory.path(name), rank, ranks, times, "", computing);
         try {
-            analyzed({directory.path(name)});
+            of_profiles({directory.path(name)});
         } catch (const replay::InputError& error) {
             return std::string(error.what());
         }
@@ -125,5 +125,5 @@ TEST_CASE("a profile that cannot be judged gets a reason") {
     CHECK(message("nan", 2, {100, 110}, {1, std::nan("")}).find("damaged") != std::string::npos);  // null in JSON
     const auto file = std::filesystem::path(directory.path("fine")) / "profile.0.json";
     std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-    CHECK_THROWS_WITH_AS(analyzed({directory.path("fine")}), doctest::Contains("profile.0.json"), replay::InputError);
+    CHECK_THROWS_WITH_AS(of_profiles({directory.path("fine")}), doctest::Contains("profile.0.json"), replay::InputError);
 }

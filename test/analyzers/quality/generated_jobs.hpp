@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/quality/job.hpp"
+#include "test/analyzers/expectations.hpp"
 
 namespace polter::test {
 
@@ -64,12 +65,5 @@ inline std::vector<Job> history(std::mt19937_64& random, int count, bool ipc_var
     for (int i = 0; i < count; ++i) jobs.push_back(generated(random, 1, ipc_varies, steps));
     return jobs;
 }
-
-struct Expectations {
-    std::string failed;
-    void expect(bool holds, const std::string& what) {
-        if (!holds && failed.empty()) failed = what;
-    }
-};
 
 }  // namespace polter::test

@@ -7,13 +7,12 @@
 #include "analyzers/inject/alongside.hpp"
 #include "analyzers/validation/validate.hpp"
 #include "test/replay/support/micro_parse.hpp"
+#include "units.hpp"
 
 using namespace polter;
 using namespace polter::validation;
 
 namespace {
-
-constexpr int64_t us = 1'000;
 
 // On this machine an event takes 54 us beyond its logged length: the timer interrupt before it is recorded with 5 of 40 us, and the
 // preemption 4 us longer than logged while 10 us more are hidden. What the program does takes 962 us, with one tick of 5 us.

@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzers/validation/validate.hpp"
+#include "units.hpp"
 
 using namespace polter::validation;
 
 namespace {
-
-constexpr int64_t ms = 1'000'000;
 
 // Quiet runs of 1 s that differ by `spread`, injected ones of 1.05 s; the answers are off by so much.
 CaseResult judged(int64_t estimate_off, int64_t prediction_off, int64_t spread = 2 * ms, int64_t pairs = 10,

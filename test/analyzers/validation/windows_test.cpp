@@ -14,13 +14,12 @@
 #include "analyzers/validation/program_cost.hpp"
 #include "analyzers/validation/validate.hpp"
 #include "test/replay/support/micro_parse.hpp"
+#include "units.hpp"
 
 using namespace polter;
 using namespace polter::validation;
 
 namespace {
-
-constexpr int64_t us = 1'000, ms = 1'000'000;
 
 std::vector<Call> calls(const std::string& names) {
     std::vector<Call> list;

@@ -19,24 +19,14 @@
 #include "analyzers/variability/mutations.hpp"
 #include "replay/base/error.hpp"
 #include "support/trace_spec.hpp"
+#include "test/analyzers/expectations.hpp"
 
 namespace {
 
 using namespace polter;
 using namespace polter::variability;
+using test::Expectations;
 using Kind = test::Record::Kind;
-
-// The first expectation that does not hold, or empty.
-struct Expectations {
-    std::string failed;
-    void expect(bool holds, const std::string& what) {
-        if (!holds && failed.empty()) failed = what;
-    }
-    void near(double value, double wanted, double relative, const std::string& what) {
-        expect(std::abs(value - wanted) <= relative * std::max(1.0, std::abs(wanted)),
-               what + ": " + std::to_string(value) + " for " + std::to_string(wanted));
-    }
-};
 
 // SciPy's and evd's values, of reference.py.
 void check_references(Expectations& e) {

@@ -6,7 +6,7 @@ namespace polter::truth {
 
 namespace {
 
-constexpr int work = 0, stop = 1, result = 2;
+constexpr int task_tag = 0, stop_tag = 1, result = 2;
 
 // A worker learns from the tag whether there is more: results ask for the next task, and have different sizes.
 void worker(const Parameters& p) {
@@ -16,7 +16,7 @@ void worker(const Parameters& p) {
         int64_t task = 0;
         MPI_Status status;
         MPI_Recv(&task, 1, MPI_INT64_T, 0, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
-        if (status.MPI_TAG == stop) return;
+        if (status.MPI_TAG == stop_tag) return;
         compute_phase(p, 1, task, 0, 0);
         MPI_Send(out.data(), static_cast<int>(p.bytes + task % p.bytes), MPI_CHAR, 0, result, MPI_COMM_WORLD);
     }
@@ -40,7 +40,7 @@ void probing_farm(const Parameters& p) {
         MPI_Recv(in.data(), bytes, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         const int64_t task = next < tasks ? next++ : -1;
         if (task < 0) --working;
-        MPI_Send(&task, 1, MPI_INT64_T, status.MPI_SOURCE, task < 0 ? stop : work, MPI_COMM_WORLD);
+        MPI_Send(&task, 1, MPI_INT64_T, status.MPI_SOURCE, task < 0 ? stop_tag : task_tag, MPI_COMM_WORLD);
     }
 }
 
@@ -63,7 +63,7 @@ void waitany_farm(const Parameters& p) {
             --working;
         else
             listen(w);
-        MPI_Send(&task, 1, MPI_INT64_T, w + 1, task < 0 ? stop : work, MPI_COMM_WORLD);
+        MPI_Send(&task, 1, MPI_INT64_T, w + 1, task < 0 ? stop_tag : task_tag, MPI_COMM_WORLD);
     }
 }
 

@@ -11,7 +11,7 @@
 namespace polter::mpi {
 namespace {
 
-const char* environment(const char* name) {
+const char* variable(const char* name) {
     const char* value = std::getenv(name);
     return value ? value : "";
 }
@@ -33,15 +33,15 @@ bool in_list(const char* list, uint64_t number) {
 void Detail::begin(uint32_t rank, uint64_t began_ns) {
     began_ns_ = began_ns;
     for (size_t id = 0; id < excluded_.size(); id++) excluded_[id] = trace::regions[id].recorded == trace::Recorded::on_request;
-    const char* digits = environment(trace::env_exclude);
+    const char* digits = variable(trace::env_exclude);
     for (size_t i = 0; digits[i] && 4 * i < excluded_.size(); i++) {
         const char text[2] = {digits[i], 0};
         const unsigned long four = std::strtoul(text, nullptr, 16);
         for (size_t bit = 0; bit < 4 && 4 * i + bit < excluded_.size(); bit++)
             if (is_local(trace::regions[4 * i + bit].recorded)) excluded_[4 * i + bit] = four >> bit & 1;
     }
-    if (const char* ranks = environment(trace::env_ranks); *ranks) other_rank_ = !in_list(ranks, rank);
-    if (const char* window = environment(trace::env_window); std::strchr(window, ':')) {
+    if (const char* ranks = variable(trace::env_ranks); *ranks) other_rank_ = !in_list(ranks, rank);
+    if (const char* window = variable(trace::env_window); std::strchr(window, ':')) {
         from_ns_ = began_ns + std::strtoull(window, nullptr, 10);
         const uint64_t until = std::strtoull(std::strchr(window, ':') + 1, nullptr, 10);
         until_ns_ = until ? began_ns + until : UINT64_MAX;
