@@ -4,12 +4,14 @@
 #include "passes.hpp"
 #include "replay/engine/reading/kept_events.hpp"
 #include "replay/parallel/group.hpp"
+#include "replay/trace/metric_value.hpp"
 
 namespace polter::replay {
 
 Learning::Learning(const Options& options, const Hooks& hooks, double parts, EngineFacts facts, LearnedRules learned)
     : archive(options.trace), model(hooks.faults) {
     lanes.masks.assign(archive.definitions().accounts.size(), {});
+    model.clock_step_ns = ticks_in_ns(1, archive.definitions().ticks_per_second);
     facts.reverse_order = hooks.reverse_order;
     if (hooks.most_in_flight > 0) facts.most_in_flight = hooks.most_in_flight;
     learned.calls = message_calls(archive.definitions());

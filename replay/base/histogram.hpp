@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,14 @@ class Histogram {
     int64_t count_beside(int64_t ns) const {
         const size_t at = index(static_cast<uint64_t>(std::max<int64_t>(ns, 0)));
         return at < first_ || at - first_ >= bins_.size() ? 0 : bins_[at - first_].count;
+    }
+
+    // The mean of the bins whose means are that far from a value at most; the value where there are none.
+    int64_t mean_within(int64_t distance, int64_t of) const {
+        Bin near;
+        for (const Bin& bin : bins_)
+            if (bin.count > 0 && std::abs(bin.sum / bin.count - of) <= distance) near.count += bin.count, near.sum += bin.sum;
+        return near.count > 0 ? near.sum / near.count : of;
     }
 
     // The least value of a bin.

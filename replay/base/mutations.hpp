@@ -34,6 +34,7 @@ struct Faults {
     bool usual_calls_tell = false;          // accuracy: how long messages are under way is looked for in what calls usually take, alone
     bool few_tell_nothing = false;          // accuracy: a protocol shows only where most calls tell it
     bool awaited_tell_alone = false;        // accuracy: one message that was awaited tells more than many that were under way
+    bool usual_step_is_cost = false;        // accuracy: of a coarse clock's steps, the one that most calls took is what they cost
     bool sizes_tell_nothing = false;        // accuracy: what noise leaves open of a size is not looked for beside it
     bool links_apart = false;               // accuracy: each message has its hosts' links for itself
     bool links_only_shown = false;          // accuracy: messages that leave times do not show to share links have these for themselves

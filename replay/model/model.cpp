@@ -225,6 +225,10 @@ Cost Model::summarise(const Samples& samples) const {
     // noise. Then the noise hit while messages were under way, and was absorbed.
     if (noise_placed_ && waits(samples.of) && chosen.exact_values().count() == 0 && !faults_.absorbed_noise_counts)
         if (chosen.open_most().count_beside(agreed.to) > chosen.open_least().count_beside(agreed.from)) cost.mid = agreed.to;
+    // A coarse clock shows a cost as the whole steps below and above it, in turn: over many calls their mean is the cost.
+    constexpr int64_t coarse = 100, enough_steps = 8;
+    if (clock_step_ns >= coarse && chosen.exact_values().count() >= enough_steps && !faults_.usual_step_is_cost)
+        cost.mid = chosen.exact_values().mean_within(clock_step_ns, cost.mid);
     cost.low = std::min(agreed.from, chosen.shortest());
     cost.high = std::max(agreed.to, chosen.least().quantile(100));
     cost.spread = spread;

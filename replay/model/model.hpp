@@ -190,6 +190,7 @@ class Model {
     Learned learned() const;
 
     int64_t clock_disorder_ns = 0;  // largest time that a receive ended before its send began
+    int64_t clock_step_ns = 1;      // times are whole numbers of it; of this trace, not in files; set before freeze()
 
   private:
     struct Samples {

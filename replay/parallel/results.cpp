@@ -39,6 +39,7 @@ void gather_statistics(Group& group, Model& model, const Faults& faults) {
     Bytes bytes;
     model.write(bytes);
     Model all(faults);
+    all.clock_step_ns = model.clock_step_ns;
     for (const Bytes& one : group.gather(bytes)) {
         if (faults.merge_first_alone && !all.shown().costs.empty()) break;
         Input input(one);

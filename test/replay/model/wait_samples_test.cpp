@@ -106,6 +106,21 @@ TEST_CASE("what noise leaves open of a size the sizes beside it tell, within wha
     CHECK(cost(83'500, 99'000, {}) == 83'500);
 }
 
+TEST_CASE("a coarse clock shows a cost as the steps beside it: their mean tells it, and none of a fine clock's times is moved") {
+    const auto cost = [](int64_t step, Faults faults) {
+        constexpr CostClass message{CostKind::receive_after_send, false, false, 0, 4096};
+        Model model(faults);
+        model.clock_step_ns = step;
+        for (int i = 0; i < 10; ++i) model.learn(message, i < 6 ? 4'000 : 5'000, Model::clean);
+        model.learn(message, 19'000, Model::clean);
+        model.freeze();
+        return model.cost(message).mid;
+    };
+    CHECK(cost(1'000, {}) == 4'400);
+    CHECK(cost(1'000, {.usual_step_is_cost = true}) == 4'000);
+    CHECK(cost(1, {}) == 4'000);
+}
+
 TEST_CASE("a call's own cost comes from calls that began later than messages are under way") {
     CHECK(calls(false).own(transfer).agreed().from == own);
     CHECK(calls(false).own(transfer).count() == 2);
