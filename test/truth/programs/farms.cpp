@@ -6,19 +6,19 @@ namespace polter::truth {
 
 namespace {
 
-constexpr int task_tag = 0, stop_tag = 1, result = 2;
+constexpr int task_tag = 0, stop_tag = 1, result_tag = 2;
 
 // A worker learns from the tag whether there is more: results ask for the next task, and have different sizes.
 void worker(const Parameters& p) {
     std::vector<char> out(static_cast<size_t>(p.bytes) * 2);
-    MPI_Send(out.data(), 1, MPI_CHAR, 0, result, MPI_COMM_WORLD);
+    MPI_Send(out.data(), 1, MPI_CHAR, 0, result_tag, MPI_COMM_WORLD);
     for (;;) {
         int64_t task = 0;
         MPI_Status status;
         MPI_Recv(&task, 1, MPI_INT64_T, 0, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
         if (status.MPI_TAG == stop_tag) return;
         compute_phase(p, 1, task, 0, 0);
-        MPI_Send(out.data(), static_cast<int>(p.bytes + task % p.bytes), MPI_CHAR, 0, result, MPI_COMM_WORLD);
+        MPI_Send(out.data(), static_cast<int>(p.bytes + task % p.bytes), MPI_CHAR, 0, result_tag, MPI_COMM_WORLD);
     }
 }
 
@@ -52,7 +52,7 @@ void waitany_farm(const Parameters& p) {
     const int64_t tasks = p.iterations * workers;
     std::vector<std::vector<char>> in(workers, std::vector<char>(static_cast<size_t>(most)));
     std::vector<MPI_Request> requests(workers);
-    const auto listen = [&](int w) { MPI_Irecv(in[w].data(), most, MPI_CHAR, w + 1, result, MPI_COMM_WORLD, &requests[w]); };
+    const auto listen = [&](int w) { MPI_Irecv(in[w].data(), most, MPI_CHAR, w + 1, result_tag, MPI_COMM_WORLD, &requests[w]); };
     for (int w = 0; w < workers; ++w) listen(w);
     int64_t next = 0;
     for (int working = workers; working > 0;) {
